@@ -1,0 +1,80 @@
+# Everything runs inside .venv, which the first target that needs it builds from requirements.lock.
+# `make demo` and `make test` need nothing but make and Python 3.11, 3.12 or 3.13.
+
+PYTHON ?= python3
+UV ?= uv
+
+BIN := .venv/bin
+READY := .venv/.installed
+
+# One thread per process: runs repeat exactly, and small problems are faster that way.
+export OMP_NUM_THREADS ?= 1
+export MPLBACKEND ?= Agg
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types notebooks bench lock clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
+
+demo: $(READY)  ## design a scan of a phantom, reconstruct it and write a report to demo-run/
+	@rm -rf demo-run
+	$(BIN)/mri-design demo --out demo-run
+	@echo "The report: $(CURDIR)/demo-run/report.html"
+
+test: $(READY)  ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(READY)  ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY)  ## mend style and formatting in place
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(READY)  ## check the types
+	$(BIN)/mypy
+
+# Numbered stories, as .py (percent cells) or .ipynb; copied first, so that outputs never reach the tree.
+notebooks: $(READY)  ## run every notebook at its small size
+	@rm -rf build/notebooks && mkdir -p build/notebooks
+	@set -e; for story in notebooks/*.py notebooks/*.ipynb; do \
+	  case $$story in \
+	    *\**) ;; \
+	    *.py) $(BIN)/jupytext --quiet --to ipynb --set-kernel python3 \
+	            --output build/notebooks/$$(basename $$story .py).ipynb $$story ;; \
+	    *) cp $$story build/notebooks/ ;; \
+	  esac; \
+	done
+	@if [ -z "$$(ls build/notebooks)" ]; then echo "No notebooks."; else \
+	  MRI_DESIGN_NOTEBOOK_SIZE=small $(BIN)/python -m pytest --nbmake build/notebooks; fi
+
+bench: $(READY)  ## run every benchmark
+	@set -e; for bench in benchmarks/*.py; do \
+	  [ -e "$$bench" ] || { echo "No benchmarks."; continue; }; \
+	  echo "$$bench"; $(BIN)/python "$$bench"; \
+	done
+
+lock:  ## pin the newest dependencies that fit pyproject.toml (needs uv)
+	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \
+	  --generate-hashes --all-extras --custom-compile-command "make lock" \
+	  --output-file requirements.lock pyproject.toml
+
+clean:  ## remove the environment, the caches and the demo's output
+	rm -rf .venv build dist demo-run .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Two stamps: a new lock file rebuilds the environment, an edit of pyproject.toml only reinstalls the package.
+.venv/.locked: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || { \
+	  echo "mri-design needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is: $$($(PYTHON) --version 2>&1)"; \
+	  echo "Name another one, for example: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12"; exit 1; } >&2
+	@$(PYTHON) -m venv --clear .venv || { \
+	  echo "$(PYTHON) cannot make virtual environments (Debian and Ubuntu: install python3-venv)." >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(READY): .venv/.locked pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
