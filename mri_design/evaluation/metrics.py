@@ -1,0 +1,234 @@
+"""How far an image is from its reference, and whether one method beats another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binomtest
+from skimage.metrics import structural_similarity
+
+from mri_design.errors import InputError
+
+__all__ = [
+    "ImageMetrics",
+    "mean_and_spread",
+    "measure",
+    "paired_sign_test",
+    "psnr",
+    "relative_l2",
+    "relative_l2_complex",
+    "ssim",
+]
+
+Image = NDArray[np.complexfloating] | NDArray[np.floating]
+
+_SSIM_WINDOW = 7  # pixels; the window of Wang et al. 2004 without Gaussian weights, as MR challenges use it
+
+
+@dataclass(frozen=True)
+class ImageMetrics:
+    """The four numbers every comparison reports for one image.
+
+    Parameters
+    ----------
+    relative_l2 : float
+        Relative error of the magnitudes, 0 for equal images.
+    relative_l2_complex : float
+        Relative error with phase.
+    psnr : float
+        Peak signal-to-noise ratio of the magnitudes in dB, infinite for equal magnitudes.
+    ssim : float
+        Structural similarity of the magnitudes, 1 for equal images.
+    """
+
+    relative_l2: float
+    relative_l2_complex: float
+    psnr: float
+    ssim: float
+
+
+def measure(image: Image, reference: Image) -> ImageMetrics:
+    """All metrics of one image against its reference.
+
+    Parameters
+    ----------
+    image, reference : complex or real array, shape (ky, kx)
+        In the same units; no scale or phase is fitted between them.
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree, a pixel is not finite, the reference is zero or an image has fewer than
+        3 x 3 pixels.
+    """
+    return ImageMetrics(
+        relative_l2=relative_l2(image, reference),
+        relative_l2_complex=relative_l2_complex(image, reference),
+        psnr=psnr(image, reference),
+        ssim=ssim(image, reference),
+    )
+
+
+def relative_l2(image: Image, reference: Image) -> float:
+    """Relative error of the magnitudes, ``|| |u| - |r| || / || r ||``.
+
+    Parameters
+    ----------
+    image, reference : complex or real array, shape (ky, kx)
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree, a pixel is not finite or the reference is zero.
+    """
+    u, r = _checked(image, reference)
+    return float(np.linalg.norm(np.abs(u) - np.abs(r)) / np.linalg.norm(r))
+
+
+def relative_l2_complex(image: Image, reference: Image) -> float:
+    """Relative error including phase, ``|| u - r || / || r ||``.
+
+    Parameters
+    ----------
+    image, reference : complex or real array, shape (ky, kx)
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree, a pixel is not finite or the reference is zero.
+    """
+    u, r = _checked(image, reference)
+    return float(np.linalg.norm(u - r) / np.linalg.norm(r))
+
+
+def psnr(image: Image, reference: Image) -> float:
+    """Peak signal-to-noise ratio of the magnitudes in dB; the peak is the reference's largest magnitude.
+
+    Parameters
+    ----------
+    image, reference : complex or real array, shape (ky, kx)
+
+    Returns
+    -------
+    float
+        Infinite where the magnitudes are equal.
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree, a pixel is not finite or the reference is zero.
+    """
+    u, r = _checked(image, reference)
+    peak = np.abs(r).max()
+    mean_square = np.mean(((np.abs(u) - np.abs(r)) / peak) ** 2)
+    return float(-10.0 * np.log10(mean_square)) if mean_square > 0 else float("inf")
+
+
+def ssim(image: Image, reference: Image) -> float:
+    """Mean structural similarity of the magnitudes; the data range is the reference's largest magnitude.
+
+    Parameters
+    ----------
+    image, reference : complex or real array, shape (ky, kx)
+        At least 3 x 3. The window is 7 x 7 pixels, or the largest odd one that fits.
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree, a pixel is not finite, the reference is zero or an image is too small.
+
+    References
+    ----------
+    Z. Wang et al., "Image quality assessment: from error visibility to structural similarity", IEEE Trans.
+    Image Processing 13, 2004.
+    """
+    u, r = _checked(image, reference)
+    shortest = min(r.shape)
+    if shortest < 3:
+        raise InputError(field="image", got=f"shape {r.shape}", wanted="at least 3 x 3 pixels for SSIM")
+    window = min(_SSIM_WINDOW, shortest - (shortest % 2 == 0))
+    peak = np.abs(r).max()
+    # scaled to a peak of one: the products of tiny scanner units would otherwise leave the float range
+    return float(structural_similarity(np.abs(u) / peak, np.abs(r) / peak, win_size=window, data_range=1.0))
+
+
+def paired_sign_test(a: ArrayLike, b: ArrayLike) -> float:
+    """Two-sided p-value of "a is smaller than b as often as larger", over paired results.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (n,)
+        One number per image or seed, in the same order. Ties carry no sign and are left out.
+
+    Returns
+    -------
+    float
+        1.0 where every pair is tied.
+
+    Raises
+    ------
+    InputError
+        Where the lengths disagree, there is no pair, or a value is not finite.
+
+    Notes
+    -----
+    The size of a difference is not looked at, and pairs are taken as independent: slices of one head are not.
+    """
+    first = _finite_runs("a", a)
+    second = _finite_runs("b", b)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise InputError(
+            field="b", got=f"shape {second.shape}", wanted=f"one axis and the shape of a, {first.shape}"
+        )
+    smaller, larger = int(np.sum(first < second)), int(np.sum(first > second))
+    if smaller + larger == 0:
+        return 1.0
+    return float(binomtest(smaller, smaller + larger, 0.5).pvalue)
+
+
+def mean_and_spread(runs: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and sample standard deviation over runs (seeds or images), the first axis.
+
+    Parameters
+    ----------
+    runs : array_like, shape (run, ...)
+
+    Returns
+    -------
+    mean, spread : float64 array, shape (...)
+        The spread of a single run is 0: nothing is known about it.
+
+    Raises
+    ------
+    InputError
+        Where there is no run or a value is not finite.
+    """
+    values = _finite_runs("runs", runs)
+    mean = np.asarray(values.mean(axis=0))
+    spread = np.asarray(values.std(axis=0, ddof=1)) if len(values) > 1 else np.zeros_like(mean)
+    return mean, spread
+
+
+def _finite_runs(name: str, runs: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(runs, dtype=np.float64)
+    if values.ndim == 0 or values.size == 0:
+        raise InputError(field=name, got=f"shape {values.shape}", wanted="at least one value")
+    if not np.isfinite(values).all():
+        raise InputError(field=name, got="a value that is not finite", wanted="finite values")
+    return values
+
+
+def _checked(image: Image, reference: Image) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+    u, r = np.asarray(image, dtype=np.complex128), np.asarray(reference, dtype=np.complex128)
+    if r.ndim != 2:
+        raise InputError(field="reference", got=f"shape {r.shape}", wanted="one image (ky, kx)")
+    if u.shape != r.shape:
+        raise InputError(field="image", got=f"shape {u.shape}", wanted=f"the reference's shape {r.shape}")
+    for name, pixels in (("image", u), ("reference", r)):
+        if not np.isfinite(pixels).all():
+            raise InputError(field=name, got="NaN or infinite pixels", wanted="finite pixels")
+    if not r.any():
+        raise InputError(field="reference", got="all zeros", wanted="an image with signal")
+    return u, r

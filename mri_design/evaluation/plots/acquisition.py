@@ -1,0 +1,90 @@
+"""The order in which lines were measured, and the information each brought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mri_design.errors import InputError
+from mri_design.evaluation.plots.style import (
+    GREY,
+    KY_LABEL,
+    PALETTE,
+    empty_figure,
+    ky_coordinates,
+    label_axes,
+    refuse_lines,
+)
+
+__all__ = ["acquisition_order", "information_gained"]
+
+
+def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
+    """Where each line lies against when it was measured.
+
+    Parameters
+    ----------
+    lines : sequence of int
+        Indices into ky in acquisition order, start lines first.
+    n_lines : int
+        Length of ky.
+    n_start : int
+        How many of ``lines`` were given before the design began.
+
+    Raises
+    ------
+    InputError
+        Where there is no line or a line lies outside ky.
+    """
+    refuse_lines(lines, n_lines)
+    figure = empty_figure(height=3.2)
+    axes = figure.subplots()
+    order, ky = np.arange(1, len(lines) + 1), ky_coordinates(lines, n_lines)
+    axes.axhline(0, color=GREY, linewidth=0.8, linestyle=":")
+    if n_start:
+        axes.axvspan(0.5, n_start + 0.5, color="#ececec", linewidth=0, zorder=0)
+        axes.plot(order[:n_start], ky[:n_start], "s", color=GREY, markersize=3.5, label="start lines")
+    axes.plot(
+        order[n_start:], ky[n_start:], "o", color=PALETTE[0], markersize=4, label="chosen by the design"
+    )
+    axes.set_xlim(0.5, len(lines) + 0.5)
+    axes.set_ylim(n_lines - n_lines // 2 - 0.5, -(n_lines // 2) - 0.5)
+    label_axes(axes, "line number in acquisition order", KY_LABEL)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=7.5, frameon=False)
+    return figure
+
+
+def information_gained(gains: Sequence[float], first_order: int = 1, unit: str = "nats") -> Figure:
+    """What each line brought when it was chosen, and the sum so far.
+
+    Parameters
+    ----------
+    gains : sequence of float
+        Information gain of each chosen line in acquisition order.
+    first_order : int
+        Acquisition number of the first of them.
+    unit : str
+        Unit of the gain.
+
+    Raises
+    ------
+    InputError
+        Where there is no gain or one is not finite.
+    """
+    values = np.asarray(gains, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        raise InputError(
+            field="gains", got=f"shape {values.shape}", wanted="finite numbers, one per chosen line"
+        )
+    order = np.arange(first_order, first_order + len(values))
+    figure = empty_figure(height=2.7)
+    each, total = figure.subplots(1, 2)
+    each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
+    each.set_ylim(bottom=min(0.0, values.min()))
+    label_axes(each, "line number in acquisition order", f"gain of the line ({unit})")
+    total.plot(order, np.cumsum(values), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
+    total.set_ylim(bottom=0.0)
+    label_axes(total, "line number in acquisition order", f"gained so far ({unit})")
+    return figure

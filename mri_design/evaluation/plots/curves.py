@@ -1,0 +1,156 @@
+"""Error against the number of lines, and predicted against actual residual energy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from mri_design.errors import InputError
+from mri_design.evaluation.metrics import mean_and_spread
+from mri_design.evaluation.plots.style import GREY, MARKERS, PALETTE, empty_figure, label_axes, plain_text
+
+__all__ = ["ErrorCurve", "calibration", "error_against_lines"]
+
+_LINE_STYLES = ("-", "--", "-.", ":")
+
+
+@dataclass(frozen=True)
+class ErrorCurve:
+    """How one strategy's error falls with the lines it measures.
+
+    Parameters
+    ----------
+    name : str
+        The strategy.
+    lines : int array, shape (n,)
+        Numbers of measured lines, increasing.
+    errors : float array, shape (run, n)
+        One row per seed or image.
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree.
+    """
+
+    name: str
+    lines: NDArray[np.integer]
+    errors: NDArray[np.floating]
+
+    def __post_init__(self) -> None:
+        if self.lines.ndim != 1 or self.errors.ndim != 2 or self.errors.shape[1] != len(self.lines):
+            raise InputError(
+                field=f"curve {self.name}",
+                got=f"lines {self.lines.shape} and errors {self.errors.shape}",
+                wanted="(n,) and (run, n)",
+            )
+
+
+def error_against_lines(
+    curves: Sequence[ErrorCurve], y_label: str = "relative error of the magnitude (%)", percent: bool = True
+) -> Figure:
+    """Mean error of each strategy; the band is one standard deviation over runs to either side.
+
+    Parameters
+    ----------
+    curves : sequence of ErrorCurve
+        Drawn in this order; colours follow it.
+    y_label : str
+        Name and unit of the error as drawn.
+    percent : bool
+        Multiply the errors by 100.
+
+    Raises
+    ------
+    InputError
+        Where there is no curve or an error is not finite.
+    """
+    if not curves:
+        raise InputError(field="curves", got="no curve", wanted="at least one")
+    figure = empty_figure(height=3.8)
+    axes = figure.subplots()
+    for index, curve in enumerate(curves):
+        mean, spread = mean_and_spread((100.0 if percent else 1.0) * curve.errors)
+        colour = PALETTE[index % len(PALETTE)]
+        runs = len(curve.errors)
+        if runs > 1:
+            axes.fill_between(
+                curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
+            )
+        axes.plot(
+            curve.lines,
+            mean,
+            color=colour,
+            linestyle=_LINE_STYLES[index % len(_LINE_STYLES)],
+            marker=MARKERS[index % len(MARKERS)],
+            markersize=4,
+            linewidth=1.4,
+            label=f"{plain_text(curve.name)} ({runs} run{'s' if runs > 1 else ''})",
+        )
+    axes.set_ylim(bottom=0.0)
+    label_axes(axes, "measured phase-encode lines", y_label)
+    axes.grid(color="#e6e6e6", linewidth=0.6)
+    axes.legend(
+        fontsize=7.5, frameon=False, title="mean, band \N{PLUS-MINUS SIGN} 1 std over runs", title_fontsize=7
+    )
+    return figure
+
+
+def calibration(
+    predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike | None = None, unit: str = "k-space units squared"
+) -> Figure:
+    """Residual energy the posterior predicts for each line against what measuring it showed.
+
+    Parameters
+    ----------
+    predicted, actual : array_like, shape (n,)
+        Energies of the same lines. Pairs where either is not positive cannot be drawn on a log scale; the
+        title counts them.
+    ky : array_like, shape (n,), optional
+        Cycles per field of view of each line, for the colour.
+    unit : str
+        Unit of the energies.
+
+    Raises
+    ------
+    InputError
+        Where the lengths disagree or no pair is positive and finite.
+    """
+    x, y = np.asarray(predicted, dtype=np.float64), np.asarray(actual, dtype=np.float64)
+    distance = np.abs(np.zeros_like(x) if ky is None else np.asarray(ky, dtype=np.float64))
+    if x.ndim != 1 or x.shape != y.shape or x.shape != distance.shape:
+        raise InputError(
+            field="actual",
+            got=f"shapes {x.shape}, {y.shape}, ky {distance.shape}",
+            wanted="three equal lengths",
+        )
+    drawable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
+    if not drawable.any():
+        raise InputError(
+            field="predicted", got="no positive finite pair", wanted="at least one line with energy"
+        )
+    x, y, distance = x[drawable], y[drawable], distance[drawable]
+    figure = empty_figure(height=4.0, width=4.1 if ky is None else 4.7)
+    axes = figure.subplots()
+    ends = np.array([min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5])
+    axes.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
+    if ky is None:
+        axes.scatter(x, y, color=PALETTE[0], s=14, linewidths=0, zorder=2)
+    else:
+        drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=14, linewidths=0, zorder=2)
+        bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30)
+        bar.set_label("distance from the centre |ky| (cycles per field of view)", fontsize=8)
+        bar.ax.tick_params(labelsize=7)
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+    axes.set_xlabel(plain_text(f"predicted residual energy ({unit})"), fontsize=8)
+    axes.set_ylabel(plain_text(f"actual residual energy ({unit})"), fontsize=8)
+    axes.tick_params(labelsize=7)
+    left_out = int((~drawable).sum())
+    note = f"; {left_out} not drawable" if left_out else ""
+    axes.set_title(f"median actual / predicted = {np.median(y / x):.2f}{note}", fontsize=8.5)
+    axes.legend(fontsize=7.5, frameon=False, loc="upper left")
+    return figure

@@ -1,0 +1,252 @@
+"""Reconstructions side by side, and maps of their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.evaluation.metrics import ImageMetrics
+from mri_design.evaluation.plots.style import (
+    GREY,
+    WIDTH,
+    displayed,
+    empty_figure,
+    label_image_axes,
+    plain_text,
+)
+from mri_design.kspace import Orientation
+
+__all__ = ["ImagePanel", "error_maps", "image_grid", "metric_caption", "std_against_error", "std_map"]
+
+Image = NDArray[np.complexfloating] | NDArray[np.floating]
+
+_SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
+_ERROR_COLOURS = "magma"
+
+
+@dataclass(frozen=True)
+class ImagePanel:
+    """One image of a grid.
+
+    Parameters
+    ----------
+    image : complex or real array, shape (ky, kx)
+        Its magnitude is shown.
+    title : str
+        Short; above the image.
+    caption : str
+        Below the image, for example `metric_caption`.
+    """
+
+    image: Image
+    title: str
+    caption: str = ""
+
+
+def metric_caption(metrics: ImageMetrics) -> str:
+    """The metrics in two short lines for an image's caption."""
+    return f"error {100 * metrics.relative_l2:.2f} %\nPSNR {metrics.psnr:.1f} dB, SSIM {metrics.ssim:.3f}"
+
+
+def image_grid(
+    panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows", columns: int = 4
+) -> Figure:
+    """Magnitude images on one grey scale.
+
+    Parameters
+    ----------
+    panels : sequence of ImagePanel
+        All of one shape (ky, kx), in the same units.
+    orientation : {"ky-rows", "ky-columns"}
+        How the source file lays the image.
+    columns : int
+        At most this many images in a row.
+
+    Raises
+    ------
+    InputError
+        Where there is no panel or the shapes disagree.
+    """
+    magnitudes = [np.abs(panel.image) for panel in panels]
+    figure, cells = _grid(magnitudes, orientation, columns, with_bar=False)
+    top = _scale_top(magnitudes)
+    for index, (axes, magnitude, panel) in enumerate(zip(cells, magnitudes, panels, strict=True)):
+        _show(axes, magnitude, orientation, top, "gray", panel.title, labelled=index == 0)
+        _caption(axes, panel.caption)
+    return figure
+
+
+def error_maps(
+    panels: Sequence[ImagePanel],
+    reference: Image,
+    orientation: Orientation = "ky-rows",
+    columns: int = 4,
+    unit: str = "image units",
+) -> Figure:
+    """Absolute difference of magnitudes to the reference, every map on the same scale.
+
+    Parameters
+    ----------
+    panels : sequence of ImagePanel
+        Images of the reference's shape (ky, kx), in its units.
+    reference : complex or real array, shape (ky, kx)
+    orientation : {"ky-rows", "ky-columns"}
+        How the source file lays the image.
+    columns : int
+        At most this many maps in a row.
+    unit : str
+        Unit of the pixels, for the colour bar.
+
+    Raises
+    ------
+    InputError
+        Where there is no panel or the shapes disagree.
+    """
+    _refuse_other_shapes([reference, *(panel.image for panel in panels)])
+    errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
+    figure, cells = _grid(errors, orientation, columns, with_bar=True)
+    top = _scale_top(errors)
+    for index, (axes, error, panel) in enumerate(zip(cells, errors, panels, strict=True)):
+        drawn = _show(axes, error, orientation, top, _ERROR_COLOURS, panel.title, labelled=index == 0)
+        _caption(axes, panel.caption)
+    _colour_bar(figure, drawn, cells, f"|magnitude error| ({unit})")
+    return figure
+
+
+def std_map(
+    std: NDArray[np.floating], orientation: Orientation = "ky-rows", unit: str = "image units"
+) -> Figure:
+    """Posterior standard deviation of every pixel.
+
+    Parameters
+    ----------
+    std : float array, shape (ky, kx)
+        Square root of the pixel's total variance (real and imaginary part together), in the image's units.
+    orientation : {"ky-rows", "ky-columns"}
+        How the source file lays the image.
+    unit : str
+        Unit of the pixels, for the colour bar.
+
+    Raises
+    ------
+    InputError
+        Where ``std`` has not two axes.
+    """
+    figure, cells = _grid([std], orientation, columns=1, with_bar=True)
+    drawn = _show(
+        cells[0], std, orientation, _scale_top([std]), _ERROR_COLOURS, "posterior std", labelled=True
+    )
+    _colour_bar(figure, drawn, cells, f"std per pixel ({unit})")
+    return figure
+
+
+def std_against_error(
+    std: NDArray[np.floating],
+    image: Image,
+    reference: Image,
+    orientation: Orientation = "ky-rows",
+    unit: str = "image units",
+) -> Figure:
+    """Predicted error beside the error that was made, on one scale.
+
+    Parameters
+    ----------
+    std : float array, shape (ky, kx)
+        Square root of the pixel's total variance (real and imaginary part together), in the image's units.
+    image, reference : complex or real array, shape (ky, kx)
+        The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
+    orientation : {"ky-rows", "ky-columns"}
+        How the source file lays the image.
+    unit : str
+        Unit of the pixels, for the colour bar.
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree.
+    """
+    _refuse_other_shapes([reference, image, std])
+    error = np.abs(np.asarray(image) - np.asarray(reference))
+    figure, cells = _grid([std, error], orientation, columns=2, with_bar=True)
+    top = _scale_top([std, error])
+    for index, (axes, pixels, title) in enumerate(
+        zip(
+            cells,
+            (std, error),
+            ("predicted: posterior std", "actual: |image \N{MINUS SIGN} reference|"),
+            strict=True,
+        )
+    ):
+        drawn = _show(axes, pixels, orientation, top, _ERROR_COLOURS, title, labelled=index == 0)
+        _caption(axes, f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}")
+    _colour_bar(figure, drawn, cells, f"per pixel ({unit})")
+    return figure
+
+
+def _grid(
+    images: Sequence[NDArray[np.floating]], orientation: Orientation, columns: int, with_bar: bool
+) -> tuple[Figure, list[Axes]]:
+    """One axes per image in rows of equal length, the figure as high as the images' shape asks for."""
+    _refuse_other_shapes(images)
+    down = -(-len(images) // max(columns, 1))
+    across = -(-len(images) // down)
+    rows, row_length = displayed(images[0], orientation).shape
+    beside = 0.3 + 0.85 * with_bar  # inches for the direction's name and the colour bar
+    each = min((WIDTH - beside) / across, 3.0)
+    tall = min(each * rows / row_length, 5.0)
+    figure = empty_figure(height=down * (tall + 0.62), width=across * each + beside)
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for unused in axes[len(images) :]:
+        unused.set_axis_off()
+    return figure, list(axes[: len(images)])
+
+
+def _show(
+    axes: Axes,
+    pixels: NDArray[np.floating],
+    orientation: Orientation,
+    top: float,
+    colours: str,
+    title: str,
+    labelled: bool,
+) -> AxesImage:
+    axes.set_title(plain_text(title, width=26), fontsize=8.5)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    if labelled:
+        label_image_axes(axes, orientation)
+    return axes.imshow(
+        displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="nearest"
+    )
+
+
+def _caption(axes: Axes, text: str) -> None:
+    axes.set_xlabel(plain_text(text), color=GREY, fontsize=7.5)
+
+
+def _colour_bar(figure: Figure, drawn: AxesImage, cells: Sequence[Axes], label: str) -> None:
+    bar = figure.colorbar(drawn, ax=list(cells), extend="max", pad=0.02, aspect=30)
+    bar.set_label(plain_text(label), fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+
+
+def _scale_top(images: Sequence[NDArray[np.floating]]) -> float:
+    top = max(float(np.percentile(pixels, _SHOWN_FRACTION)) for pixels in images)
+    return top or max(float(pixels.max()) for pixels in images) or 1.0
+
+
+def _refuse_other_shapes(images: Sequence[NDArray[np.generic]]) -> None:
+    if not images:
+        raise InputError(field="panels", got="no image", wanted="at least one")
+    shapes = sorted({np.shape(pixels) for pixels in images})
+    if len(shapes) > 1:
+        raise InputError(field="panels", got=f"shapes {shapes}", wanted="one shape")

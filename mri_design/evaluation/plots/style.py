@@ -1,0 +1,116 @@
+"""What all figures share: size, palette, and how an image lies."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.kspace import Orientation
+
+__all__ = [
+    "GREY",
+    "KY_LABEL",
+    "MARKERS",
+    "PALETTE",
+    "WIDTH",
+    "across",
+    "displayed",
+    "empty_figure",
+    "ky_coordinates",
+    "label_axes",
+    "label_image_axes",
+    "plain_text",
+    "refuse_lines",
+]
+
+WIDTH = 7.2  # inches; at 160 dots per inch it fills a report's text column without being shrunk
+DPI = 160
+
+# Okabe and Ito 2008: told apart under all common kinds of colour blindness; yellow is left out on white
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+GREY = "#6b6b6b"
+KY_LABEL = "ky (cycles per field of view)"
+
+
+def empty_figure(height: float, width: float = WIDTH) -> Figure:
+    """A figure outside any plotting state, its axes laid out so that labels do not overlap.
+
+    Parameters
+    ----------
+    height, width : float
+        Inches.
+    """
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+
+
+def displayed(image: NDArray[np.generic], orientation: Orientation) -> NDArray[np.generic]:
+    """The array as rows and columns of the source file.
+
+    Parameters
+    ----------
+    image : array, shape (ky, kx)
+    orientation : {"ky-rows", "ky-columns"}
+        In "ky-columns" the phase-encode direction runs across the page.
+
+    Raises
+    ------
+    InputError
+        Where there are not two axes or the orientation is unknown.
+    """
+    if image.ndim != 2:
+        raise InputError(field="image", got=f"shape {image.shape}", wanted="one image (ky, kx)")
+    return image.T if across(orientation) else image
+
+
+def across(orientation: Orientation) -> bool:
+    """True where the phase-encode direction runs across the page.
+
+    Raises
+    ------
+    InputError
+        Where the orientation is unknown.
+    """
+    if orientation not in ("ky-rows", "ky-columns"):
+        raise InputError(field="orientation", got=repr(orientation), wanted="ky-rows or ky-columns")
+    return orientation == "ky-columns"
+
+
+def label_image_axes(axes: Axes, orientation: Orientation) -> None:
+    """Name the direction that runs down an image (the other runs across); its pixels carry no ticks."""
+    down = "readout" if across(orientation) else "phase encode"
+    axes.set_ylabel(f"\N{LEFTWARDS ARROW} {down}", color=GREY, fontsize=7)
+
+
+def plain_text(text: str, width: int | None = None) -> str:
+    """Text shown as it is (no formula between dollar signs), in lines of at most ``width`` letters."""
+    shown = text if width is None else textwrap.fill(text, width)
+    return shown.replace("$", r"\$")
+
+
+def ky_coordinates(lines: Sequence[int] | NDArray[np.integer], n_lines: int) -> NDArray[np.int_]:
+    """Line indices as ky in cycles per field of view, 0 at the centre ``n_lines // 2``."""
+    return np.asarray(lines, dtype=np.int_) - n_lines // 2
+
+
+def label_axes(axes: Axes, x_label: str, y_label: str) -> None:
+    """Names and units of two axes whose horizontal one counts."""
+    axes.set_xlabel(plain_text(x_label), fontsize=8)
+    axes.set_ylabel(plain_text(y_label), fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def refuse_lines(lines: Sequence[int], n_lines: int) -> None:
+    """Raise `InputError` where there is no line or one lies outside ky."""
+    outside = [line for line in lines if not 0 <= line < n_lines]
+    if len(lines) == 0 or outside:
+        got = f"line {outside[0]}" if outside else "no line"
+        raise InputError(field="lines", got=got, wanted=f"line indices from 0 to {n_lines - 1}")

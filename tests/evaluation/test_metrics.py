@@ -1,0 +1,139 @@
+"""Metrics against hand computation, and never a number where there is none."""
+
+import math
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.evaluation.metrics import (
+    mean_and_spread,
+    measure,
+    paired_sign_test,
+    psnr,
+    relative_l2,
+    relative_l2_complex,
+    ssim,
+)
+
+METRICS = [relative_l2, relative_l2_complex, psnr, ssim, measure]
+
+
+@pytest.fixture
+def reference() -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(16, 12)) + 1j * rng.normal(size=(16, 12))
+
+
+def test_relative_errors_by_hand():
+    reference = np.array([[3.0, 0.0], [0.0, 4.0]], dtype=complex)
+    image = np.array([[3.0j, 1.0], [0.0, 2.0]], dtype=complex)
+    # magnitudes differ by (0, 1, 0, 2); complex values by (3j - 3, 1, 0, -2)
+    assert relative_l2(image, reference) == pytest.approx(math.sqrt(5) / 5)
+    assert relative_l2_complex(image, reference) == pytest.approx(math.sqrt(18 + 1 + 4) / 5)
+
+
+def test_psnr_by_hand():
+    reference = np.array([[2.0, 0.0], [0.0, 2.0j]])
+    image = np.array([[2.0, 0.2], [0.0, 2.0]])
+    # mean square 0.04 / 4 = 0.01 against a peak of 2: 10 log10(4 / 0.01)
+    assert psnr(image, reference) == pytest.approx(10 * math.log10(400))
+
+
+def test_ssim_of_one_window_by_hand():
+    rng = np.random.default_rng(0)
+    reference, image = rng.uniform(size=(2, 7, 7))
+    peak = reference.max()
+    c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
+    covariance = np.cov(reference.ravel(), image.ravel())
+    product = (2 * reference.mean() * image.mean() + c1) * (2 * covariance[0, 1] + c2)
+    norm = (reference.mean() ** 2 + image.mean() ** 2 + c1) * (covariance[0, 0] + covariance[1, 1] + c2)
+    assert ssim(image, reference) == pytest.approx(product / norm)
+
+
+def test_equal_images_are_perfect(reference):
+    metrics = measure(reference, reference)
+    assert (metrics.relative_l2, metrics.relative_l2_complex) == (0.0, 0.0)
+    assert metrics.psnr == math.inf
+    assert metrics.ssim == pytest.approx(1.0)
+
+
+def test_a_global_phase_shows_in_the_complex_error_only(reference):
+    metrics = measure(reference * np.exp(0.5j), reference)
+    assert metrics.relative_l2 == pytest.approx(0.0, abs=1e-12)
+    assert metrics.relative_l2_complex == pytest.approx(abs(np.exp(0.5j) - 1))
+    assert metrics.ssim == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1e7])
+def test_metrics_do_not_depend_on_the_scanners_unit(reference, scale):
+    image = reference + 0.1
+    scaled, plain = measure(scale * image, scale * reference), measure(image, reference)
+    assert scaled.psnr == pytest.approx(plain.psnr)
+    assert scaled.ssim == pytest.approx(plain.ssim)
+    assert scaled.relative_l2 == pytest.approx(plain.relative_l2)
+
+
+def test_single_precision_images_are_measured_in_double(reference):
+    image = (reference + 0.1).astype(np.complex64)
+    assert relative_l2(image, reference) == pytest.approx(relative_l2(reference + 0.1, reference), rel=1e-6)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("shape", [(8, 9), (3, 3), (5, 64)])
+def test_small_odd_and_oblong_images_work(metric, shape):
+    image = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    assert metric(image, image) is not None
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_zero_reference_is_refused(metric):
+    with pytest.raises(InputError, match="all zeros"):
+        metric(np.ones((8, 8), complex), np.zeros((8, 8), complex))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_other_shape_is_refused_with_both_shapes(metric):
+    with pytest.raises(InputError, match=r"\(8, 9\).*\(8, 8\)"):
+        metric(np.ones((8, 9)), np.ones((8, 8)))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_non_finite_pixels_are_refused(metric, bad):
+    image = np.ones((8, 8), complex)
+    image[2, 3] = bad
+    with pytest.raises(InputError, match="image"):
+        metric(image, np.ones((8, 8)))
+
+
+def test_a_stack_or_a_single_pixel_is_refused():
+    with pytest.raises(InputError, match="one image"):
+        relative_l2(np.ones((2, 8, 8)), np.ones((2, 8, 8)))
+    with pytest.raises(InputError, match="3 x 3"):
+        ssim(np.ones((1, 1)), np.ones((1, 1)))
+
+
+def test_sign_test_by_hand():
+    # 5 of 5 pairs smaller: 2 * (1/2)^5; the tie does not count
+    assert paired_sign_test([1, 1, 1, 1, 1, 7], [2, 3, 4, 5, 6, 7]) == pytest.approx(2 / 32)
+    # 3 smaller, 1 larger: 2 * (1 + 4) / 16
+    assert paired_sign_test([1, 1, 1, 3], [2, 2, 2, 2]) == pytest.approx(10 / 16)
+    assert paired_sign_test([1, 2], [1, 2]) == 1.0
+
+
+def test_sign_test_refuses_what_is_not_paired():
+    for a, b in (([1, 2], [1]), ([], []), ([np.nan], [1.0]), ([[1.0]], [[2.0]])):
+        with pytest.raises(InputError):
+            paired_sign_test(a, b)
+
+
+def test_mean_and_spread_over_runs():
+    mean, spread = mean_and_spread([[1.0, 5.0], [3.0, 5.0]])
+    np.testing.assert_allclose(mean, [2.0, 5.0])
+    np.testing.assert_allclose(spread, [math.sqrt(2), 0.0])
+    mean, spread = mean_and_spread([4.0])
+    assert (float(mean), float(spread)) == (4.0, 0.0)
+    for empty_or_bad in ([], [1.0, np.nan]):
+        with pytest.raises(InputError):
+            mean_and_spread(empty_or_bad)
