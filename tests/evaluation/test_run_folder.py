@@ -1,6 +1,7 @@
 """The run folder: what is written, and faults F9 (disk), F12 (two runs) and F13 (output names)."""
 
 import csv
+import fcntl
 import json
 import multiprocessing
 import os
@@ -190,6 +191,22 @@ class TestTwoRuns:
         for process in running:
             process.join(timeout=30)
         assert sorted(given) == ["held"] + 5 * ["refused"]
+
+    def test_a_lock_file_removed_before_it_was_locked_does_not_count(self, tmp_path, monkeypatch):
+        lock_file, flock = tmp_path / ".lock", fcntl.flock
+        first = FolderLock(tmp_path)
+
+        def release_meanwhile(descriptor: int, operation: int) -> None:
+            monkeypatch.setattr("fcntl.flock", flock)
+            first.release()  # removes the file that was just opened
+            flock(descriptor, operation)
+
+        monkeypatch.setattr("fcntl.flock", release_meanwhile)
+        second = FolderLock(tmp_path)
+        assert lock_file.exists()
+        with pytest.raises(InputError):
+            FolderLock(tmp_path)
+        second.release()
 
 
 class TestNames:
