@@ -55,10 +55,12 @@ def test_bad_tables_are_refused_by_field(tmp_path, content, words):
 
 
 def test_turned_ellipses_are_measured_turned(tmp_path):
-    slim = {"centre": [0.0, 0.35], "semi_axes": [0.3, 0.05], "intensity": 1}
-    read_ellipse_table(write(tmp_path, {"ellipses": [{**slim, "angle_degrees": 90}]}))
-    with pytest.raises(InputError, match="field of view"):
-        read_ellipse_table(write(tmp_path, {"ellipses": [{**slim, "angle_degrees": 60}]}))
+    slim = {"semi_axes": [0.3, 0.05], "intensity": 1}
+    for centre, fits, leaves in (([0.0, 0.35], 90, 60), ([0.35, 0.0], 0, 30)):
+        at = {**slim, "centre": centre}
+        read_ellipse_table(write(tmp_path, {"ellipses": [{**at, "angle_degrees": fits}]}))
+        with pytest.raises(InputError, match="field of view"):
+            read_ellipse_table(write(tmp_path, {"ellipses": [{**at, "angle_degrees": leaves}]}))
 
 
 def test_missing_file_is_refused(tmp_path):

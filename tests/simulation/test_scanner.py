@@ -134,16 +134,17 @@ def test_ellipse_reference_is_what_a_full_scan_shows_up_to_ringing(shape, n_coil
     assert slow_part_error(shown, scan.reference) < 3e-3
 
 
-def test_ellipse_reference_includes_the_coils_root_sum_of_squares(monkeypatch):
+@pytest.mark.parametrize("phase", ["none", "smooth"])
+def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeypatch):
     uneven = (
         TrigonometricSeries(np.array([[1.0 + 0j]])),
         TrigonometricSeries(np.array([[0.4, 0.5j, -0.3 + 0.2j]])),
     )
     monkeypatch.setattr("mri_design.simulation.scanner.coil_series", lambda n, rng: uneven)
     phantom, shape = ellipse_scene(), 96
-    scan = simulate_ellipse_scan(phantom, shape, noise=0, phase="none", n_coils=2, rng=rng())
+    scan = simulate_ellipse_scan(phantom, shape, noise=0, phase=phase, n_coils=2, rng=rng())
     np.testing.assert_allclose((np.abs(scan.coil_maps) ** 2).sum(axis=1), 1, atol=1e-5)
-    bare = phantom.image(shape)[None]
+    bare = phantom.image(shape)[None] * np.exp(1j * np.angle(scan.reference))
     bare = bare * np.abs(np.vdot(bare, scan.reference)) / np.vdot(bare, bare)
     shown = combined(scan)
     assert slow_part_error(shown, scan.reference) < 2e-3

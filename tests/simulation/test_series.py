@@ -48,6 +48,20 @@ def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
         assert 0 < np.ptp(turned) <= 2 * amplitude + 1e-6
 
 
+@pytest.mark.parametrize(
+    ("direction", "still"), [((1, 0), (0, 1)), ((0, 1), (1, 0)), ((1, 1), (1, -1)), ((1, -1), (1, 1))]
+)
+def test_each_wave_of_the_phase_varies_along_its_own_direction_only(direction, still, monkeypatch):
+    monkeypatch.setattr("mri_design.simulation.series._DIRECTIONS", (direction,))
+    series = phase_series(np.random.default_rng(0))
+
+    def along(step):
+        return np.array([series.values(np.array([t * step[0]]), np.array([t * step[1]]))[0, 0] for t in Y])
+
+    np.testing.assert_allclose(along(still), along(still)[0], atol=1e-7)
+    assert np.abs(np.diff(along(direction))).max() > 0.01
+
+
 def test_phase_series_follows_its_generator():
     draws = [phase_series(np.random.default_rng(seed)).values(Y, X) for seed in (5, 5, 6)]
     np.testing.assert_array_equal(draws[0], draws[1])
