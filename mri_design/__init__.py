@@ -1,0 +1,1 @@
+"""Bayesian design of MRI k-space measurements, and reconstruction with error bars."""

@@ -1,0 +1,26 @@
+"""Which line to measure next, and the loop that asks for it."""
+
+from mri_design.design.baselines import Equispaced, GoldenRatio, LowPass, RandomLines, VariableDensity
+from mri_design.design.candidate import LineCandidates, centre_lines
+from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.design.information_gain import InformationGain, LanczosInformationGain
+from mri_design.design.strategy import Choice, Strategy
+from mri_design.design.trace import DesignStep, DesignTrace
+
+__all__ = [
+    "Choice",
+    "DesignEngine",
+    "DesignState",
+    "DesignStep",
+    "DesignTrace",
+    "Equispaced",
+    "GoldenRatio",
+    "InformationGain",
+    "LanczosInformationGain",
+    "LineCandidates",
+    "LowPass",
+    "RandomLines",
+    "Strategy",
+    "VariableDensity",
+    "centre_lines",
+]

@@ -1,0 +1,164 @@
+"""Masks that look at no data: what a designed mask has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.strategy import Choice, best_line
+from mri_design.errors import InputError
+from mri_design.model import GaussianPosterior
+
+__all__ = ["Equispaced", "GoldenRatio", "LowPass", "RandomLines", "VariableDensity"]
+
+GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class LowPass:
+    """The lines nearest to DC."""
+
+    name: str = "low-pass"
+    needs_posterior: bool = False
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """One line: the rule needs no centre of its own."""
+        return 1
+
+    def choose(
+        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
+    ) -> Choice:
+        """The nearest remaining line."""
+        return Choice(best_line(-np.abs(candidates.frequencies).astype(float), candidates).line)
+
+
+@dataclass(frozen=True)
+class RandomLines:
+    """Uniformly random lines around a fully sampled centre.
+
+    Parameters
+    ----------
+    centre_fraction : float or None
+        Share of the grid that is sampled at the centre (fastMRI: 0.08 at acceleration 4, 0.04 at 8); None is no
+        centre beyond four lines, plain random sampling.
+    """
+
+    centre_fraction: float | None = None
+    name: str = "random"
+    needs_posterior: bool = False
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Centre lines, never more than the target."""
+        if self.centre_fraction is None:
+            return min(4, target)
+        return min(target, max(1, round(n_lines * self.centre_fraction)))
+
+    def choose(
+        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
+    ) -> Choice:
+        """Any remaining line, all alike."""
+        return Choice(int(rng.choice(np.flatnonzero(candidates.remaining))))
+
+
+@dataclass(frozen=True)
+class VariableDensity:
+    """Random lines drawn without replacement from a density that falls off with |k|.
+
+    Parameters
+    ----------
+    family : {"polynomial", "gaussian"}
+        polynomial: (1 - |k| / k_max)^power (Lustig, Donoho & Pauly 2007); gaussian: exp(-power (|k| / k_max)^2 / 2).
+    power : float
+        Larger is more concentrated; tune it on training images, per number of lines.
+    centre : int
+        Lines always sampled at the centre.
+    """
+
+    family: Literal["polynomial", "gaussian"] = "polynomial"
+    power: float = 3.0
+    centre: int = 8
+    name: str = "vd-polynomial"
+    needs_posterior: bool = False
+
+    def __post_init__(self) -> None:
+        if self.family not in ("polynomial", "gaussian"):
+            raise InputError(field="density family", got=repr(self.family), wanted="polynomial or gaussian")
+        if not self.power >= 0:
+            raise InputError(field="density power", got=repr(self.power), wanted="zero or more")
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """The forced centre."""
+        return min(target, self.centre)
+
+    def density(self, frequencies: NDArray[np.int_]) -> NDArray[np.float64]:
+        """Relative density at the given k."""
+        radius = np.abs(frequencies) / (np.abs(frequencies).max() + 1)
+        if self.family == "polynomial":
+            return np.asarray((1 - radius) ** self.power, dtype=float)
+        return np.asarray(np.exp(-0.5 * self.power * radius**2), dtype=float)
+
+    def choose(
+        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
+    ) -> Choice:
+        """One draw from the density over the remaining lines."""
+        weight = np.where(candidates.remaining, np.maximum(self.density(candidates.frequencies), 1e-300), 0.0)
+        return Choice(int(rng.choice(candidates.n_lines, p=weight / weight.sum())))
+
+
+@dataclass(frozen=True)
+class Equispaced:
+    """Lines at equal distances around a fully sampled centre, with a random offset (fastMRI's equispaced mask).
+
+    The offset is drawn at the first step and found again from the first line chosen, so that the rule needs no memory.
+    """
+
+    centre_fraction: float = 0.08
+    name: str = "fastmri-equispaced"
+    needs_posterior: bool = False
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Centre lines: the share of the grid, at most half of the target."""
+        return min(max(1, target // 2), max(1, round(n_lines * self.centre_fraction)))
+
+    def choose(
+        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
+    ) -> Choice:
+        """The next tooth of the comb."""
+        start = np.zeros(candidates.n_lines, dtype=bool)
+        start[list(candidates.acquired[: candidates.n_start])] = True
+        free = np.flatnonzero(candidates.measurable & ~start)
+        wanted = candidates.target - candidates.n_start
+        spacing = len(free) / wanted
+        chosen = candidates.acquired[candidates.n_start :]
+        if not chosen:
+            return Choice(int(free[int(rng.uniform(0, spacing))]))
+        first = int(np.searchsorted(free, chosen[0]))
+        return Choice(int(free[min(int(first + spacing * len(chosen)), len(free) - 1)]))
+
+
+@dataclass(frozen=True)
+class GoldenRatio:
+    """Lines at multiples of the golden ratio of the grid, around a small centre: even coverage at any stopping time."""
+
+    centre_fraction: float = 0.08
+    name: str = "golden-ratio"
+    needs_posterior: bool = False
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Centre lines: the share of the grid, at most half of the target."""
+        return min(max(1, target // 2), max(1, round(n_lines * self.centre_fraction)))
+
+    def choose(
+        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
+    ) -> Choice:
+        """The remaining line nearest to the next multiple (circularly)."""
+        step = len(candidates.acquired)
+        wanted = (step * GOLDEN % 1) * candidates.n_lines
+        distance = np.abs(np.arange(candidates.n_lines) - wanted)
+        circular = np.minimum(distance, candidates.n_lines - distance)
+        return Choice(best_line(-circular, candidates).line)

@@ -1,0 +1,83 @@
+"""What a design did, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DesignStep", "DesignTrace"]
+
+
+@dataclass(frozen=True)
+class DesignStep:
+    """One decision.
+
+    Parameters
+    ----------
+    line : int
+        Chosen line.
+    scores : float array, shape (ky,), optional
+        Candidates' scores, NaN elsewhere; None for rules without scores.
+    predicted_energy, actual_energy : float
+        Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices: expected by the
+        posterior (noise included) and found. NaN for rules without a posterior.
+    converged : bool
+        Whether the inner problems and the variances of this step met their tolerances.
+    mvms : int
+        Multiplications with A, per vector, summed over slices.
+    seconds : float
+        Wall time of the step.
+    """
+
+    line: int
+    scores: NDArray[np.float64] | None = None
+    predicted_energy: float = float("nan")
+    actual_energy: float = float("nan")
+    converged: bool = True
+    mvms: int = 0
+    seconds: float = 0.0
+
+    @property
+    def score(self) -> float:
+        """Score of the chosen line, NaN without scores."""
+        return float("nan") if self.scores is None else float(self.scores[self.line])
+
+
+@dataclass(frozen=True)
+class DesignTrace:
+    """Start lines and decisions.
+
+    Parameters
+    ----------
+    strategy : str
+        Name of the rule.
+    n_lines : int
+        Lines of the grid.
+    start : tuple of int
+        Lines measured before the first decision, in order.
+    steps : tuple of DesignStep
+        Decisions in order.
+    """
+
+    strategy: str
+    n_lines: int
+    start: tuple[int, ...]
+    steps: tuple[DesignStep, ...] = ()
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """All lines in acquisition order."""
+        return (*self.start, *(step.line for step in self.steps))
+
+    def mask(self, count: int | None = None) -> NDArray[np.bool_]:
+        """Bool (ky,) of the first ``count`` lines (all without a count)."""
+        flags = np.zeros(self.n_lines, dtype=bool)
+        flags[list(self.lines[:count])] = True
+        return flags
+
+    @property
+    def converged(self) -> bool:
+        """True where every step was."""
+        return all(step.converged for step in self.steps)

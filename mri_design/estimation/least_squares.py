@@ -1,0 +1,40 @@
+"""Zero-filled and regularised least-squares images."""
+
+from __future__ import annotations
+
+from mri_design.krylov import conjugate_gradients
+from mri_design.model import GeneralizedLinearModel
+from mri_design.operators import Array
+from mri_design.status import Convergence
+
+__all__ = ["least_squares", "zero_filled"]
+
+
+def zero_filled(model: GeneralizedLinearModel) -> Array:
+    """X^H y: inverse FFT with zeros for missing lines, combined over coils."""
+    return model.back_projection()
+
+
+def least_squares(
+    model: GeneralizedLinearModel, *, damping: float = 0.0, tolerance: float = 1e-4, max_iterations: int = 100
+) -> tuple[Array, Convergence]:
+    """argmin ||y - X u||^2 + damping ||u||^2 from u = 0 (the minimum-norm solution for damping 0).
+
+    Parameters
+    ----------
+    model : GeneralizedLinearModel
+        Only X and y are used.
+    damping : float
+        Tikhonov weight in units of X^H X (dimensionless for a unitary transform).
+    tolerance, max_iterations : float, int
+        Of the conjugate gradients.
+    """
+    gram = model.measurement.gram
+    u, convergence = conjugate_gradients(
+        lambda x: gram(x) + damping * x,
+        model.back_projection()[None],
+        n_axes=model.n_axes,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    return u[0], convergence

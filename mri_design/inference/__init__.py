@@ -1,0 +1,19 @@
+"""Approximate posteriors: estimation and variances in turn."""
+
+from mri_design.inference.base import InferenceMethod, StepInfo, WarmStart
+from mri_design.inference.criterion import criterion_value, evidence_bound
+from mri_design.inference.double_loop import DoubleLoop, cold_start, pooled_variances
+from mri_design.inference.exact import exact_criterion, minimise_exact_criterion
+
+__all__ = [
+    "DoubleLoop",
+    "InferenceMethod",
+    "StepInfo",
+    "WarmStart",
+    "cold_start",
+    "criterion_value",
+    "evidence_bound",
+    "exact_criterion",
+    "minimise_exact_criterion",
+    "pooled_variances",
+]

@@ -1,0 +1,130 @@
+"""Preconditioned conjugate gradients for several right-hand sides at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.status import Convergence, Status
+
+__all__ = ["conjugate_gradients", "real_inner"]
+
+Array = NDArray[Any]
+
+
+def real_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
+    """Re<a, b> over the last ``n_axes`` axes, accumulated in double precision.
+
+    Parameters
+    ----------
+    a, b : arrays of equal shape
+        Real or complex.
+    n_axes : int
+        Trailing axes that make up one vector; the others are a batch.
+    """
+    flat_a = a.reshape(*a.shape[: a.ndim - n_axes], -1)
+    flat_b = b.reshape(*b.shape[: b.ndim - n_axes], -1)
+    if np.iscomplexobj(flat_a):
+        flat_a = np.ascontiguousarray(flat_a).view(flat_a.real.dtype)
+        flat_b = np.ascontiguousarray(flat_b).view(flat_b.real.dtype)
+    return np.einsum("...i,...i->...", flat_a, flat_b, dtype=np.float64)
+
+
+def conjugate_gradients(
+    apply: Callable[[Array], Array],
+    rhs: Array,
+    *,
+    n_axes: int,
+    start: Array | None = None,
+    preconditioner: Callable[[Array], Array] | None = None,
+    tolerance: float = 1e-3,
+    max_iterations: int = 200,
+) -> tuple[Array, Convergence]:
+    """Solve A x = rhs for a positive definite A with respect to Re<., .>, many right-hand sides side by side.
+
+    Parameters
+    ----------
+    apply : callable
+        x -> A x on a batch (batch, *shape).
+    rhs : array, shape (batch, *shape)
+        Right-hand sides, real or complex.
+    n_axes : int
+        Number of axes of one vector (``len(shape)``).
+    start : array, optional
+        Starting point of the shape of ``rhs``; zeros without one.
+    preconditioner : callable, optional
+        r -> P r, an approximation of A^-1, positive definite.
+    tolerance : float
+        A right-hand side is done when ||P^(1/2) r|| <= tolerance ||P^(1/2) rhs||.
+    max_iterations : int
+        Limit for each.
+
+    Returns
+    -------
+    x : array
+        Solutions; finished ones are frozen while others go on.
+    convergence : Convergence
+        Worst right-hand side; ``residual`` is relative in the preconditioned norm, ``mvms`` counts vectors.
+
+    Notes
+    -----
+    Vectors keep the precision of ``rhs``; scalars are double. Breakdown (a direction of non-positive curvature, a
+    non-finite value) is reported, not raised. Golub & Van Loan, Matrix Computations, section 11.5.
+    """
+    spread = (...,) + (None,) * n_axes
+    precondition = preconditioner or (lambda r: r)
+    real_dtype = rhs.real.dtype
+    mvms = 0
+    if start is None:
+        x = np.zeros_like(rhs)
+        r = rhs.copy()
+    else:
+        x = start.astype(rhs.dtype, copy=True)
+        r = rhs - apply(x)
+        mvms += len(rhs)
+    scale = real_inner(rhs, precondition(rhs), n_axes)
+    z = precondition(r)
+    rz = real_inner(r, z, n_axes)
+    goal = tolerance**2 * scale
+    p = z.copy()
+    active = np.flatnonzero(rz > goal)
+    status, iterations = Status.CONVERGED, 0
+    while active.size and iterations < max_iterations:
+        iterations += 1
+        every = active.size == len(rhs)
+        p_active = p if every else p[active]
+        a_p = apply(p_active)
+        mvms += active.size
+        curvature = real_inner(p_active, a_p, n_axes)
+        if not (np.isfinite(curvature).all() and (curvature > 0).all()):
+            status = Status.BREAKDOWN
+            break
+        step = (rz[active] / curvature).astype(real_dtype)[spread]
+        if every:
+            x += step * p
+            r -= step * a_p
+            z = precondition(r)
+        else:
+            x[active] += step * p_active
+            r[active] -= step * a_p
+            z = precondition(r[active])
+        rz_new = real_inner(r if every else r[active], z, n_axes)
+        momentum = (rz_new / rz[active]).astype(real_dtype)[spread]
+        if every:
+            p *= momentum
+            p += z
+        else:
+            p[active] = z + momentum * p_active
+        rz[active] = rz_new
+        active = np.flatnonzero(rz > goal)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        relative = np.where(scale > 0, rz / np.where(scale > 0, scale, 1), 0)
+    residual = float(np.sqrt(np.abs(relative).max())) if relative.size else 0.0
+    if not np.isfinite(residual):
+        status = Status.BREAKDOWN
+    elif status is Status.CONVERGED and active.size:
+        status = Status.MAX_ITERATIONS
+    return x, Convergence(status, iterations, residual, mvms)

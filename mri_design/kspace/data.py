@@ -1,0 +1,183 @@
+"""Measured k-space and image stacks, validated on construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+
+__all__ = ["ImageStack", "KSpaceData", "Orientation"]
+
+Orientation = Literal["ky-rows", "ky-columns"]
+"""How the source file lays its image out: phase encode along rows' index or along columns' index."""
+
+
+@dataclass(frozen=True)
+class KSpaceData:
+    """Cartesian multi-slice k-space with everything that is known about how it was measured.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (slice, coil, ky, kx)
+        Centred orthonormal k-space, DC at ``N // 2``; rows that were not measured hold zeros.
+    measured : bool array, shape (ky,)
+        True where the phase-encode line was really acquired. Zero-filled lines are False.
+    name : str
+        Short name for tables and figures.
+    noise_variance : float, optional
+        Noise variance per real component, in units of ``kspace`` squared; None where unknown.
+    coil_maps : complex64 array, shape (slice, coil, ky, kx), optional
+        Coil sensitivities with unit root-sum-of-squares; None where unknown.
+    reference : complex64 array, shape (slice, ky, kx), optional
+        True image (simulated data only); None for scans.
+    orientation : {"ky-rows", "ky-columns"}
+        Layout of the source image, for display only.
+    card : mapping of str to str
+        Provenance (source, licence, anatomy, caveats).
+
+    Raises
+    ------
+    InputError
+        On a wrong number of axes, sizes that disagree, non-finite samples or a non-positive variance.
+    """
+
+    kspace: NDArray[np.complex64]
+    measured: NDArray[np.bool_]
+    name: str = "scan"
+    noise_variance: float | None = None
+    coil_maps: NDArray[np.complex64] | None = None
+    reference: NDArray[np.complex64] | None = None
+    orientation: Orientation = "ky-rows"
+    card: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        k = self.kspace
+        if k.ndim != 4:
+            raise InputError(field="kspace", got=f"{k.ndim} axes {k.shape}", wanted="(slice, coil, ky, kx)")
+        if min(k.shape) < 1 or k.shape[-2] < 4 or k.shape[-1] < 4:
+            raise InputError(
+                field="kspace", got=f"shape {k.shape}", wanted="at least 4 x 4 samples and one coil"
+            )
+        if not np.iscomplexobj(k):
+            raise InputError(field="kspace", got=f"dtype {k.dtype}", wanted="complex samples")
+        _refuse_non_finite("kspace", k)
+        if self.measured.shape != (k.shape[-2],) or self.measured.dtype != np.bool_:
+            raise InputError(
+                field="measured",
+                got=f"{self.measured.dtype} {self.measured.shape}",
+                wanted=f"bool ({k.shape[-2]},)",
+                cure="Give one flag per phase-encode line.",
+            )
+        if not self.measured.any() or not np.any(k[:, :, self.measured]):
+            raise InputError(
+                field="kspace", got="no signal in any measured line", wanted="at least one non-zero sample"
+            )
+        if self.noise_variance is not None and not (
+            np.isfinite(self.noise_variance) and self.noise_variance > 0
+        ):
+            raise InputError(
+                field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number"
+            )
+        self._check_companion("coil_maps", self.coil_maps, k.shape)
+        self._check_companion("reference", self.reference, (k.shape[0], *k.shape[2:]))
+
+    @staticmethod
+    def _check_companion(name: str, array: NDArray[np.complex64] | None, shape: tuple[int, ...]) -> None:
+        if array is None:
+            return
+        if array.shape != shape:
+            raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
+        _refuse_non_finite(name, array)
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return int(self.kspace.shape[0])
+
+    @property
+    def n_coils(self) -> int:
+        """Number of receive coils."""
+        return int(self.kspace.shape[1])
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """Grid (ky, kx)."""
+        return int(self.kspace.shape[2]), int(self.kspace.shape[3])
+
+    @property
+    def fully_sampled(self) -> bool:
+        """True where no line inside the acquired window is missing (zero-filled edges are allowed)."""
+        acquired = np.flatnonzero(self.measured)
+        return bool(self.measured[acquired[0] : acquired[-1] + 1].all())
+
+    def select_slice(self, index: int) -> KSpaceData:
+        """The same data with the one slice ``index`` (negative counts from the end).
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice.
+        """
+        if not -self.n_slices <= index < self.n_slices:
+            raise InputError(field="slice", got=str(index), wanted=f"0 to {self.n_slices - 1}")
+        one = slice(index, index + 1) if index != -1 else slice(-1, None)
+        return replace(
+            self,
+            kspace=self.kspace[one],
+            coil_maps=None if self.coil_maps is None else self.coil_maps[one],
+            reference=None if self.reference is None else self.reference[one],
+            name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
+        )
+
+
+@dataclass(frozen=True)
+class ImageStack:
+    """Images without raw k-space, from which k-space can be simulated.
+
+    Parameters
+    ----------
+    images : float32 or complex64 array, shape (slice, row, column)
+        Magnitude or complex images; rows will become the phase-encode direction.
+    name : str
+        Short name for tables and figures.
+    card : mapping of str to str
+        Provenance.
+
+    Raises
+    ------
+    InputError
+        On a wrong number of axes, non-finite pixels or no signal.
+    """
+
+    images: NDArray[np.float32] | NDArray[np.complex64]
+    name: str = "images"
+    card: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.images.ndim != 3 or min(self.images.shape) < 1:
+            raise InputError(field="images", got=f"shape {self.images.shape}", wanted="(slice, row, column)")
+        _refuse_non_finite("images", self.images)
+        if not np.any(self.images):
+            raise InputError(field="images", got="all zeros", wanted="at least one non-zero pixel")
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return int(self.images.shape[0])
+
+
+def _refuse_non_finite(name: str, array: NDArray[np.generic]) -> None:
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise InputError(
+            field=name,
+            got=f"{int(bad.sum())} NaN or infinite values, the first at index {first}",
+            wanted="finite samples",
+            cure="Repair or remove the samples before loading.",
+        )

@@ -1,0 +1,19 @@
+"""The probabilistic model and its Gaussian posterior."""
+
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.marginals import VarianceKind, Variances
+from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, SparsityBlock
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.precision import PosteriorPrecision
+
+__all__ = [
+    "DEFAULT_PRIOR",
+    "GaussianPosterior",
+    "GeneralizedLinearModel",
+    "MRSlice",
+    "PosteriorPrecision",
+    "SiteBlock",
+    "SparsityBlock",
+    "VarianceKind",
+    "Variances",
+]

@@ -1,0 +1,132 @@
+"""The sparse linear model: a Gaussian factor and sites on linear projections.
+
+P(u | y) is proportional to N(y | X u, sigma^2 I) prod_i t_i(s_i) with s = B u. Unknowns and data may be complex;
+sigma^2 is always per real component. Seeger & Nickisch 2008 (TR-175), section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.operators import Array, LinearOperator
+from mri_design.potentials import Potential
+
+__all__ = ["GeneralizedLinearModel", "SiteBlock"]
+
+
+@dataclass(frozen=True)
+class SiteBlock:
+    """Sites of one kind on the coefficients of one analysis operator.
+
+    Parameters
+    ----------
+    name : str
+        For messages and tables, for example ``"differences"``.
+    analysis : LinearOperator
+        This block's rows of B. A site on a complex coefficient acts on its modulus.
+    potential : Potential
+        The site; its scale broadcasts against the coefficients.
+    group_axes : tuple of int
+        Negative axes of the coefficients that share one site (``(-3,)`` on differences is isotropic TV).
+    """
+
+    name: str
+    analysis: LinearOperator
+    potential: Potential
+    group_axes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes):
+            raise InputError(
+                field=f"block {self.name!r}: group_axes",
+                got=str(self.group_axes),
+                wanted=f"negative axes of {self.analysis.out_shape}",
+            )
+
+    def pooled(self, power: Array) -> Array:
+        """Sum of per-coefficient powers over each site's group (kept axes of length one)."""
+        return power.sum(axis=self.group_axes, keepdims=True) if self.group_axes else power
+
+    def site_power(self, s: Array) -> Array:
+        """|s|^2 of each site."""
+        return self.pooled(s.real**2 + s.imag**2 if np.iscomplexobj(s) else s**2)
+
+
+@dataclass(frozen=True)
+class GeneralizedLinearModel:
+    """Measurement X, data y, noise variance and blocks of sites.
+
+    Parameters
+    ----------
+    measurement : LinearOperator
+        X.
+    data : array of shape ``measurement.out_shape``
+        y.
+    noise_variance : float
+        sigma^2 per real component.
+    blocks : tuple of SiteBlock
+        Sites; together with X they must leave no direction of the unknowns undetermined.
+
+    Raises
+    ------
+    InputError
+        On shapes that disagree, non-finite data, a non-positive variance or no block.
+    """
+
+    measurement: LinearOperator
+    data: Array
+    noise_variance: float
+    blocks: tuple[SiteBlock, ...]
+
+    def __post_init__(self) -> None:
+        if self.data.shape != self.measurement.out_shape:
+            raise InputError(
+                field="data", got=f"shape {self.data.shape}", wanted=f"{self.measurement.out_shape}"
+            )
+        if not np.isfinite(self.data).all():
+            raise InputError(field="data", got="NaN or infinite values", wanted="finite samples")
+        if not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
+            raise InputError(
+                field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number"
+            )
+        if not self.blocks:
+            raise InputError(
+                field="blocks", got="no sites", wanted="at least one block", cure="Add a pixel block."
+            )
+        for block in self.blocks:
+            if block.analysis.in_shape != self.measurement.in_shape:
+                raise InputError(
+                    field=f"block {block.name!r}",
+                    got=f"coefficients of {block.analysis.in_shape}",
+                    wanted=f"of {self.measurement.in_shape}",
+                )
+
+    def with_measurement(self, measurement: LinearOperator, data: Array) -> GeneralizedLinearModel:
+        """The same model after other (usually more) measurements."""
+        return replace(self, measurement=measurement, data=data)
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """Shape of the unknown image."""
+        return self.measurement.in_shape
+
+    @property
+    def n_axes(self) -> int:
+        """Number of axes of one image; further leading axes are a batch."""
+        return len(self.measurement.in_shape)
+
+    @property
+    def log_concave(self) -> bool:
+        """True where inference is a convex problem (TR-175, Theorem 3)."""
+        return all(block.potential.log_concave for block in self.blocks)
+
+    def analysis_coefficients(self, u: Array) -> tuple[Array, ...]:
+        """s = B u, one array per block."""
+        return tuple(block.analysis(u) for block in self.blocks)
+
+    def back_projection(self) -> Array:
+        """X^H y."""
+        return self.measurement.adjoint(self.data)

@@ -1,0 +1,46 @@
+"""Marginal variances of linear projections, with their kind and error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mri_design.krylov import LanczosFactors
+from mri_design.operators import Array
+from mri_design.status import Convergence
+
+__all__ = ["VarianceKind", "Variances"]
+
+VarianceKind = Literal["exact", "lower_bound", "unbiased"]
+
+
+@dataclass(frozen=True)
+class Variances:
+    """z = diag(B A^-1 B^H) for a list of analysis operators.
+
+    Parameters
+    ----------
+    values : tuple of float arrays
+        One per analysis operator, of its output shape, in units of sigma^2. For complex coefficients the SUM of the
+        variances of real and imaginary part.
+    kind : {"exact", "lower_bound", "unbiased"}
+        What the numbers are.
+    convergence : Convergence
+        Of the linear algebra behind them.
+    std_error : tuple of float arrays, optional
+        Standard error of each value; None where the error is not random.
+    samples : array, shape (count, *image shape), optional
+        Draws with covariance A^-1 made on the way.
+    factors : LanczosFactors, optional
+        Low-rank representation made on the way.
+    log_determinant : float, optional
+        log|A| on the real unknowns; exact only where ``kind`` is.
+    """
+
+    values: tuple[Array, ...]
+    kind: VarianceKind
+    convergence: Convergence
+    std_error: tuple[Array, ...] | None = None
+    samples: Array | None = None
+    factors: LanczosFactors | None = None
+    log_determinant: float | None = None

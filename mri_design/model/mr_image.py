@@ -1,0 +1,192 @@
+"""The model of one MR slice: Cartesian lines, coils, and sparsity blocks whose scales follow the data's own signal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.kspace import KSpaceData
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators import (
+    Array,
+    CartesianLines,
+    FiniteDifferences,
+    Identity,
+    LinearOperator,
+    Wavelet,
+    cartesian,
+)
+from mri_design.operators.fourier import FourierLibrary
+from mri_design.potentials import Laplace
+
+__all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock"]
+
+
+@dataclass(frozen=True)
+class SparsityBlock:
+    """One kind of Laplace sites exp(-scale |s| / signal) on moduli of coefficients.
+
+    Parameters
+    ----------
+    kind : {"pixels", "differences", "wavelet"}
+        Which coefficients.
+    scale : float
+        Dimensionless rate: per unit of the image's own signal level (99.5th percentile of the modulus).
+    isotropic : bool
+        For differences: one site on both directions of a pixel together (isotropic total variation).
+    wavelet, levels : str, int
+        For wavelets: PyWavelets name and number of levels.
+    coarse_scale : float
+        For wavelets: rate of the coarse approximation, which is not sparse.
+    """
+
+    kind: Literal["pixels", "differences", "wavelet"]
+    scale: float
+    isotropic: bool = False
+    wavelet: str = "db4"
+    levels: int = 3
+    coarse_scale: float = 0.1
+
+    def sites(self, shape: tuple[int, int], signal: float, noise_sd: float) -> SiteBlock:
+        """The block on an image grid, tau = scale sigma / signal."""
+        tau_per_rate = noise_sd / signal
+        analysis: LinearOperator
+        if self.kind == "pixels":
+            analysis = Identity(shape)
+        elif self.kind == "differences":
+            analysis = FiniteDifferences(shape)
+        elif self.kind == "wavelet":
+            wavelet = Wavelet(shape, self.wavelet, self.levels)
+            rates = np.where(wavelet.level_map() == 0, self.coarse_scale, self.scale)
+            return SiteBlock("wavelet", wavelet, Laplace(rates * tau_per_rate))
+        else:
+            raise InputError(field="block kind", got=repr(self.kind), wanted="pixels, differences or wavelet")
+        group = (-3,) if self.isotropic and self.kind == "differences" else ()
+        return SiteBlock(self.kind, analysis, Laplace(self.scale * tau_per_rate), group)
+
+
+DEFAULT_PRIOR = (SparsityBlock("pixels", 100.0), SparsityBlock("differences", 10.0))
+"""Dark background and piecewise smoothness; rates measured on brain images whose 99.5th percentile is 1."""
+
+
+@dataclass(frozen=True)
+class MRSlice:
+    """One slice with known noise and coils: from a set of lines to the model of what they say about the image.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, ky, kx)
+        Fully or partially sampled k-space.
+    measured : bool array, shape (ky,)
+        Lines that hold data.
+    noise_variance : float
+        Per real component.
+    maps : complex64 array, shape (coil, ky, kx), optional
+        Coil sensitivities; None for one coil.
+    prior : tuple of SparsityBlock
+        Sparsity blocks.
+    library : {"scipy", "pyfftw"}
+        FFT library.
+    """
+
+    kspace: Array
+    measured: Array
+    noise_variance: float
+    maps: Array | None = None
+    prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR
+    library: FourierLibrary = "scipy"
+
+    def __post_init__(self) -> None:
+        if self.maps is None and self.kspace.shape[0] > 1:
+            raise InputError(
+                field="coil maps",
+                got=f"none for {self.kspace.shape[0]} coils",
+                wanted="one sensitivity map per coil",
+                cure="Estimate them from a fully sampled centre, or give them in the file.",
+            )
+
+    @classmethod
+    def from_data(
+        cls,
+        data: KSpaceData,
+        index: int = 0,
+        *,
+        prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR,
+        library: FourierLibrary = "scipy",
+    ) -> MRSlice:
+        """Slice ``index`` of calibrated data.
+
+        Raises
+        ------
+        InputError
+            Where noise variance or coil maps are still unknown.
+        """
+        if data.noise_variance is None:
+            raise InputError(
+                field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first."
+            )
+        one = data.select_slice(index)
+        maps = None if one.coil_maps is None else one.coil_maps[0]
+        return cls(one.kspace[0], one.measured, data.noise_variance, maps, prior, library)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Image grid (ky, kx)."""
+        return int(self.kspace.shape[-2]), int(self.kspace.shape[-1])
+
+    def encoding(self, lines: Sequence[int] | None = None) -> CartesianLines:
+        """X for the given lines (all of the grid without an argument)."""
+        return cartesian(
+            range(self.shape[0]) if lines is None else lines, self.shape, self.maps, self.library
+        )
+
+    def acquire(self, lines: Sequence[int]) -> Array:
+        """The data of some lines, (coil, line, kx).
+
+        Raises
+        ------
+        InputError
+            For lines that hold no data.
+        """
+        chosen = np.asarray(lines, dtype=np.intp)
+        missing = chosen[~self.measured[chosen]]
+        if missing.size:
+            raise InputError(field="lines", got=f"{missing.tolist()}, not measured", wanted="lines with data")
+        return np.ascontiguousarray(self.kspace[:, chosen, :])
+
+    def signal_level(self, lines: Sequence[int]) -> float:
+        """99.5th percentile of the modulus of the image that the central block of ``lines`` shows.
+
+        Only the unbroken run of lines around DC is used, so that all masks with the same centre agree on it.
+        """
+        centre = central_run(lines, self.shape[0])
+        image = np.abs(self.encoding(centre).adjoint(self.acquire(centre)))
+        level = float(np.percentile(image, 99.5))
+        if not level > 0:
+            raise InputError(field="k-space centre", got="no signal", wanted="a signal in the central lines")
+        return level
+
+    def model(self, lines: Sequence[int], signal: float | None = None) -> GeneralizedLinearModel:
+        """The model after measuring ``lines`` (in that order); ``signal`` defaults to `signal_level`."""
+        level = self.signal_level(lines) if signal is None else signal
+        noise_sd = float(np.sqrt(self.noise_variance))
+        blocks = tuple(block.sites(self.shape, level, noise_sd) for block in self.prior)
+        return GeneralizedLinearModel(self.encoding(lines), self.acquire(lines), self.noise_variance, blocks)
+
+
+def central_run(lines: Sequence[int], n_lines: int) -> list[int]:
+    """The unbroken run of ``lines`` that holds DC, or all of them where DC was not measured."""
+    chosen = set(int(line) for line in lines)
+    centre = n_lines // 2
+    if centre not in chosen:
+        return sorted(chosen)
+    low = high = centre
+    while low - 1 in chosen:
+        low -= 1
+    while high + 1 in chosen:
+        high += 1
+    return list(range(low, high + 1))

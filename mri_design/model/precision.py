@@ -1,0 +1,110 @@
+"""The scaled posterior precision A = X^H X + B^H diag(pi) B."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mri_design.krylov import circulant_inverse
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.operators import Array, LinearOperator
+
+__all__ = ["PosteriorPrecision"]
+
+
+@dataclass(frozen=True)
+class PosteriorPrecision:
+    """A as something to multiply with, sample from and precondition; Cov[u] = sigma^2 A^-1.
+
+    Parameters
+    ----------
+    measurement : LinearOperator
+        X.
+    blocks : tuple of SiteBlock
+        Blocks of B.
+    site_precisions : tuple of float arrays
+        pi = 1 / gamma per block, broadcastable to the block's coefficients (groups have length-one axes).
+    """
+
+    measurement: LinearOperator
+    blocks: tuple[SiteBlock, ...]
+    site_precisions: tuple[Array, ...]
+
+    @cached_property
+    def _gram(self) -> LinearOperator:
+        return self.measurement.gram
+
+    def __call__(self, u: Array) -> Array:
+        """A u, for one image or a batch."""
+        total = self._gram(u)
+        for block, pi in zip(self.blocks, self.site_precisions, strict=True):
+            total = total + block.analysis.weighted_gram(pi, u)
+        return total
+
+    @property
+    def complex_linear(self) -> bool:
+        """True where A commutes with multiplication by i, so that real and imaginary parts are exchangeable."""
+        return self.measurement.complex_linear and all(b.analysis.complex_linear for b in self.blocks)
+
+    @cached_property
+    def circulant_spectrum(self) -> Array | None:
+        """Eigenvalues of the circulant nearest to A (FFT order), or None where X or B do not know theirs."""
+        spectra = [self.measurement.circulant_spectrum()]
+        for block, pi in zip(self.blocks, self.site_precisions, strict=True):
+            spectra.append(block.analysis.circulant_spectrum(np.broadcast_to(pi, block.analysis.out_shape)))
+        known = [s for s in spectra if s is not None]
+        if len(known) < len(spectra) or len(self.measurement.in_shape) != 2:
+            return None
+        return np.maximum(sum(known), np.finfo(np.float32).tiny)
+
+    @cached_property
+    def preconditioner(self) -> Callable[[Array], Array] | None:
+        """r -> (nearest circulant)^-1 r: 2 to 5 times fewer iterations of conjugate gradients."""
+        spectrum = self.circulant_spectrum
+        return None if spectrum is None else circulant_inverse(spectrum)
+
+    def perturbations(self, rng: np.random.Generator, count: int, like: Array) -> Array:
+        """``count`` draws b ~ N(0, A): X^H e_0 + B^H sqrt(pi) e, with e of unit variance per real component.
+
+        Parameters
+        ----------
+        rng : numpy Generator
+            Source of the noise.
+        count : int
+            Number of draws.
+        like : array
+            Its precision (single or double) is used.
+
+        Returns
+        -------
+        array, shape (count, *image shape)
+            A^-1 b then has covariance A^-1 (Papandreou & Yuille 2010).
+        """
+        draws = self.measurement.adjoint(_unit_noise(rng, count, self.measurement, like))
+        for block, pi in zip(self.blocks, self.site_precisions, strict=True):
+            noise = _unit_noise(rng, count, block.analysis, like)
+            draws = draws + block.analysis.adjoint(np.sqrt(pi) * noise)
+        return draws
+
+    def dense_real(self, limit: int = 9000) -> Array:
+        """A as a real matrix on (real parts, imaginary parts); the reference for everything faster."""
+        x = self.measurement.to_dense_real(limit)
+        total = x.T @ x
+        for block, pi in zip(self.blocks, self.site_precisions, strict=True):
+            b = block.analysis.to_dense_real(limit)
+            weights = np.broadcast_to(pi, block.analysis.out_shape).ravel()
+            if block.analysis.out_complex:
+                weights = np.concatenate([weights, weights])
+            total += b.T @ (weights[:, None] * b)
+        return np.asarray(total)
+
+
+def _unit_noise(rng: np.random.Generator, count: int, operator: LinearOperator, like: Array) -> Array:
+    shape = (count, *operator.out_shape)
+    real = like.real.dtype
+    if not operator.out_complex:
+        return rng.standard_normal(shape, dtype=real.type)
+    return rng.standard_normal((*shape, 2), dtype=real.type).view(np.result_type(real, np.complex64))[..., 0]

@@ -1,0 +1,29 @@
+"""Linear operators: measurement (X) and sparsity (B)."""
+
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.coils import Coils
+from mri_design.operators.dense import DenseOperator
+from mri_design.operators.diagonal import Diagonal, Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.fields import RealAndImaginary, RealImage
+from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.measurement import CartesianLines, cartesian
+from mri_design.operators.sampling import LineSampling
+from mri_design.operators.wavelet import Wavelet
+
+__all__ = [
+    "Array",
+    "CartesianLines",
+    "CentredFFT",
+    "Coils",
+    "DenseOperator",
+    "Diagonal",
+    "FiniteDifferences",
+    "Identity",
+    "LineSampling",
+    "LinearOperator",
+    "RealAndImaginary",
+    "RealImage",
+    "Wavelet",
+    "cartesian",
+]

@@ -1,0 +1,268 @@
+"""Linear operators on arrays and their algebra: ``A @ B``, ``A + B``, ``c * A``, ``A.H``, ``A.gram``.
+
+A subclass gives its shapes to ``__init__`` and writes ``_apply`` and ``_adjoint``; everything else follows.
+Leading axes of an argument are a batch: an operator with ``in_shape = (ky, kx)`` maps ``(batch, ky, kx)``.
+Inner products are Re<a, b> = sum(Re(conj(a) b)), so an operator may be merely real-linear on complex arrays
+(taking real parts, say); it then says so with ``complex_linear = False``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import linalg as sparse_linalg
+
+from mri_design.errors import InputError
+
+__all__ = ["Array", "LinearOperator", "ScalarOperator"]
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+class LinearOperator(ABC):
+    """A linear map between arrays of fixed shape, with its adjoint.
+
+    Parameters
+    ----------
+    in_shape, out_shape : tuple of int
+        Shapes of one input and one output, without batch axes.
+    in_complex, out_complex : bool
+        Whether one input (output) entry is one complex or one real unknown.
+    complex_linear : bool
+        True where ``A(i u) = i A(u)``; always False where only one side is complex.
+    """
+
+    def __init__(
+        self,
+        in_shape: Shape,
+        out_shape: Shape,
+        *,
+        in_complex: bool = True,
+        out_complex: bool = True,
+        complex_linear: bool = True,
+    ) -> None:
+        self.in_shape = tuple(int(n) for n in in_shape)
+        self.out_shape = tuple(int(n) for n in out_shape)
+        self.in_complex = in_complex
+        self.out_complex = out_complex
+        self.complex_linear = complex_linear and in_complex and out_complex
+
+    @abstractmethod
+    def _apply(self, u: Array) -> Array: ...
+
+    @abstractmethod
+    def _adjoint(self, v: Array) -> Array: ...
+
+    def __call__(self, u: Array) -> Array:
+        """A u for one input or a batch of them."""
+        self._check(u, self.in_shape)
+        return self._apply(u)
+
+    def adjoint(self, v: Array) -> Array:
+        """A^H v with respect to Re<., .>."""
+        self._check(v, self.out_shape)
+        return self._adjoint(v)
+
+    def _check(self, array: Array, shape: Shape) -> None:
+        if array.shape[array.ndim - len(shape) :] != shape:
+            raise InputError(
+                field=type(self).__name__,
+                got=f"an array of shape {array.shape}",
+                wanted=f"trailing axes {shape}",
+            )
+
+    def weighted_gram(self, weights: Array, u: Array) -> Array:
+        """A^H diag(weights) A u; subclasses may fuse it."""
+        return self._adjoint(weights * self._apply(u))
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        """Eigenvalues of the circulant matrix nearest (Frobenius) to A^H diag(weights) A.
+
+        Returns
+        -------
+        array of shape ``in_shape`` or None
+            Real, in FFT order (DC first); None where the operator does not know it.
+            T. Chan, SIAM J. Sci. Stat. Comput. 9 (1988).
+        """
+        return None
+
+    @property
+    def H(self) -> LinearOperator:
+        """The adjoint operator."""
+        return _Adjoint(self)
+
+    @property
+    def gram(self) -> LinearOperator:
+        """A^H A; subclasses override it where it is cheaper than two passes."""
+        return _Product(_Adjoint(self), self)
+
+    @property
+    def in_size(self) -> int:
+        """Number of REAL unknowns of one input."""
+        return int(np.prod(self.in_shape)) * (2 if self.in_complex else 1)
+
+    @property
+    def out_size(self) -> int:
+        """Number of REAL entries of one output."""
+        return int(np.prod(self.out_shape)) * (2 if self.out_complex else 1)
+
+    def __matmul__(self, other: LinearOperator) -> LinearOperator:
+        return _Product(self, other)
+
+    def __add__(self, other: LinearOperator) -> LinearOperator:
+        return _Sum(self, other)
+
+    def __mul__(self, scalar: complex) -> LinearOperator:
+        return _Product(ScalarOperator(scalar, self.out_shape, is_complex=self.out_complex), self)
+
+    __rmul__ = __mul__
+
+    def to_dense(self, limit: int = 5000) -> Array:
+        """The matrix of a complex-linear (or real) operator, built column by column.
+
+        Raises
+        ------
+        InputError
+            Above ``limit`` columns, or where the operator is only real-linear on complex arrays
+            (use `to_dense_real`).
+        """
+        if self.in_complex and not self.complex_linear:
+            raise InputError(
+                field="to_dense", got="a real-linear operator on complex arrays", wanted="to_dense_real"
+            )
+        columns = int(np.prod(self.in_shape))
+        self._check_limit(columns, limit)
+        dtype = np.complex128 if self.in_complex else np.float64
+        unit = np.eye(columns, dtype=dtype).reshape(columns, *self.in_shape)
+        return np.asarray(self._apply(unit)).reshape(columns, -1).T
+
+    def to_dense_real(self, limit: int = 5000) -> Array:
+        """The real matrix acting on stacked (real parts, imaginary parts); always exists."""
+        self._check_limit(self.in_size, limit)
+        columns = int(np.prod(self.in_shape))
+        unit = np.eye(columns).reshape(columns, *self.in_shape)
+        basis = np.concatenate([unit + 0j, 1j * unit]) if self.in_complex else unit
+        images = np.asarray(self._apply(basis)).reshape(self.in_size, -1)
+        return (np.concatenate([images.real, images.imag], axis=1) if self.out_complex else images.real).T
+
+    @staticmethod
+    def _check_limit(columns: int, limit: int) -> None:
+        if columns > limit:
+            raise InputError(
+                field="dense matrix",
+                got=f"{columns} columns",
+                wanted=f"at most {limit}",
+                cure="Use a matrix-free method.",
+            )
+
+    def as_scipy(self) -> sparse_linalg.LinearOperator:
+        """This operator on flat complex128 vectors, for use with scipy.sparse.linalg."""
+        return sparse_linalg.LinearOperator(
+            shape=(int(np.prod(self.out_shape)), int(np.prod(self.in_shape))),
+            matvec=lambda u: self._apply(np.reshape(u, self.in_shape)).ravel(),
+            rmatvec=lambda v: self._adjoint(np.reshape(v, self.out_shape)).ravel(),
+            dtype=np.complex128 if self.in_complex or self.out_complex else np.float64,
+        )
+
+
+class ScalarOperator(LinearOperator):
+    """Multiplication by one number (the identity for ``scalar = 1``)."""
+
+    def __init__(self, scalar: complex, shape: Shape, *, is_complex: bool = True) -> None:
+        super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex)
+        if not is_complex and np.iscomplex(scalar):
+            raise InputError(field="scalar", got=repr(scalar), wanted="a real number for a real operator")
+        real = not np.iscomplex(scalar)
+        # A Python scalar, so that single precision stays single.
+        self.scalar: complex = float(np.real(scalar)) if real else complex(scalar)
+
+    def _apply(self, u: Array) -> Array:
+        return u if self.scalar == 1 else self.scalar * u
+
+    def _adjoint(self, v: Array) -> Array:
+        return v if self.scalar == 1 else np.conj(self.scalar) * v
+
+    def weighted_gram(self, weights: Array, u: Array) -> Array:
+        return (abs(self.scalar) ** 2 * weights) * u
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        return np.full(self.in_shape, abs(self.scalar) ** 2 * float(np.mean(weights)))
+
+
+class _Adjoint(LinearOperator):
+    def __init__(self, operator: LinearOperator) -> None:
+        super().__init__(
+            operator.out_shape,
+            operator.in_shape,
+            in_complex=operator.out_complex,
+            out_complex=operator.in_complex,
+            complex_linear=operator.complex_linear,
+        )
+        self.operator = operator
+
+    def _apply(self, u: Array) -> Array:
+        return self.operator._adjoint(u)
+
+    def _adjoint(self, v: Array) -> Array:
+        return self.operator._apply(v)
+
+    @property
+    def H(self) -> LinearOperator:
+        return self.operator
+
+
+class _Product(LinearOperator):
+    """``left @ right``."""
+
+    def __init__(self, left: LinearOperator, right: LinearOperator) -> None:
+        if left.in_shape != right.out_shape or left.in_complex != right.out_complex:
+            raise InputError(
+                field=f"{type(left).__name__} @ {type(right).__name__}",
+                got=f"{right.out_shape} into {left.in_shape}",
+                wanted="the same inner shape and field",
+            )
+        super().__init__(
+            right.in_shape,
+            left.out_shape,
+            in_complex=right.in_complex,
+            out_complex=left.out_complex,
+            complex_linear=left.complex_linear and right.complex_linear,
+        )
+        self.left, self.right = left, right
+
+    def _apply(self, u: Array) -> Array:
+        return self.left._apply(self.right._apply(u))
+
+    def _adjoint(self, v: Array) -> Array:
+        return self.right._adjoint(self.left._adjoint(v))
+
+    def weighted_gram(self, weights: Array, u: Array) -> Array:
+        return self.right._adjoint(self.left.weighted_gram(weights, self.right._apply(u)))
+
+    @property
+    def gram(self) -> LinearOperator:
+        return _Product(self.right.H, _Product(self.left.gram, self.right))
+
+
+class _Sum(LinearOperator):
+    def __init__(self, first: LinearOperator, second: LinearOperator) -> None:
+        if (first.in_shape, first.out_shape) != (second.in_shape, second.out_shape):
+            raise InputError(field="sum of operators", got=f"{second.out_shape}", wanted=f"{first.out_shape}")
+        super().__init__(
+            first.in_shape,
+            first.out_shape,
+            in_complex=first.in_complex,
+            out_complex=first.out_complex,
+            complex_linear=first.complex_linear and second.complex_linear,
+        )
+        self.first, self.second = first, second
+
+    def _apply(self, u: Array) -> Array:
+        return self.first._apply(u) + self.second._apply(u)
+
+    def _adjoint(self, v: Array) -> Array:
+        return self.first._adjoint(v) + self.second._adjoint(v)

@@ -1,0 +1,41 @@
+"""Pointwise multiplication, and the identity (pixels as coefficients)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape
+
+__all__ = ["Diagonal", "Identity"]
+
+
+class Identity(ScalarOperator):
+    """u -> u: the image's own pixels as coefficients."""
+
+    def __init__(self, shape: Shape, *, is_complex: bool = True) -> None:
+        super().__init__(1.0, shape, is_complex=is_complex)
+
+
+class Diagonal(LinearOperator):
+    """u -> d * u for an array ``d`` of the shape of one input."""
+
+    def __init__(self, diagonal: Array, *, is_complex: bool = True) -> None:
+        if not is_complex and np.iscomplexobj(diagonal):
+            raise InputError(
+                field="diagonal", got="complex entries", wanted="real entries for a real operator"
+            )
+        super().__init__(diagonal.shape, diagonal.shape, in_complex=is_complex, out_complex=is_complex)
+        self.diagonal = diagonal
+
+    def _apply(self, u: Array) -> Array:
+        return self.diagonal * u
+
+    def _adjoint(self, v: Array) -> Array:
+        return np.conj(self.diagonal) * v
+
+    def weighted_gram(self, weights: Array, u: Array) -> Array:
+        return (np.abs(self.diagonal) ** 2 * weights) * u
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        return np.full(self.in_shape, float(np.mean(np.abs(self.diagonal) ** 2 * weights)))

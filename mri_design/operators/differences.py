@@ -1,0 +1,44 @@
+"""Periodic finite differences of an image along both axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mri_design.operators.base import Array, LinearOperator
+
+__all__ = ["FiniteDifferences"]
+
+
+class FiniteDifferences(LinearOperator):
+    """Image (ky, kx) -> (2, ky, kx): u[i+1] - u[i] along ky, then along kx, wrapped around at the edges."""
+
+    def __init__(self, shape: tuple[int, int], *, is_complex: bool = True) -> None:
+        super().__init__(shape, (2, *shape), in_complex=is_complex, out_complex=is_complex)
+
+    def _apply(self, u: Array) -> Array:
+        out = np.empty((*u.shape[:-2], 2, *u.shape[-2:]), dtype=u.dtype)
+        along_y, along_x = out[..., 0, :, :], out[..., 1, :, :]
+        np.subtract(u[..., 1:, :], u[..., :-1, :], out=along_y[..., :-1, :])
+        np.subtract(u[..., 0, :], u[..., -1, :], out=along_y[..., -1, :])
+        np.subtract(u[..., 1:], u[..., :-1], out=along_x[..., :-1])
+        np.subtract(u[..., 0], u[..., -1], out=along_x[..., -1])
+        return out
+
+    def _adjoint(self, v: Array) -> Array:
+        along_y, along_x = v[..., 0, :, :], v[..., 1, :, :]
+        u = -(along_y + along_x)
+        u[..., 1:, :] += along_y[..., :-1, :]
+        u[..., 0, :] += along_y[..., -1, :]
+        u[..., 1:] += along_x[..., :-1]
+        u[..., 0] += along_x[..., -1]
+        return u
+
+    def weighted_gram(self, weights: Array, u: Array) -> Array:
+        v = self._apply(u)
+        v *= weights
+        return self._adjoint(v)
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        along_y, along_x = np.broadcast_to(weights, self.out_shape).mean(axis=(-2, -1), dtype=float)
+        power_y, power_x = (4 * np.sin(np.pi * np.fft.fftfreq(n)) ** 2 for n in self.in_shape)
+        return np.asarray(along_y * power_y[:, None] + along_x * power_x[None, :])

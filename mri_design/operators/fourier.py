@@ -1,0 +1,96 @@
+"""The centred, orthonormal discrete Fourier transform over the last two axes.
+
+Image and k-space both have their origin at index ``N // 2`` (odd N too), as in SigPy, ``bart fft -u`` and fastMRI.
+
+Two libraries stand behind one call. ``scipy`` is the default because its results are the same bits in every
+process, so a design is reproducible. ``pyfftw`` (measured plans, cached per shape) is faster for some sizes, but
+its plans, and with them the last bits, differ between processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import pyfftw
+import scipy.fft
+
+from mri_design.errors import InputError
+from mri_design.operators.base import Array, LinearOperator
+
+__all__ = ["CentredFFT", "FourierLibrary", "transform"]
+
+FourierLibrary = Literal["scipy", "pyfftw"]
+Axes = tuple[int, ...]
+
+
+def transform(u: Array, axes: Axes, *, inverse: bool = False, library: FourierLibrary = "scipy") -> Array:
+    """Orthonormal, uncentred FFT of ``u`` over ``axes``; single precision stays single.
+
+    Parameters
+    ----------
+    u : complex array
+        Any shape.
+    axes : tuple of int
+        Negative axes to transform.
+    inverse : bool
+        The inverse transform.
+    library : {"scipy", "pyfftw"}
+        Who computes it.
+
+    Raises
+    ------
+    InputError
+        For an unknown library.
+    """
+    if library == "scipy":
+        function = scipy.fft.ifftn if inverse else scipy.fft.fftn
+        return np.asarray(function(u, axes=axes, norm="ortho"))
+    if library == "pyfftw":
+        dtype = np.dtype(np.complex64 if u.dtype in (np.complex64, np.float32) else np.complex128)
+        return _pyfftw_plan(u.shape, dtype.char, axes, inverse)(u)
+    raise InputError(field="FFT library", got=repr(library), wanted="'scipy' or 'pyfftw'")
+
+
+@lru_cache(maxsize=64)
+def _pyfftw_plan(shape: tuple[int, ...], dtype: str, axes: Axes, inverse: bool) -> Callable[[Array], Array]:
+    """A measured plan with buffers of its own: planning destroys its input, and outputs are reused."""
+    source = pyfftw.empty_aligned(shape, dtype)
+    target = pyfftw.empty_aligned(shape, dtype)
+    direction = "FFTW_BACKWARD" if inverse else "FFTW_FORWARD"
+    plan = pyfftw.FFTW(source, target, axes=axes, direction=direction, flags=("FFTW_MEASURE",), threads=1)
+    scale = source.real.dtype.type(1 / np.sqrt(np.prod([shape[a] for a in axes])))
+
+    def run(u: Array) -> Array:
+        source[...] = u
+        plan.execute()
+        return target * scale
+
+    return run
+
+
+class CentredFFT(LinearOperator):
+    """Image (ky, kx) -> k-space (ky, kx), unitary."""
+
+    def __init__(self, shape: tuple[int, int], library: FourierLibrary = "scipy") -> None:
+        super().__init__(shape, shape)
+        self.library: FourierLibrary = library
+
+    def _apply(self, u: Array) -> Array:
+        return self._centred(u, inverse=False)
+
+    def _adjoint(self, v: Array) -> Array:
+        return self._centred(v, inverse=True)
+
+    def _centred(self, u: Array, inverse: bool) -> Array:
+        axes = (-2, -1)
+        shifted = scipy.fft.ifftshift(u, axes=axes)
+        return np.asarray(
+            scipy.fft.fftshift(transform(shifted, axes, inverse=inverse, library=self.library), axes=axes)
+        )
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        spectrum = np.broadcast_to(np.asarray(weights, dtype=float), self.in_shape)
+        return np.asarray(scipy.fft.ifftshift(spectrum, axes=(-2, -1)))

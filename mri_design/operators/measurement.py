@@ -1,0 +1,120 @@
+"""X by name: what the scanner measures of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.fft
+
+from mri_design.errors import InputError
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.coils import Coils
+from mri_design.operators.fourier import CentredFFT, FourierLibrary, transform
+from mri_design.operators.sampling import LineSampling
+
+__all__ = ["CartesianLines", "cartesian"]
+
+
+class CartesianLines(LinearOperator):
+    """Image (ky, kx) -> k-space lines (coil, line, kx): lines of the centred FFT of every coil image.
+
+    Its Gram operator needs only FFTs along ky, since readouts are fully sampled and their FFTs cancel.
+
+    Parameters
+    ----------
+    lines : sequence of int
+        Phase-encode lines in acquisition order.
+    shape : tuple of int
+        Image grid (ky, kx).
+    maps : complex array, shape (coil, ky, kx), optional
+        Coil sensitivities; None is one coil of uniform sensitivity 1.
+    library : {"scipy", "pyfftw"}
+        FFT library, see `operators.fourier`.
+    """
+
+    def __init__(
+        self,
+        lines: Sequence[int],
+        shape: tuple[int, int],
+        maps: Array | None = None,
+        library: FourierLibrary = "scipy",
+    ) -> None:
+        if maps is not None and maps.shape[1:] != shape:
+            raise InputError(
+                field="coil maps", got=f"shape {maps.shape}", wanted=f"(coil, {shape[0]}, {shape[1]})"
+            )
+        n_coils = 1 if maps is None else maps.shape[0]
+        self._coils = None if maps is None else Coils(maps)
+        self._fft = CentredFFT(shape, library)
+        self._sampling = LineSampling(lines, (n_coils, *shape))
+        super().__init__(shape, self._sampling.out_shape)
+        self.grid = shape
+        self.maps = maps
+        self.library: FourierLibrary = library
+
+    @property
+    def lines(self) -> Array:
+        """Measured lines in acquisition order."""
+        return self._sampling.lines
+
+    @property
+    def mask(self) -> Array:
+        """Bool (ky,), true where measured."""
+        return self._sampling.mask
+
+    def _apply(self, u: Array) -> Array:
+        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
+        return self._sampling._apply(self._fft._apply(coil_images))
+
+    def _adjoint(self, v: Array) -> Array:
+        coil_images = self._fft._adjoint(self._sampling._adjoint(v))
+        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+
+    @property
+    def gram(self) -> LinearOperator:
+        return _CartesianGram(self)
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        per_line = np.zeros(self.in_shape[0])
+        per_line[self.lines] = np.broadcast_to(weights, self.out_shape).mean(axis=(0, 2), dtype=float)
+        mask = scipy.fft.ifftshift(per_line)
+        if self.maps is not None:
+            # Line k' picks up frequency k through the coil maps' power at ky' - ky.
+            power = np.abs(scipy.fft.fft2(self.maps)) ** 2 / np.prod(self.in_shape) ** 2
+            spread = power.sum(axis=(0, 2))
+            mask = np.real(np.fft.ifft(np.fft.fft(mask) * np.conj(np.fft.fft(spread))))
+        return np.asarray(np.broadcast_to(np.maximum(mask, 0)[:, None], self.in_shape))
+
+
+class _CartesianGram(LinearOperator):
+    """X^H X = sum over coils of conj(S) F_y^H M F_y S; a circulant along ky, so no centring is needed."""
+
+    def __init__(self, measurement: CartesianLines) -> None:
+        super().__init__(measurement.in_shape, measurement.in_shape)
+        self.measurement = measurement
+        self._mask = scipy.fft.ifftshift(measurement.mask)[:, None].astype(np.float32)
+
+    def _apply(self, u: Array) -> Array:
+        coils, library = self.measurement._coils, self.measurement.library
+        if coils is None:
+            return self._filtered(u, library)
+        total = np.zeros_like(u)
+        for sensitivity in coils.maps:  # one coil at a time: batch x coils would not fit the cache
+            total += np.conj(sensitivity) * self._filtered(sensitivity * u, library)
+        return total
+
+    def _filtered(self, u: Array, library: FourierLibrary) -> Array:
+        spectrum = transform(u, (-2,), library=library)
+        spectrum *= self._mask
+        return transform(spectrum, (-2,), inverse=True, library=library)
+
+    def _adjoint(self, v: Array) -> Array:
+        return self._apply(v)
+
+
+def cartesian(
+    lines: Sequence[int], shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
+) -> CartesianLines:
+    """X for Cartesian lines: sampling @ FFT @ coils, with a fused Gram operator."""
+    return CartesianLines(lines, shape, maps, library)

@@ -1,0 +1,49 @@
+"""Choosing phase-encode lines out of a full k-space grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.operators.base import Array, LinearOperator, Shape
+
+__all__ = ["LineSampling"]
+
+
+class LineSampling(LinearOperator):
+    """(..., ky, kx) -> (..., line, kx), the lines in the order given.
+
+    Raises
+    ------
+    InputError
+        For a line outside the grid or named twice.
+    """
+
+    def __init__(self, lines: Sequence[int], shape: Shape) -> None:
+        n_lines = shape[-2]
+        chosen = np.asarray(lines, dtype=np.intp)
+        if chosen.ndim != 1 or np.any((chosen < 0) | (chosen >= n_lines)):
+            raise InputError(
+                field="lines", got=str(list(lines)), wanted=f"line numbers from 0 to {n_lines - 1}"
+            )
+        if len(np.unique(chosen)) != len(chosen):
+            raise InputError(field="lines", got=str(list(lines)), wanted="every line at most once")
+        super().__init__(shape, (*shape[:-2], len(chosen), shape[-1]))
+        self.lines = chosen
+
+    def _apply(self, u: Array) -> Array:
+        return u[..., self.lines, :]
+
+    def _adjoint(self, v: Array) -> Array:
+        full = np.zeros((*v.shape[:-2], *self.in_shape[-2:]), dtype=v.dtype)
+        full[..., self.lines, :] = v
+        return full
+
+    @property
+    def mask(self) -> Array:
+        """Bool (ky,), true where a line is chosen."""
+        flags = np.zeros(self.in_shape[-2], dtype=bool)
+        flags[self.lines] = True
+        return flags

@@ -1,0 +1,32 @@
+"""The Gaussian site: every engine is exact on it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.potentials.base import Potential, Values, positive_scale
+
+__all__ = ["Gaussian"]
+
+
+class Gaussian(Potential):
+    """t(s) = exp(-(precision / 2) |s|^2 / sigma^2), so g(x) = -precision x / 2 and pi = precision."""
+
+    log_concave = True
+
+    def __init__(self, precision: ArrayLike) -> None:
+        self.precision = positive_scale("Gaussian precision", precision)
+
+    def g(self, x: Values) -> Values:
+        return -0.5 * self.precision.astype(x.dtype) * x
+
+    def dg(self, x: Values) -> Values:
+        return np.broadcast_to(-0.5 * self.precision.astype(x.dtype), x.shape)
+
+    def d2g(self, x: Values) -> Values:
+        return np.zeros_like(x)
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 1 / self.precision

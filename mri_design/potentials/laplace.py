@@ -1,0 +1,43 @@
+"""The Laplace site."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.potentials.base import Potential, Values, positive_scale
+
+__all__ = ["Laplace"]
+
+TINY = 1e-12  # keeps 1/sqrt(x) finite; x and z are in units of the noise variance
+
+
+class Laplace(Potential):
+    """t(s) = exp(-(tau / sigma) |s|): log-concave, g(x) = -tau sqrt(x), h(gamma) = tau^2 gamma.
+
+    Parameters
+    ----------
+    scale : float or array
+        tau, dimensionless; an array is broadcast against the coefficients (one tau per subband, say).
+    """
+
+    log_concave = True
+
+    def __init__(self, scale: ArrayLike) -> None:
+        self.scale = positive_scale("Laplace scale", scale)
+
+    def _tau(self, x: Values) -> Values:
+        return self.scale.astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return -self._tau(x) * np.sqrt(x)
+
+    def dg(self, x: Values) -> Values:
+        return -self._tau(x) / (2 * np.sqrt(np.maximum(x, TINY)))
+
+    def d2g(self, x: Values) -> Values:
+        return self._tau(x) / (4 * np.maximum(x, TINY) ** 1.5)
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 0.09 / self.scale**2

@@ -1,0 +1,46 @@
+"""The Student-t site: heavy tails, not log-concave."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.potentials.base import Potential, Values, positive_scale
+
+__all__ = ["StudentT"]
+
+
+class StudentT(Potential):
+    """t(s) = (1 + (tau / nu) |s|^2 / sigma^2)^(-(nu + 1) / 2): inference has local optima.
+
+    Parameters
+    ----------
+    degrees : float
+        nu > 0.
+    scale : float or array
+        tau > 0, dimensionless.
+    """
+
+    log_concave = False
+
+    def __init__(self, degrees: float, scale: ArrayLike) -> None:
+        self.degrees = float(positive_scale("Student-t degrees of freedom", degrees))
+        self.scale = positive_scale("Student-t scale", scale)
+
+    def _rate(self, x: Values) -> Values:
+        return (self.scale / self.degrees).astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return -0.5 * (self.degrees + 1) * np.log1p(self._rate(x) * x)
+
+    def dg(self, x: Values) -> Values:
+        rate = self._rate(x)
+        return -0.5 * (self.degrees + 1) * rate / (1 + rate * x)
+
+    def d2g(self, x: Values) -> Values:
+        rate = self._rate(x)
+        return 0.5 * (self.degrees + 1) * (rate / (1 + rate * x)) ** 2
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 0.09 / self.scale
