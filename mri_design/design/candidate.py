@@ -42,9 +42,7 @@ class LineCandidates:
     def __post_init__(self) -> None:
         n = len(self.measurable)
         if len(set(self.acquired)) < len(self.acquired) or any(not 0 <= line < n for line in self.acquired):
-            raise InputError(
-                field="lines", got=str(self.acquired), wanted=f"different line numbers from 0 to {n - 1}"
-            )
+            raise InputError(field="lines", got=str(self.acquired), wanted=f"different line numbers from 0 to {n - 1}")
         if not all(self.measurable[line] for line in self.acquired):
             raise InputError(field="lines", got=str(self.acquired), wanted="lines that hold data")
         available = int(self.measurable.sum())

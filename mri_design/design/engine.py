@@ -124,9 +124,7 @@ class DesignEngine:
                 posterior = inference.infer(model, self._rng(number, i), warm_start=warm)
                 posteriors.append(posterior)
                 mvms += posterior.convergence.mvms
-                converged &= (
-                    bool(np.isfinite(posterior.mean).all()) and posterior.variances.convergence.converged
-                )
+                converged &= bool(np.isfinite(posterior.mean).all()) and posterior.variances.convergence.converged
         choice = self.strategy.choose(posteriors, candidates, self._rng(number, len(slices)))
         predicted, actual = np.nan, np.nan
         if posteriors:
@@ -152,9 +150,7 @@ class DesignEngine:
         return np.random.default_rng([self.seed, step, stream])
 
 
-def _innovation(
-    one: MRSlice, posterior: GaussianPosterior, line: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _innovation(one: MRSlice, posterior: GaussianPosterior, line: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Expected and actual energy of y - X_* mean on one line, noise included."""
     x_new = one.encoding([line])
     noise = posterior.model.noise_variance

@@ -110,19 +110,18 @@ class InformationGain:
     ----------
     draws : int
         Posterior draws behind the scores; inference's own are used as far as they go.
-    start_fraction, least_start : float, int
-        Centre lines to begin with: this share of the target, at least so many.
     """
 
     draws: int = 12
-    start_fraction: float = 0.25
-    least_start: int = 8
     name: str = "information-gain"
     needs_posterior: bool = True
 
     def default_start(self, n_lines: int, target: int) -> int:
-        """A quarter of the target: before phase and support are known the score favours combs."""
-        return min(target, max(self.least_start, round(self.start_fraction * target)))
+        """Half of the target, between 8 lines and an eighth of the grid.
+
+        From fewer the score favours combs (phase and support are not known yet); more centre than that is wasted.
+        """
+        return min(target, max(8, min(target // 2, n_lines // 8)))
 
     def scores(self, posterior: GaussianPosterior, rng: np.random.Generator) -> NDArray[np.float64]:
         """Scores of all lines of the grid under one posterior."""

@@ -120,9 +120,7 @@ def _line_search(
         """Derivative of J/2 at t, and the curvature of the quadratic bound that touches there."""
         moved = tuple(a + a.real.dtype.type(t) * b for a, b in zip(s, s_direction, strict=True))
         slope, curvature = t * data_curvature - data_slope, data_curvature
-        for block, pi, c, p in zip(
-            problem.model.blocks, problem.site_precisions(moved), cross, power, strict=True
-        ):
+        for block, pi, c, p in zip(problem.model.blocks, problem.site_precisions(moved), cross, power, strict=True):
             full = np.broadcast_to(pi, block.analysis.out_shape)
             weighted_power = float(np.sum(full * p, dtype=np.float64)) / sigma2
             slope += float(np.sum(full * c, dtype=np.float64)) / sigma2 + t * weighted_power

@@ -34,9 +34,7 @@ class MapEstimate:
     stages: int = 4
     inner: IRLS = field(default_factory=lambda: IRLS(tolerance=1e-4))
 
-    def __call__(
-        self, model: GeneralizedLinearModel, start: Array | None = None
-    ) -> tuple[Array, Convergence]:
+    def __call__(self, model: GeneralizedLinearModel, start: Array | None = None) -> tuple[Array, Convergence]:
         """The smoothed MAP image and how it was reached; a cold start begins at X^H y.
 
         Notes
@@ -60,7 +58,5 @@ class MapEstimate:
     def smoothed_problem(self, model: GeneralizedLinearModel, factor: float) -> PenalisedProblem:
         """The penalised problem with epsilon = ``factor`` times each site's start variance."""
         real = model.data.real.dtype
-        z = tuple(
-            np.asarray(factor * np.asarray(b.potential.start_variance), dtype=real) for b in model.blocks
-        )
+        z = tuple(np.asarray(factor * np.asarray(b.potential.start_variance), dtype=real) for b in model.blocks)
         return PenalisedProblem(model, z)

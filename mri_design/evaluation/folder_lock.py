@@ -74,9 +74,7 @@ class FolderLock:
         """Give the folder back; doing it twice is harmless."""
         if self._descriptor is None:
             return
-        self._path.unlink(
-            missing_ok=True
-        )  # before the lock goes, so that nobody locks a file about to vanish
+        self._path.unlink(missing_ok=True)  # before the lock goes, so that nobody locks a file about to vanish
         os.close(self._descriptor)
         self._descriptor = None
 

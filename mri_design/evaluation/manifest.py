@@ -60,9 +60,7 @@ class InputFile:
             with open(path, "rb") as source:
                 return cls(Path(path).name, hashlib.file_digest(source, "sha256").hexdigest())
         except OSError as error:
-            raise InputError(
-                field=str(path), got=error.strerror or str(error), wanted="a readable file"
-            ) from error
+            raise InputError(field=str(path), got=error.strerror or str(error), wanted="a readable file") from error
 
 
 @dataclass(frozen=True)

@@ -179,9 +179,7 @@ def paired_sign_test(a: ArrayLike, b: ArrayLike) -> float:
     first = _finite_runs("a", a)
     second = _finite_runs("b", b)
     if first.ndim != 1 or first.shape != second.shape:
-        raise InputError(
-            field="b", got=f"shape {second.shape}", wanted=f"one axis and the shape of a, {first.shape}"
-        )
+        raise InputError(field="b", got=f"shape {second.shape}", wanted=f"one axis and the shape of a, {first.shape}")
     smaller, larger = int(np.sum(first < second)), int(np.sum(first > second))
     if smaller + larger == 0:
         return 1.0

@@ -146,7 +146,5 @@ def write_report(
 @cache
 def _template() -> Template:
     source = resources.files("mri_design.evaluation").joinpath("report.html.j2").read_text("utf-8")
-    surroundings = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    surroundings = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return surroundings.from_string(source)

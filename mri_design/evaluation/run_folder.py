@@ -179,9 +179,7 @@ class RunFolder:
 def _make_folder(path: Path) -> None:
     wanted = "a folder that exists or can be created"
     if path.is_symlink():
-        raise InputError(
-            field=str(path), got="a symbolic link", wanted=wanted, cure="Give the folder itself."
-        )
+        raise InputError(field=str(path), got="a symbolic link", wanted=wanted, cure="Give the folder itself.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -210,7 +208,5 @@ def _finite(name: str, values: NDArray[np.generic], dtype: type[np.generic]) -> 
     with np.errstate(over="ignore"):  # what no longer fits is refused below, not warned about
         narrow = values.astype(dtype)
     if not np.isfinite(narrow).all():
-        raise InputError(
-            field=name, got="NaN or infinite values", wanted=f"values finite as {dtype.__name__}"
-        )
+        raise InputError(field=name, got="NaN or infinite values", wanted=f"values finite as {dtype.__name__}")
     return narrow

@@ -112,9 +112,7 @@ def format_cell(value: object, float_format: str = _DEFAULT_FLOAT) -> str:
     return str(value)
 
 
-def cell_texts(
-    rows: Sequence[Row], names: Sequence[str], formats: Mapping[str, str] | None = None
-) -> list[list[str]]:
+def cell_texts(rows: Sequence[Row], names: Sequence[str], formats: Mapping[str, str] | None = None) -> list[list[str]]:
     """Every cell as text, row by row; a column without a format follows ``.6g``."""
     chosen = formats or {}
     return [[format_cell(row.get(name), chosen.get(name, _DEFAULT_FLOAT)) for name in names] for row in rows]
@@ -124,8 +122,7 @@ def is_numeric(rows: Sequence[Row], name: str) -> bool:
     """True where the column holds numbers only (missing ones allowed), which are aligned right."""
     values = [row[name] for row in rows if row.get(name) is not None]
     return bool(values) and all(
-        isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        for value in values
+        isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) for value in values
     )
 
 

@@ -135,8 +135,7 @@ def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tup
     """z per site: variances summed over each site's group, kept away from zero."""
     floor = np.finfo(np.float32).tiny
     return tuple(
-        np.maximum(block.pooled(values), floor)
-        for block, values in zip(model.blocks, marginals.values, strict=True)
+        np.maximum(block.pooled(values), floor) for block, values in zip(model.blocks, marginals.values, strict=True)
     )
 
 

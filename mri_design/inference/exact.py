@@ -63,9 +63,7 @@ def minimise_exact_criterion(
     cuts = np.cumsum([p.size for p in start])[:-1]
 
     def unpack(flat: Array) -> tuple[Array, ...]:
-        return tuple(
-            np.exp(part).reshape(shape) for part, shape in zip(np.split(flat, cuts), shapes, strict=True)
-        )
+        return tuple(np.exp(part).reshape(shape) for part, shape in zip(np.split(flat, cuts), shapes, strict=True))
 
     flat_start = np.log(np.concatenate([p.ravel() for p in start]))
     result = scipy.optimize.minimize(

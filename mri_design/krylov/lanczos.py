@@ -51,9 +51,7 @@ class LanczosFactors:
         root = np.empty_like(self.basis)
         root[0] = self.basis[0] / e[0].astype(self.basis.real.dtype)
         for i in range(1, len(e)):
-            root[i] = (self.basis[i] - d[i - 1].astype(root.real.dtype) * root[i - 1]) / e[i].astype(
-                root.real.dtype
-            )
+            root[i] = (self.basis[i] - d[i - 1].astype(root.real.dtype) * root[i - 1]) / e[i].astype(root.real.dtype)
         return root
 
     def log_determinant(self) -> float:

@@ -60,9 +60,7 @@ class KSpaceData:
         if k.ndim != 4:
             raise InputError(field="kspace", got=f"{k.ndim} axes {k.shape}", wanted="(slice, coil, ky, kx)")
         if min(k.shape) < 1 or k.shape[-2] < 4 or k.shape[-1] < 4:
-            raise InputError(
-                field="kspace", got=f"shape {k.shape}", wanted="at least 4 x 4 samples and one coil"
-            )
+            raise InputError(field="kspace", got=f"shape {k.shape}", wanted="at least 4 x 4 samples and one coil")
         if not np.iscomplexobj(k):
             raise InputError(field="kspace", got=f"dtype {k.dtype}", wanted="complex samples")
         _refuse_non_finite("kspace", k)
@@ -77,12 +75,8 @@ class KSpaceData:
             raise InputError(
                 field="kspace", got="no signal in any measured line", wanted="at least one non-zero sample"
             )
-        if self.noise_variance is not None and not (
-            np.isfinite(self.noise_variance) and self.noise_variance > 0
-        ):
-            raise InputError(
-                field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number"
-            )
+        if self.noise_variance is not None and not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
+            raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
         self._check_companion("coil_maps", self.coil_maps, k.shape)
         self._check_companion("reference", self.reference, (k.shape[0], *k.shape[2:]))
 

@@ -83,19 +83,13 @@ class GeneralizedLinearModel:
 
     def __post_init__(self) -> None:
         if self.data.shape != self.measurement.out_shape:
-            raise InputError(
-                field="data", got=f"shape {self.data.shape}", wanted=f"{self.measurement.out_shape}"
-            )
+            raise InputError(field="data", got=f"shape {self.data.shape}", wanted=f"{self.measurement.out_shape}")
         if not np.isfinite(self.data).all():
             raise InputError(field="data", got="NaN or infinite values", wanted="finite samples")
         if not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
-            raise InputError(
-                field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number"
-            )
+            raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
         if not self.blocks:
-            raise InputError(
-                field="blocks", got="no sites", wanted="at least one block", cure="Add a pixel block."
-            )
+            raise InputError(field="blocks", got="no sites", wanted="at least one block", cure="Add a pixel block.")
         for block in self.blocks:
             if block.analysis.in_shape != self.measurement.in_shape:
                 raise InputError(

@@ -126,9 +126,7 @@ class MRSlice:
             Where noise variance or coil maps are still unknown.
         """
         if data.noise_variance is None:
-            raise InputError(
-                field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first."
-            )
+            raise InputError(field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first.")
         one = data.select_slice(index)
         maps = None if one.coil_maps is None else one.coil_maps[0]
         return cls(one.kspace[0], one.measured, data.noise_variance, maps, prior, library)
@@ -140,9 +138,7 @@ class MRSlice:
 
     def encoding(self, lines: Sequence[int] | None = None) -> CartesianLines:
         """X for the given lines (all of the grid without an argument)."""
-        return cartesian(
-            range(self.shape[0]) if lines is None else lines, self.shape, self.maps, self.library
-        )
+        return cartesian(range(self.shape[0]) if lines is None else lines, self.shape, self.maps, self.library)
 
     def acquire(self, lines: Sequence[int]) -> Array:
         """The data of some lines, (coil, line, kx).

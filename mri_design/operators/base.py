@@ -131,9 +131,7 @@ class LinearOperator(ABC):
             (use `to_dense_real`).
         """
         if self.in_complex and not self.complex_linear:
-            raise InputError(
-                field="to_dense", got="a real-linear operator on complex arrays", wanted="to_dense_real"
-            )
+            raise InputError(field="to_dense", got="a real-linear operator on complex arrays", wanted="to_dense_real")
         columns = int(np.prod(self.in_shape))
         self._check_limit(columns, limit)
         dtype = np.complex128 if self.in_complex else np.float64

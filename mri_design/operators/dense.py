@@ -15,9 +15,7 @@ class DenseOperator(LinearOperator):
 
     def __init__(self, matrix: Array) -> None:
         if matrix.ndim != 2 or not np.isfinite(matrix).all():
-            raise InputError(
-                field="matrix", got=f"shape {matrix.shape}", wanted="a finite matrix (rows, columns)"
-            )
+            raise InputError(field="matrix", got=f"shape {matrix.shape}", wanted="a finite matrix (rows, columns)")
         is_complex = np.iscomplexobj(matrix)
         super().__init__(matrix.shape[1:], matrix.shape[:1], in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix

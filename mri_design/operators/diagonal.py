@@ -22,9 +22,7 @@ class Diagonal(LinearOperator):
 
     def __init__(self, diagonal: Array, *, is_complex: bool = True) -> None:
         if not is_complex and np.iscomplexobj(diagonal):
-            raise InputError(
-                field="diagonal", got="complex entries", wanted="real entries for a real operator"
-            )
+            raise InputError(field="diagonal", got="complex entries", wanted="real entries for a real operator")
         super().__init__(diagonal.shape, diagonal.shape, in_complex=is_complex, out_complex=is_complex)
         self.diagonal = diagonal
 

@@ -41,9 +41,7 @@ class CartesianLines(LinearOperator):
         library: FourierLibrary = "scipy",
     ) -> None:
         if maps is not None and maps.shape[1:] != shape:
-            raise InputError(
-                field="coil maps", got=f"shape {maps.shape}", wanted=f"(coil, {shape[0]}, {shape[1]})"
-            )
+            raise InputError(field="coil maps", got=f"shape {maps.shape}", wanted=f"(coil, {shape[0]}, {shape[1]})")
         n_coils = 1 if maps is None else maps.shape[0]
         self._coils = None if maps is None else Coils(maps)
         self._fft = CentredFFT(shape, library)

@@ -25,9 +25,7 @@ class LineSampling(LinearOperator):
         n_lines = shape[-2]
         chosen = np.asarray(lines, dtype=np.intp)
         if chosen.ndim != 1 or np.any((chosen < 0) | (chosen >= n_lines)):
-            raise InputError(
-                field="lines", got=str(list(lines)), wanted=f"line numbers from 0 to {n_lines - 1}"
-            )
+            raise InputError(field="lines", got=str(list(lines)), wanted=f"line numbers from 0 to {n_lines - 1}")
         if len(np.unique(chosen)) != len(chosen):
             raise InputError(field="lines", got=str(list(lines)), wanted="every line at most once")
         super().__init__(shape, (*shape[:-2], len(chosen), shape[-1]))

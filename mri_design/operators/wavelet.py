@@ -38,13 +38,9 @@ class Wavelet(LinearOperator):
         self, shape: tuple[int, int], wavelet: str = "db4", levels: int = 3, *, is_complex: bool = True
     ) -> None:
         if wavelet not in pywt.wavelist(kind="discrete") or not pywt.Wavelet(wavelet).orthogonal:
-            raise InputError(
-                field="wavelet", got=repr(wavelet), wanted="an orthogonal PyWavelets family, as 'db4'"
-            )
+            raise InputError(field="wavelet", got=repr(wavelet), wanted="an orthogonal PyWavelets family, as 'db4'")
         if levels < 1 or 2**levels > min(shape):
-            raise InputError(
-                field="wavelet levels", got=str(levels), wanted=f"1 to {int(np.log2(min(shape)))}"
-            )
+            raise InputError(field="wavelet levels", got=str(levels), wanted=f"1 to {int(np.log2(min(shape)))}")
         unit = 2**levels
         padded = (-(-shape[0] // unit) * unit, -(-shape[1] // unit) * unit)
         super().__init__(shape, padded, in_complex=is_complex, out_complex=is_complex)
@@ -64,10 +60,7 @@ class Wavelet(LinearOperator):
     def _adjoint(self, v: Array) -> Array:
         lead = (slice(None),) * (v.ndim - 2)
         bands: list[Any] = [v[(*lead, *self._slices[0])]]
-        bands += [
-            tuple(v[(*lead, *self._slices[j][key])] for key in ("da", "ad", "dd"))
-            for j in self._detail_levels
-        ]
+        bands += [tuple(v[(*lead, *self._slices[j][key])] for key in ("da", "ad", "dd")) for j in self._detail_levels]
         u = pywt.waverec2(bands, self.wavelet, mode="periodization", axes=(-2, -1))
         return np.asarray(u[..., : self.in_shape[0], : self.in_shape[1]])
 

@@ -71,9 +71,7 @@ def root_sum_of_squares(
     return np.sqrt(total)
 
 
-def simulate_coil_maps(
-    shape: int | tuple[int, int], n_coils: int, rng: np.random.Generator
-) -> NDArray[np.complex64]:
+def simulate_coil_maps(shape: int | tuple[int, int], n_coils: int, rng: np.random.Generator) -> NDArray[np.complex64]:
     """Draw coil sensitivity maps with unit root-sum-of-squares in every pixel.
 
     Parameters
@@ -111,9 +109,7 @@ def _loop_field(place: float, radius: float, points: NDArray[np.float64]) -> NDA
     outwards = np.array([np.cos(place), np.sin(place), 0.0])
     sideways = np.array([-np.sin(place), np.cos(place), 0.0])
     upwards = np.array([0.0, 0.0, 1.0])
-    wire = _RING_RADIUS * outwards + radius * (
-        np.cos(turn)[:, None] * sideways + np.sin(turn)[:, None] * upwards
-    )
+    wire = _RING_RADIUS * outwards + radius * (np.cos(turn)[:, None] * sideways + np.sin(turn)[:, None] * upwards)
     current = np.cos(turn)[:, None] * upwards - np.sin(turn)[:, None] * sideways
     x, y = np.meshgrid(points, points)  # rows are y
     dx, dy = x[..., None] - wire[:, 0], y[..., None] - wire[:, 1]

@@ -68,9 +68,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
     """
     try:
         if path.stat().st_size > _LARGEST_TABLE:
-            raise InputError(
-                field=path.name, got=f"{path.stat().st_size} bytes", wanted=f"at most {_LARGEST_TABLE}"
-            )
+            raise InputError(field=path.name, got=f"{path.stat().st_size} bytes", wanted=f"at most {_LARGEST_TABLE}")
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
@@ -84,9 +82,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 def _read_row(row: object, where: str) -> dict[str, list[float]]:
     """The four fields of one row as lists of finite floats."""
     if not isinstance(row, dict):
-        raise InputError(
-            field=where, got=type(row).__name__, wanted="an object with " + ", ".join(_ROW_NUMBERS)
-        )
+        raise InputError(field=where, got=type(row).__name__, wanted="an object with " + ", ".join(_ROW_NUMBERS))
     read: dict[str, list[float]] = {}
     for field, counts in _ROW_NUMBERS.items():
         given = row.get(field)
@@ -114,9 +110,7 @@ def _refuse_outside(phantom: EllipsePhantom, file: str) -> None:
     """Refuse ellipses that reach beyond the field of view: k-space would wrap them around."""
     cosine, sine = np.cos(phantom.angles), np.sin(phantom.angles)
     first, second = phantom.semi_axes.T
-    reach = np.stack(
-        [np.hypot(first * sine, second * cosine), np.hypot(first * cosine, second * sine)], axis=1
-    )
+    reach = np.stack([np.hypot(first * sine, second * cosine), np.hypot(first * cosine, second * sine)], axis=1)
     outside = (np.abs(phantom.centres) + reach > 0.5).any(axis=1)
     if outside.any():
         raise InputError(

@@ -215,9 +215,7 @@ class EllipsePhantom:
             return [plain.copy() for _ in modulations]
         margin_y = max(m.half_widths[0] for m in waves)
         margin_x = max(m.half_widths[1] for m in waves)
-        fine = scale * self.spectrum(
-            _half_frequencies(rows, margin_y)[:, None], _half_frequencies(columns, margin_x)
-        )
+        fine = scale * self.spectrum(_half_frequencies(rows, margin_y)[:, None], _half_frequencies(columns, margin_x))
         one = TrigonometricSeries(np.ones((1, 1), np.complex128))
         return [_shifted_sum(fine, m or one, (margin_y, margin_x)) for m in modulations]
 

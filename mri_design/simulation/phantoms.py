@@ -146,9 +146,7 @@ def _checked_file(name: str, kind: PhantomKind) -> Path:
     """Path of the data file after its kind and its checksum were compared with the card."""
     if phantom_kind(name) != kind:
         fitting = [n for n, entry in _ENTRIES.items() if entry.kind == kind]
-        raise InputError(
-            field="phantom", got=f"{name} ({phantom_kind(name)})", wanted="one of " + ", ".join(fitting)
-        )
+        raise InputError(field="phantom", got=f"{name} ({phantom_kind(name)})", wanted="one of " + ", ".join(fitting))
     path = phantom_path(name)
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != phantom_card(name).get("sha256"):

@@ -88,9 +88,7 @@ def simulate_scan(
     maps = None if n_coils == 1 else simulate_coil_maps(shape, n_coils, rng)[None]
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
     settings = {"simulated": "from images", "phase": phase, **_settings(noise, n_coils, shape)}
-    return _scan(
-        CentredFFT(shape)(coil_images), truth, maps, noise, images.name, {**images.card, **settings}, rng
-    )
+    return _scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, {**images.card, **settings}, rng)
 
 
 def simulate_ellipse_scan(

@@ -48,9 +48,7 @@ def test_no_folder_of_the_machine_is_kept(manifest, tmp_path):
 @pytest.mark.parametrize("argument", ["C:\\Users\\me\\scan.h5", "--in=C:\\me\\scan.h5", "~/me/scan.h5"])
 def test_foreign_paths_lose_their_folders_too(argument, manifest):
     text = manifest_text({"command": [argument], "settings": argument.removeprefix("--in=")})
-    command = manifest_text(
-        Manifest([argument], None, [], {"scan": argument.removeprefix("--in=")}, 0.0, "", [])
-    )
+    command = manifest_text(Manifest([argument], None, [], {"scan": argument.removeprefix("--in=")}, 0.0, "", []))
     assert "me" not in json.loads(text)["settings"]
     assert json.loads(command)["command"] == [argument[: argument.find("=") + 1] + "scan.h5"]
 

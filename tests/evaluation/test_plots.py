@@ -258,9 +258,7 @@ def test_a_scans_name_is_never_read_as_a_formula(image, scores):
         plots.error_maps([plots.ImagePanel(image, HOSTILE, HOSTILE)], image, unit=HOSTILE),
         plots.mask_barcodes({HOSTILE: mask}),
         plots.mask_barcodes({HOSTILE: mask}, "ky-columns"),
-        plots.error_against_lines(
-            [plots.ErrorCurve(HOSTILE, np.array([1]), np.ones((1, 1)))], y_label=HOSTILE
-        ),
+        plots.error_against_lines([plots.ErrorCurve(HOSTILE, np.array([1]), np.ones((1, 1)))], y_label=HOSTILE),
         plots.score_map(scores, [3, 5, 6], unit=HOSTILE),
         plots.calibration([1.0], [1.0], unit=HOSTILE),
     ]

@@ -15,9 +15,7 @@ ROWS = [
 
 
 def test_csv_has_the_columns_in_order_of_appearance():
-    assert csv_text(ROWS) == (
-        "strategy,lines,error,converged,p\ndesign,32,0.0512346,yes,\nrandom,32,0.25,,\n"
-    )
+    assert csv_text(ROWS) == ("strategy,lines,error,converged,p\ndesign,32,0.0512346,yes,\nrandom,32,0.25,,\n")
 
 
 def test_columns_and_formats_are_the_callers():

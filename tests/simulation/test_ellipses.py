@@ -103,13 +103,9 @@ def test_rotation_theorem():
     phantom, turn = scene(), 0.7
     c, s = np.cos(turn), np.sin(turn)
     y, x = phantom.centres.T
-    turned = replace(
-        phantom, centres=np.stack([c * y + s * x, c * x - s * y], axis=1), angles=phantom.angles + turn
-    )
+    turned = replace(phantom, centres=np.stack([c * y + s * x, c * x - s * y], axis=1), angles=phantom.angles + turn)
     ky, kx = np.meshgrid(np.linspace(-9, 9, 7), np.linspace(-5, 8, 6), indexing="ij")
-    np.testing.assert_allclose(
-        turned.spectrum(c * ky + s * kx, c * kx - s * ky), phantom.spectrum(ky, kx), atol=1e-13
-    )
+    np.testing.assert_allclose(turned.spectrum(c * ky + s * kx, c * kx - s * ky), phantom.spectrum(ky, kx), atol=1e-13)
 
 
 def test_image_and_spectrum_turn_the_same_way():

@@ -26,9 +26,7 @@ def test_values_are_the_sum_of_half_cycle_waves():
 
 def test_product_of_series_is_product_of_values():
     first, second = random_series((3, 5), 1), random_series((7, 1), 2)
-    np.testing.assert_allclose(
-        (first * second).values(Y, X), first.values(Y, X) * second.values(Y, X), rtol=1e-10
-    )
+    np.testing.assert_allclose((first * second).values(Y, X), first.values(Y, X) * second.values(Y, X), rtol=1e-10)
 
 
 def test_product_drops_only_negligible_rims():

@@ -46,9 +46,7 @@ def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0) -> F
     if n_start:
         axes.axvspan(0.5, n_start + 0.5, color="#ececec", linewidth=0, zorder=0)
         axes.plot(order[:n_start], ky[:n_start], "s", color=GREY, markersize=3.5, label="start lines")
-    axes.plot(
-        order[n_start:], ky[n_start:], "o", color=PALETTE[0], markersize=4, label="chosen by the design"
-    )
+    axes.plot(order[n_start:], ky[n_start:], "o", color=PALETTE[0], markersize=4, label="chosen by the design")
     axes.set_xlim(0.5, len(lines) + 0.5)
     axes.set_ylim(n_lines - n_lines // 2 - 0.5, -(n_lines // 2) - 0.5)
     label_axes(axes, "line number in acquisition order", KY_LABEL)
@@ -75,9 +73,7 @@ def information_gained(gains: Sequence[float], first_order: int = 1, unit: str =
     """
     values = np.asarray(gains, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise InputError(
-            field="gains", got=f"shape {values.shape}", wanted="finite numbers, one per chosen line"
-        )
+        raise InputError(field="gains", got=f"shape {values.shape}", wanted="finite numbers, one per chosen line")
     order = np.arange(first_order, first_order + len(values))
     figure = empty_figure(height=2.7)
     each, total = figure.subplots(1, 2)

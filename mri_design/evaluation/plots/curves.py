@@ -78,9 +78,7 @@ def error_against_lines(
         colour = PALETTE[index % len(PALETTE)]
         runs = len(curve.errors)
         if runs > 1:
-            axes.fill_between(
-                curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
-            )
+            axes.fill_between(curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
             curve.lines,
             mean,
@@ -94,9 +92,7 @@ def error_against_lines(
     axes.set_ylim(bottom=0.0)
     label_axes(axes, "measured phase-encode lines", y_label)
     axes.grid(color="#e6e6e6", linewidth=0.6)
-    axes.legend(
-        fontsize=7.5, frameon=False, title="mean, band \N{PLUS-MINUS SIGN} 1 std over runs", title_fontsize=7
-    )
+    axes.legend(fontsize=7.5, frameon=False, title="mean, band \N{PLUS-MINUS SIGN} 1 std over runs", title_fontsize=7)
     return figure
 
 
@@ -130,9 +126,7 @@ def calibration(
         )
     drawable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
     if not drawable.any():
-        raise InputError(
-            field="predicted", got="no positive finite pair", wanted="at least one line with energy"
-        )
+        raise InputError(field="predicted", got="no positive finite pair", wanted="at least one line with energy")
     x, y, distance = x[drawable], y[drawable], distance[drawable]
     figure = empty_figure(height=4.0, width=4.1 if ky is None else 4.7)
     axes = figure.subplots()

@@ -55,9 +55,7 @@ def metric_caption(metrics: ImageMetrics) -> str:
     return f"error {100 * metrics.relative_l2:.2f} %\nPSNR {metrics.psnr:.1f} dB, SSIM {metrics.ssim:.3f}"
 
 
-def image_grid(
-    panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows", columns: int = 4
-) -> Figure:
+def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows", columns: int = 4) -> Figure:
     """Magnitude images on one grey scale.
 
     Parameters
@@ -120,9 +118,7 @@ def error_maps(
     return figure
 
 
-def std_map(
-    std: NDArray[np.floating], orientation: Orientation = "ky-rows", unit: str = "image units"
-) -> Figure:
+def std_map(std: NDArray[np.floating], orientation: Orientation = "ky-rows", unit: str = "image units") -> Figure:
     """Posterior standard deviation of every pixel.
 
     Parameters
@@ -140,9 +136,7 @@ def std_map(
         Where ``std`` has not two axes.
     """
     figure, cells = _grid([std], orientation, columns=1, with_bar=True)
-    drawn = _show(
-        cells[0], std, orientation, _scale_top([std]), _ERROR_COLOURS, "posterior std", labelled=True
-    )
+    drawn = _show(cells[0], std, orientation, _scale_top([std]), _ERROR_COLOURS, "posterior std", labelled=True)
     _colour_bar(figure, drawn, cells, f"std per pixel ({unit})")
     return figure
 
@@ -224,9 +218,7 @@ def _show(
         spine.set_visible(False)
     if labelled:
         label_image_axes(axes, orientation)
-    return axes.imshow(
-        displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="nearest"
-    )
+    return axes.imshow(displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="nearest")
 
 
 def _caption(axes: Axes, text: str) -> None:

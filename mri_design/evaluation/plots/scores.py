@@ -115,11 +115,7 @@ def score_profiles(
     """
     _refuse_scores(scores, chosen)
     n_steps, n_lines = scores.shape
-    shown = (
-        sorted(set(np.linspace(0, n_steps - 1, min(4, n_steps)).astype(int)))
-        if steps is None
-        else list(steps)
-    )
+    shown = sorted(set(np.linspace(0, n_steps - 1, min(4, n_steps)).astype(int))) if steps is None else list(steps)
     if not shown or not all(0 <= step < n_steps for step in shown):
         raise InputError(field="steps", got=str(list(shown)), wanted=f"steps from 0 to {n_steps - 1}")
     ky = ky_coordinates(np.arange(n_lines), n_lines)
