@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,23 +47,32 @@ class Wavelet(LinearOperator):
         super().__init__(shape, padded, in_complex=is_complex, out_complex=is_complex)
         self.wavelet = wavelet
         self.levels = levels
-        template = pywt.wavedec2(np.zeros(padded), wavelet, mode="periodization", level=levels)
-        self._slices = pywt.coeffs_to_array(template)[1]
+        self._slices = pywt.coeffs_to_array(self._bands(np.zeros(padded)))[1]
+
+    def _bands(self, u: Array) -> list[Any]:
+        """Coarse approximation, then the details from coarse to fine."""
+        details: list[Any] = []
+        for _ in range(self.levels):
+            # Not wavedec2: it warns of images smaller than the filters, where periodised wavelets stay orthonormal.
+            u, detail = pywt.dwt2(u, self.wavelet, mode="periodization", axes=(-2, -1))
+            details.append(detail)
+        return [u, *reversed(details)]
 
     def _apply(self, u: Array) -> Array:
         if self.out_shape != self.in_shape:
             widths = [(0, o - i) for o, i in zip(self.out_shape, self.in_shape, strict=True)]
             u = np.pad(u, [(0, 0)] * (u.ndim - 2) + widths)
-        with np.errstate(all="ignore"):
-            bands = pywt.wavedec2(u, self.wavelet, mode="periodization", level=self.levels, axes=(-2, -1))
-        return np.asarray(pywt.coeffs_to_array(bands, axes=(-2, -1))[0])
+        return np.asarray(pywt.coeffs_to_array(self._bands(u), axes=(-2, -1))[0])
 
     def _adjoint(self, v: Array) -> Array:
+        return self._synthesis(v)[..., : self.in_shape[0], : self.in_shape[1]]
+
+    def _synthesis(self, v: Array) -> Array:
+        """The image on the padded grid."""
         lead = (slice(None),) * (v.ndim - 2)
         bands: list[Any] = [v[(*lead, *self._slices[0])]]
         bands += [tuple(v[(*lead, *self._slices[j][key])] for key in ("da", "ad", "dd")) for j in self._detail_levels]
-        u = pywt.waverec2(bands, self.wavelet, mode="periodization", axes=(-2, -1))
-        return np.asarray(u[..., : self.in_shape[0], : self.in_shape[1]])
+        return np.asarray(pywt.waverec2(bands, self.wavelet, mode="periodization", axes=(-2, -1)))
 
     @property
     def _detail_levels(self) -> range:
@@ -77,14 +87,25 @@ class Wavelet(LinearOperator):
         return level
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
-        if self.out_shape != self.in_shape:  # A^H A = I still holds, the subbands' spectra do not.
-            return np.full(self.in_shape, float(np.mean(weights)))
+        """As in the base class; near, not nearest, on a padded grid, whose shifts end at the image's edge."""
         weights = np.broadcast_to(weights, self.out_shape)
-        spectrum = np.zeros(self.in_shape)
-        bands = [self._slices[0]] + [band for j in self._detail_levels for band in self._slices[j].values()]
-        for band in bands:
+        totals = [float(np.sum(weights[band])) for band in self._bands_in_layout]
+        return np.asarray(np.tensordot(totals, self._band_power, axes=1))
+
+    @property
+    def _bands_in_layout(self) -> list[tuple[slice, ...]]:
+        return [self._slices[0], *(band for j in self._detail_levels for band in self._slices[j].values())]
+
+    @cached_property
+    def _band_power(self) -> Array:
+        """Power spectrum (band, ky, kx) of one wavelet of each subband; the others are its shifts."""
+        power = np.empty((len(self._bands_in_layout), *self.in_shape))
+        # A padded grid has other frequencies than the image: take the nearest.
+        nearest = [
+            np.rint(np.arange(n) * m / n).astype(int) % m for n, m in zip(self.in_shape, self.out_shape, strict=True)
+        ]
+        for one, band in zip(power, self._bands_in_layout, strict=True):
             unit = np.zeros(self.out_shape)
-            unit[band][0, 0] = 1  # all wavelets of a subband are shifts of this one
-            power = np.abs(np.fft.fft2(self._adjoint(unit), norm="ortho")) ** 2
-            spectrum += float(np.sum(weights[band])) * power
-        return spectrum
+            unit[band][0, 0] = 1
+            one[...] = (np.abs(np.fft.fft2(self._synthesis(unit), norm="ortho")) ** 2)[np.ix_(*nearest)]
+        return power
