@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import scipy.fft
@@ -74,15 +75,22 @@ class CartesianLines(LinearOperator):
         return _CartesianGram(self)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
-        per_line = np.zeros(self.in_shape[0])
-        per_line[self.lines] = np.broadcast_to(weights, self.out_shape).mean(axis=(0, 2), dtype=float)
-        mask = scipy.fft.ifftshift(per_line)
-        if self.maps is not None:
-            # Line k' picks up frequency k through the coil maps' power at ky' - ky.
-            power = np.abs(scipy.fft.fft2(self.maps)) ** 2 / np.prod(self.in_shape) ** 2
-            spread = power.sum(axis=(0, 2))
-            mask = np.real(np.fft.ifft(np.fft.fft(mask) * np.conj(np.fft.fft(spread))))
-        return np.asarray(np.broadcast_to(np.maximum(mask, 0)[:, None], self.in_shape))
+        weights = np.asarray(weights, dtype=float)
+        mask = np.zeros((weights.shape[0] if weights.ndim == 3 else 1, *self.grid))
+        mask[:, self.lines] = weights
+        mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
+        if self.maps is None:
+            return np.asarray(mask[0])
+        # Sample k' picks up frequency k through its coil's power at k' - k.
+        spectrum = scipy.fft.irfft2((scipy.fft.rfft2(mask) * self._coil_spread).sum(axis=0), s=self.grid)
+        return np.maximum(spectrum, 0)
+
+    @cached_property
+    def _coil_spread(self) -> Array:
+        """Per coil the transform that correlates with |FFT of its map|^2."""
+        assert self.maps is not None
+        power = np.abs(scipy.fft.fft2(self.maps)) ** 2 / np.prod(self.grid) ** 2
+        return np.asarray(np.conj(scipy.fft.rfft2(power)))
 
 
 class _CartesianGram(LinearOperator):
@@ -97,7 +105,7 @@ class _CartesianGram(LinearOperator):
         coils, library = self.measurement._coils, self.measurement.library
         if coils is None:
             return self._filtered(u, library)
-        total = np.zeros_like(u)
+        total = np.zeros(u.shape, dtype=np.result_type(u.dtype, np.complex64))
         for sensitivity in coils.maps:  # one coil at a time: batch x coils would not fit the cache
             total += np.conj(sensitivity) * self._filtered(sensitivity * u, library)
         return total
