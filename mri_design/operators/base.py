@@ -182,7 +182,7 @@ class ScalarOperator(LinearOperator):
         return u if self.scalar == 1 else self.scalar * u
 
     def _adjoint(self, v: Array) -> Array:
-        return v if self.scalar == 1 else np.conj(self.scalar) * v
+        return v if self.scalar == 1 else self.scalar.conjugate() * v
 
     def weighted_gram(self, weights: Array, u: Array) -> Array:
         return (abs(self.scalar) ** 2 * weights) * u
@@ -248,8 +248,8 @@ class _Product(LinearOperator):
 
 class _Sum(LinearOperator):
     def __init__(self, first: LinearOperator, second: LinearOperator) -> None:
-        if (first.in_shape, first.out_shape) != (second.in_shape, second.out_shape):
-            raise InputError(field="sum of operators", got=f"{second.out_shape}", wanted=f"{first.out_shape}")
+        if _signature(first) != _signature(second):
+            raise InputError(field="sum of operators", got=_signature(second), wanted=_signature(first))
         super().__init__(
             first.in_shape,
             first.out_shape,
@@ -264,3 +264,9 @@ class _Sum(LinearOperator):
 
     def _adjoint(self, v: Array) -> Array:
         return self.first._adjoint(v) + self.second._adjoint(v)
+
+
+def _signature(operator: LinearOperator) -> str:
+    field = {False: "real", True: "complex"}
+    inputs = f"{field[operator.in_complex]} {operator.in_shape}"
+    return f"{inputs} -> {field[operator.out_complex]} {operator.out_shape}"

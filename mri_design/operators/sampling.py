@@ -24,7 +24,8 @@ class LineSampling(LinearOperator):
     def __init__(self, lines: Sequence[int], shape: Shape) -> None:
         n_lines = shape[-2]
         chosen = np.asarray(lines, dtype=np.intp)
-        if chosen.ndim != 1 or np.any((chosen < 0) | (chosen >= n_lines)):
+        whole = np.array_equal(chosen, np.asarray(lines))  # the conversion cuts 1.5 to 1
+        if not whole or chosen.ndim != 1 or np.any((chosen < 0) | (chosen >= n_lines)):
             raise InputError(field="lines", got=str(list(lines)), wanted=f"line numbers from 0 to {n_lines - 1}")
         if len(np.unique(chosen)) != len(chosen):
             raise InputError(field="lines", got=str(list(lines)), wanted="every line at most once")
