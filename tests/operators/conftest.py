@@ -1,0 +1,133 @@
+"""One of every operator, and of the ways to combine them, on grids of even, odd and unequal sizes."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mri_design.operators import (
+    CartesianLines,
+    CentredFFT,
+    Coils,
+    DenseOperator,
+    Diagonal,
+    FiniteDifferences,
+    Identity,
+    LinearOperator,
+    LineSampling,
+    RealAndImaginary,
+    RealImage,
+    Wavelet,
+    cartesian,
+)
+from mri_design.operators.base import ScalarOperator
+
+SHAPES = [(8, 8), (9, 7), (6, 11)]
+PRECISIONS = [np.float32, np.float64]
+
+
+def noise(shape: tuple[int, ...], is_complex: bool, real: type, seed: int) -> np.ndarray:
+    """Unit noise in single or double precision."""
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(shape)
+    if is_complex:
+        values = values + 1j * rng.standard_normal(shape)
+    return values.astype(np.result_type(real, np.complex64) if is_complex else real)
+
+
+def lines_of(shape: tuple[int, int]) -> list[int]:
+    """Some lines, out of order, the first among them."""
+    n = shape[0]
+    return [n // 2, 0, n - 2, n // 2 - 1]
+
+
+def maps_of(shape: tuple[int, int], real: type, coils: int = 3) -> np.ndarray:
+    return noise((coils, *shape), True, real, seed=3)
+
+
+ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
+    "identity": lambda shape, real: Identity(shape),
+    "identity, real": lambda shape, real: Identity(shape, is_complex=False),
+    "complex scalar": lambda shape, real: ScalarOperator(0.5 - 2j, shape),
+    "real scalar": lambda shape, real: ScalarOperator(-1.5, shape, is_complex=False),
+    "diagonal": lambda shape, real: Diagonal(noise(shape, True, real, 1)),
+    "diagonal, real": lambda shape, real: Diagonal(noise(shape, False, real, 1), is_complex=False),
+    "Fourier": lambda shape, real: CentredFFT(shape),
+    "Fourier by pyfftw": lambda shape, real: CentredFFT(shape, "pyfftw"),
+    "sampling": lambda shape, real: LineSampling(lines_of(shape), (2, *shape)),
+    "coils": lambda shape, real: Coils(maps_of(shape, real)),
+    "lines, one coil": lambda shape, real: cartesian(lines_of(shape), shape),
+    "lines, three coils": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)),
+    "lines by pyfftw": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real), "pyfftw"),
+    "no lines": lambda shape, real: cartesian([], shape, maps_of(shape, real)),
+    "differences": lambda shape, real: FiniteDifferences(shape),
+    "differences, real": lambda shape, real: FiniteDifferences(shape, is_complex=False),
+    "wavelet db2": lambda shape, real: Wavelet(shape, "db2", 2),
+    "wavelet haar": lambda shape, real: Wavelet(shape, "haar", 1),
+    "wavelet db4, real": lambda shape, real: Wavelet(shape, "db4", 2, is_complex=False),
+    "real image": lambda shape, real: RealImage(shape),
+    "real and imaginary": lambda shape, real: RealAndImaginary(shape),
+    "dense": lambda shape, real: DenseOperator(noise((5, shape[0]), True, real, 2)),
+    "dense, real": lambda shape, real: DenseOperator(noise((5, shape[0]), False, real, 2)),
+    "sampling @ Fourier": lambda shape, real: LineSampling(lines_of(shape), shape) @ CentredFFT(shape),
+    "lines of a real image": lambda shape, real: (
+        cartesian(lines_of(shape), shape, maps_of(shape, real)) @ RealImage(shape)
+    ),
+    "parts of differences": lambda shape, real: RealAndImaginary((2, *shape)) @ FiniteDifferences(shape),
+    "sum": lambda shape, real: CentredFFT(shape) + Diagonal(noise(shape, True, real, 1)),
+    "multiple": lambda shape, real: (0.3 + 1j) * FiniteDifferences(shape),
+    "adjoint": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)).H,
+    "adjoint of a real image": lambda shape, real: RealImage(shape).H,
+    "fused Gram": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)).gram,
+    "Gram of a real image": lambda shape, real: (cartesian(lines_of(shape), shape) @ RealImage(shape)).gram,
+    "three in a row": lambda shape, real: (
+        Wavelet(shape, "db2", 1).H
+        @ Diagonal(noise(Wavelet(shape, "db2", 1).out_shape, True, real, 5))
+        @ Wavelet(shape, "db2", 1)
+    ),
+}
+
+
+@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")
+def shape(request: pytest.FixtureRequest) -> tuple[int, int]:
+    return request.param
+
+
+@pytest.fixture(params=PRECISIONS, ids=lambda real: np.dtype(real).name)
+def real(request: pytest.FixtureRequest) -> type:
+    return request.param
+
+
+@pytest.fixture(params=list(ZOO))
+def operator(request: pytest.FixtureRequest, shape: tuple[int, int], real: type) -> LinearOperator:
+    """An operator whose own arrays are in the precision ``real``."""
+    return ZOO[request.param](shape, real)
+
+
+@pytest.fixture(params=list(ZOO))
+def double_operator(request: pytest.FixtureRequest, shape: tuple[int, int]) -> LinearOperator:
+    """An operator in double precision."""
+    return ZOO[request.param](shape, np.float64)
+
+
+@pytest.fixture
+def draw() -> Callable[..., np.ndarray]:
+    """(operator, seed, real, batch) -> an input; ``side="out"`` for an output."""
+
+    def one(
+        operator: LinearOperator,
+        seed: int,
+        real: type = np.float64,
+        batch: tuple[int, ...] = (),
+        side: str = "in",
+    ) -> np.ndarray:
+        shape = operator.in_shape if side == "in" else operator.out_shape
+        return noise((*batch, *shape), operator.in_complex if side == "in" else operator.out_complex, real, seed)
+
+    return one
+
+
+@pytest.fixture
+def coil_lines() -> Callable[..., CartesianLines]:
+    """(shape, coils) -> lines seen by random coils, in double precision."""
+    return lambda shape, coils: cartesian(lines_of(shape), shape, maps_of(shape, np.float64, coils))

@@ -1,0 +1,190 @@
+"""What holds for every operator: adjoints, batches, precision, Gram operators, dense matrices, SciPy."""
+
+import numpy as np
+import pytest
+import scipy.sparse.linalg
+
+from mri_design.errors import InputError
+from mri_design.operators import (
+    CentredFFT,
+    DenseOperator,
+    Diagonal,
+    FiniteDifferences,
+    Identity,
+    LinearOperator,
+    RealAndImaginary,
+    RealImage,
+    cartesian,
+)
+
+
+def inner(a: np.ndarray, b: np.ndarray) -> float:
+    """Re<a, b>."""
+    return float(np.sum((np.conj(a).astype(complex) * b).real))
+
+
+def as_real_vector(array: np.ndarray, is_complex: bool) -> np.ndarray:
+    """(real parts, imaginary parts) of one array, or the real array itself."""
+    flat = array.ravel()
+    return np.concatenate([flat.real, flat.imag]) if is_complex else flat.real
+
+
+def test_adjoint(operator, real, draw):
+    u, v = draw(operator, 10, real), draw(operator, 11, real, side="out")
+    forward, backward = operator(u), operator.adjoint(v)
+    scale = np.linalg.norm(forward) * np.linalg.norm(v) + np.linalg.norm(backward) * np.linalg.norm(u)
+    assert abs(inner(forward, v) - inner(u, backward)) <= 20 * np.finfo(real).eps * scale
+    np.testing.assert_array_equal(operator.H(v), backward)
+    np.testing.assert_array_equal(operator.H.H(u), forward)
+
+
+def test_shapes_fields_and_precision(operator, real, draw):
+    u, v = draw(operator, 12, real), draw(operator, 13, real, side="out")
+    forward, backward, gram = operator(u), operator.adjoint(v), operator.gram(u)
+    weighted = operator.weighted_gram(np.full(operator.out_shape, 0.5, dtype=real), u)
+    assert forward.shape == operator.out_shape
+    assert backward.shape == gram.shape == weighted.shape == operator.in_shape
+    assert forward.dtype == v.dtype
+    assert backward.dtype == gram.dtype == weighted.dtype == u.dtype
+    assert operator.in_size == u.size * (2 if operator.in_complex else 1)
+    assert operator.out_size == v.size * (2 if operator.out_complex else 1)
+
+
+def test_leading_axes_are_a_batch(double_operator, draw):
+    A = double_operator
+    u, v = draw(A, 14, batch=(2, 3)), draw(A, 15, batch=(2, 3), side="out")
+    weights = np.abs(draw(A, 16, side="out"))
+    for function, stack in [
+        (A, u),
+        (A.adjoint, v),
+        (A.gram, u),
+        (lambda one: A.weighted_gram(weights, one), u),
+    ]:
+        together = function(stack)
+        for index in np.ndindex(2, 3):
+            np.testing.assert_allclose(together[index], function(stack[index]), rtol=1e-12, atol=1e-13)
+
+
+def test_arguments_are_left_alone(double_operator, draw):
+    A = double_operator
+    u, v, weights = draw(A, 17), draw(A, 18, side="out"), np.full(A.out_shape, 2.0)
+    u_before, v_before = u.copy(), v.copy()
+    A(u), A.adjoint(v), A.gram(u), A.weighted_gram(weights, u)
+    np.testing.assert_array_equal(u, u_before)
+    np.testing.assert_array_equal(v, v_before)
+    assert (weights == 2).all()
+
+
+def test_gram_and_weighted_gram(double_operator, draw):
+    A = double_operator
+    u = draw(A, 19)
+    np.testing.assert_allclose(A.gram(u), A.adjoint(A(u)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(A.gram.adjoint(u), A.adjoint(A(u)), rtol=1e-12, atol=1e-12)
+    full = np.abs(draw(A, 20, side="out"))
+    for weights in (full, full[..., :1], full.reshape(-1)[:1]):  # full size, broadcast along one axis, one number
+        if weights.size == 0:
+            continue
+        expected = A.adjoint(weights * A(u))
+        np.testing.assert_allclose(A.weighted_gram(weights, u), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_dense_real_matrix(double_operator, draw):
+    A = double_operator
+    matrix = A.to_dense_real()
+    u, v = draw(A, 21), draw(A, 22, side="out")
+    assert matrix.shape == (A.out_size, A.in_size)
+    np.testing.assert_allclose(
+        matrix @ as_real_vector(u, A.in_complex), as_real_vector(A(u), A.out_complex), atol=1e-12, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        matrix.T @ as_real_vector(v, A.out_complex), as_real_vector(A.adjoint(v), A.in_complex), atol=1e-12, rtol=1e-12
+    )
+
+
+def test_dense_matrix_exists_for_complex_linear_and_real_operators(double_operator, draw):
+    A = double_operator
+    if A.in_complex and not A.complex_linear:
+        with pytest.raises(InputError, match="to_dense_real"):
+            A.to_dense()
+        return
+    u = draw(A, 23)
+    np.testing.assert_allclose(A.to_dense() @ u.ravel(), A(u).ravel(), rtol=1e-12, atol=1e-12)
+
+
+def test_complex_linear_is_true_only_where_i_passes_through(double_operator, draw):
+    A = double_operator
+    if not (A.in_complex and A.out_complex):
+        assert not A.complex_linear
+        return
+    u = draw(A, 24)
+    assert A.complex_linear == np.allclose(A(1j * u), 1j * A(u), atol=1e-12)
+
+
+def test_a_round_through_parts_is_real_linear_though_both_sides_are_complex(draw):
+    keep_real = RealImage((4, 3)) @ RealImage((4, 3)).H
+    assert keep_real.in_complex and keep_real.out_complex and not keep_real.complex_linear
+    u = draw(keep_real, 25)
+    np.testing.assert_array_equal(keep_real(u), u.real)
+
+
+def test_algebra_is_that_of_the_matrices(draw):
+    shape = (5, 6)
+    F, D, G = CentredFFT(shape), Diagonal(np.arange(30.0).reshape(shape) * 1j), FiniteDifferences(shape)
+    f, d, g = F.to_dense(), D.to_dense(), G.to_dense()
+    for operator, matrix in [
+        (G @ F @ D, g @ f @ d),
+        ((G @ F) @ D, g @ f @ d),
+        (F + D, f + d),
+        (2 * F, 2 * f),
+        (F * (1 - 3j), (1 - 3j) * f),
+        (np.float64(2) * F, 2 * f),
+        ((F + D).H, (f + d).conj().T),
+        ((G @ D).gram, (g @ d).conj().T @ g @ d),
+    ]:
+        assert isinstance(operator, LinearOperator)
+        np.testing.assert_allclose(operator.to_dense(), matrix, atol=1e-12)
+
+
+def test_scipy_solvers_take_an_operator(double_operator, draw):
+    A = double_operator
+    u, v = draw(A, 26), draw(A, 27, side="out")
+    interop = A.as_scipy()
+    assert interop.shape == (v.size, u.size)
+    np.testing.assert_allclose(interop @ u.ravel(), A(u).ravel(), rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(interop.rmatvec(v.ravel()), A.adjoint(v).ravel(), rtol=1e-13, atol=1e-13)
+
+
+def test_scipy_finds_singular_values_and_solutions(coil_lines):
+    X = coil_lines((8, 6), coils=3)
+    largest = scipy.sparse.linalg.svds(X.as_scipy(), k=1, return_singular_vectors=False)
+    assert largest[0] == pytest.approx(np.linalg.norm(X.to_dense(), 2), rel=1e-8)
+    damped = X.gram + Identity((8, 6))
+    rhs = np.arange(48) + 1j
+    solution, failed = scipy.sparse.linalg.cg(damped.as_scipy(), rhs, rtol=1e-12)
+    assert not failed
+    np.testing.assert_allclose(solution, np.linalg.solve(damped.to_dense(), rhs), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        (lambda: CentredFFT((4, 4))(np.zeros((4, 5))), r"CentredFFT.*\(4, 5\).*\(4, 4\)"),
+        (lambda: CentredFFT((4, 4))(np.zeros(4)), r"CentredFFT.*\(4,\).*\(4, 4\)"),
+        (lambda: FiniteDifferences((4, 4)).adjoint(np.zeros((4, 4))), r"FiniteDifferences.*\(2, 4, 4\)"),
+        (lambda: CentredFFT((4, 4)) @ CentredFFT((4, 5)), r"CentredFFT @ CentredFFT"),
+        (lambda: CentredFFT((4, 4)) @ Identity((4, 4), is_complex=False), r"CentredFFT @ Identity.*field"),
+        (lambda: CentredFFT((4, 4)) + CentredFFT((4, 5)), r"sum of operators"),
+        (lambda: Identity((4, 4)) + Identity((4, 4), is_complex=False), r"sum of operators.*real"),
+        (lambda: RealAndImaginary((4, 2)) + FiniteDifferences((4, 2)), r"sum of operators"),
+        (lambda: 1j * Identity((3, 3), is_complex=False), r"scalar"),
+        (lambda: Diagonal(np.ones((2, 2)) * 1j, is_complex=False), r"diagonal"),
+        (lambda: DenseOperator(np.zeros(3)), r"matrix"),
+        (lambda: DenseOperator(np.full((2, 2), np.nan)), r"matrix"),
+        (lambda: Identity((80, 80)).to_dense(), r"6400 columns.*5000"),
+        (lambda: Identity((60, 60)).to_dense_real(), r"7200 columns.*5000"),
+        (lambda: cartesian([0], (40, 40)).to_dense(limit=100), r"1600 columns"),
+    ],
+)
+def test_misuse_is_named(wrong, match):
+    with pytest.raises(InputError, match=match):
+        wrong()

@@ -1,0 +1,59 @@
+"""Cartesian lines: which samples they are, and the fused Gram operator."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.operators import CentredFFT, Coils, LineSampling, cartesian
+
+
+def test_lines_come_in_acquisition_order_from_the_centred_spectrum():
+    rng = np.random.default_rng(0)
+    shape, lines = (7, 6), [5, 0, 3]
+    u = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    maps = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    X = cartesian(lines, shape, maps)
+    assert X.out_shape == (2, 3, 6)
+    for coil in range(2):
+        np.testing.assert_allclose(X(u)[coil], CentredFFT(shape)(maps[coil] * u)[lines], atol=1e-13)
+    np.testing.assert_allclose(cartesian(lines, shape)(u)[0], CentredFFT(shape)(u)[lines], atol=1e-13)
+    assert X.lines.tolist() == lines
+    assert np.flatnonzero(X.mask).tolist() == [0, 3, 5]
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (7, 9)])
+@pytest.mark.parametrize("library", ["scipy", "pyfftw"])
+@pytest.mark.parametrize("coils", [0, 1, 4])
+def test_fused_gram_is_two_passes(shape, library, coils):
+    rng = np.random.default_rng(1)
+    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
+    X = cartesian([0, shape[0] - 1, shape[0] // 2], shape, maps, library)
+    u = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    np.testing.assert_allclose(X.gram(u), X.adjoint(X(u)), atol=1e-12)
+    np.testing.assert_allclose(X.gram(u.real), X.adjoint(X(u.real)), atol=1e-12)  # real arrays count as complex
+
+
+def test_all_lines_of_unit_coils_measure_everything():
+    rng = np.random.default_rng(2)
+    maps = rng.standard_normal((3, 5, 6)) + 1j * rng.standard_normal((3, 5, 6))
+    maps /= np.sqrt((np.abs(maps) ** 2).sum(axis=0))
+    u = rng.standard_normal((5, 6)) + 0j
+    np.testing.assert_allclose(cartesian(range(5), (5, 6), maps).gram(u), u, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        (lambda: cartesian([0, 8], (8, 8)), r"lines.*\[0, 8\].*0 to 7"),
+        (lambda: cartesian([-1], (8, 8)), "lines.*0 to 7"),
+        (lambda: cartesian([3, 3], (8, 8)), "lines.*at most once"),
+        (lambda: cartesian([1.5], (8, 8)), "lines.*0 to 7"),
+        (lambda: LineSampling([[1, 2]], (8, 8)), "lines"),
+        (lambda: cartesian([1], (8, 8), np.ones((2, 8, 7))), r"coil maps.*\(2, 8, 7\)"),
+        (lambda: cartesian([1], (8, 8), np.ones((8, 8))), "coil maps"),
+        (lambda: Coils(np.ones((8, 8))), "coil maps"),
+    ],
+)
+def test_impossible_lines_and_coils_are_refused(wrong, match):
+    with pytest.raises(InputError, match=match):
+        wrong()
