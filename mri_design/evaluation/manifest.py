@@ -62,6 +62,17 @@ class InputFile:
         except OSError as error:
             raise InputError(field=str(path), got=error.strerror or str(error), wanted="a readable file") from error
 
+    @classmethod
+    def of_all(cls, sources: Sequence[str]) -> list[InputFile]:
+        """The files among ``sources``; embedded phantoms (``phantom:NAME``) are none.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        return [cls.of(source) for source in sources if not source.startswith("phantom:")]
+
 
 @dataclass(frozen=True)
 class Manifest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any, Protocol
 
 __all__ = ["Drawing", "png_bytes"]
@@ -11,8 +12,9 @@ __all__ = ["Drawing", "png_bytes"]
 class Drawing(Protocol):
     """Whatever can write itself as PNG; every function in `plots` returns one."""
 
-    def savefig(self, fname: Any, /, **settings: Any) -> None:
-        """Write the figure to an open binary file."""
+    @property
+    def savefig(self) -> Callable[..., Any]:
+        """Writes the figure to an open binary file."""
 
 
 def png_bytes(figure: Drawing) -> bytes:

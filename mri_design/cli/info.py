@@ -1,0 +1,41 @@
+"""``mri-design info``: what is in a file, and what the package would make of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mri_design.cli.options import Input, RecipeFile
+from mri_design.cli.terminal import DONE, exits, say
+from mri_design.experiment import load_input, load_recipe, prepare
+
+__all__ = ["info"]
+
+
+@exits
+def info(source: Input, recipe: RecipeFile = None) -> int:
+    """Show shape, measured lines, noise, coils and provenance of INPUT."""
+    settings = load_recipe(recipe)
+    data = load_input(source, settings)
+    ky, kx = data.grid_shape
+    measured = int(data.measured.sum())
+    say(f"name            {data.name}")
+    say(f"grid            {ky} phase-encode lines x {kx} readout samples (ky, kx)")
+    say(f"slices, coils   {data.n_slices}, {data.n_coils}")
+    say(f"measured lines  {measured} of {ky}" + ("" if measured == ky else f", missing {_runs(~data.measured)}"))
+    say(f"fully sampled   {'yes' if data.fully_sampled else 'no: lines are missing inside the acquired window'}")
+    prepared = prepare(data, settings).data
+    variance = prepared.noise_variance or 0.0
+    peak = float(np.abs(data.kspace).max())
+    origin = "given" if data.noise_variance or settings.noise.variance else "estimated"
+    say(f"noise           sd {np.sqrt(variance):.4g} per real component ({origin}); largest sample {peak:.4g}")
+    maps = "one coil" if data.n_coils == 1 else "given" if data.coil_maps is not None else "estimated from the centre"
+    say(f"coil maps       {maps}")
+    for key, value in data.card.items():
+        say(f"{key:15s} {value}")
+    return DONE
+
+
+def _runs(flags: np.ndarray) -> str:
+    """Index runs as text: 0-3, 7."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
+    return ", ".join(f"{a}" if b - a == 1 else f"{a}-{b - 1}" for a, b in zip(edges[::2], edges[1::2], strict=True))

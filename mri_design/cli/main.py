@@ -1,0 +1,58 @@
+"""The command line: one verb per task."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from mri_design.cli.compare import compare
+from mri_design.cli.demo import demo
+from mri_design.cli.design import design
+from mri_design.cli.info import info
+from mri_design.cli.recon import recon
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="mri-design",
+    help="Decide which k-space lines to measure next, and reconstruct with error bars.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command("demo", epilog="Example: mri-design demo --out demo-run")(demo)
+app.command("info", epilog="Example: mri-design info scan.h5")(info)
+app.command("design", epilog="Example: mri-design design scan.h5 --lines 64 --out run")(design)
+app.command("recon", epilog="Example: mri-design recon scan.h5 --mask run/mask.npy --out recon")(recon)
+app.command(
+    "compare",
+    epilog="Example: mri-design compare phantom:t2w --lines 32,48,64 "
+    "--strategies information-gain,vd-polynomial,random --out study",
+)(compare)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"mri-design {version('mri-design')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Decide which k-space lines to measure next, and reconstruct with error bars.
+
+    Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 finished but not converged, 1 anything else.
+    """
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,74 @@
+"""Tables of a comparison: mean and spread per strategy and line count, and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.evaluation.metrics import paired_sign_test
+from mri_design.evaluation.tables import Row
+
+__all__ = ["METRICS", "errors_by_image", "paired_table", "summary_table"]
+
+METRICS = ("relative_l2", "psnr", "ssim")
+
+
+def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str = "relative_l2") -> NDArray[np.float64]:
+    """One strategy at one line count, shape (draw, image)."""
+    chosen = [r for r in rows if r["strategy"] == strategy and r["lines"] == lines]
+    draws = sorted({int(str(r["draw"])) for r in chosen})
+    images = list(dict.fromkeys(str(r["image"]) for r in chosen))
+    table = np.full((len(draws), len(images)), np.nan)
+    for r in chosen:
+        table[draws.index(int(str(r["draw"]))), images.index(str(r["image"]))] = float(str(r[metric]))
+    return table
+
+
+def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
+    """Mean over images and draws, spread over images, spread over draws (of the mean over images), worst image."""
+    table: list[Row] = []
+    for count in lines:
+        for name in strategies:
+            row: dict[str, object] = {"lines": count, "strategy": name}
+            for metric in METRICS:
+                values = errors_by_image(rows, name, count, metric)
+                row[metric] = float(values.mean())
+                if metric == "relative_l2":
+                    row["sd_images"] = float(values.mean(axis=0).std(ddof=1)) if values.shape[1] > 1 else None
+                    row["sd_draws"] = float(values.mean(axis=1).std(ddof=1)) if values.shape[0] > 1 else None
+                    row["worst"] = float(values.mean(axis=0).max())
+            table.append(row)
+    return table
+
+
+def paired_table(
+    rows: Sequence[Row], strategies: Sequence[str], against: Sequence[str], lines: Sequence[int]
+) -> list[Row]:
+    """Each strategy against the best of some competitors, image by image.
+
+    ``change`` is the mean over images of the relative change of the error (negative is better), ``better_on`` the
+    number of images where it is lower, ``p`` of a two-sided sign test. The competitor is the one with the least mean
+    error at that line count on these very images, which favours the competitor.
+    """
+    table: list[Row] = []
+    for count in lines:
+        means = {name: errors_by_image(rows, name, count).mean(axis=0) for name in (*strategies, *against)}
+        best = min(against, key=lambda name: float(means[name].mean()))
+        for name in strategies:
+            if name == best:
+                continue
+            change = means[name] / means[best] - 1
+            table.append(
+                {
+                    "lines": count,
+                    "strategy": name,
+                    "against": best,
+                    "change": float(change.mean()),
+                    "worst_change": float(change.max()),
+                    "better_on": f"{int((change < 0).sum())} of {len(change)}",
+                    "p": paired_sign_test(means[name], means[best]),
+                }
+            )
+    return table

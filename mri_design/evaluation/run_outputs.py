@@ -1,0 +1,211 @@
+"""What a design or reconstruction run leaves in its folder: arrays, tables, figures and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mri_design.design import DesignTrace
+from mri_design.evaluation import plots
+from mri_design.evaluation.manifest import Manifest
+from mri_design.evaluation.metrics import ImageMetrics, measure
+from mri_design.evaluation.picture import Drawing
+from mri_design.evaluation.plots import ImagePanel, metric_caption
+from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section, write_report
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.experiment import Reconstruction
+from mri_design.kspace import Orientation
+from mri_design.operators import Array
+
+__all__ = ["NamedImage", "design_sections", "image_sections", "metric_rows", "save_design", "save_report"]
+
+Rows = list[dict[str, object]]
+SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
+
+
+@dataclass(frozen=True)
+class NamedImage:
+    """An image on the way into a table or a figure.
+
+    Parameters
+    ----------
+    name : str
+        What made it.
+    reconstruction : Reconstruction
+        Image and error bars.
+    """
+
+    name: str
+    reconstruction: Reconstruction
+
+
+def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: int, n_grid: int) -> Rows:
+    """Rows of metrics.csv; error columns are empty where there is no reference."""
+    rows: Rows = []
+    for named in images:
+        found = measure(named.reconstruction.image, reference) if reference is not None else None
+        rows.append(
+            {
+                "method": named.name,
+                "lines": n_lines,
+                "acceleration": n_grid / n_lines,
+                "relative_l2": found.relative_l2 if found else None,
+                "psnr": found.psnr if found else None,
+                "ssim": found.ssim if found else None,
+                "converged": named.reconstruction.convergence.converged,
+                "mvms": named.reconstruction.convergence.mvms,
+            }
+        )
+    return rows
+
+
+def save_design(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> list[Section]:
+    """Write lines.csv, mask.npy and the design's figures; return the report's sections about it."""
+    rows: Rows = [
+        {"order": i, "line": line, "ky": line - trace.n_lines // 2, "score": None} for i, line in enumerate(trace.lines)
+    ]
+    first = len(trace.start)
+    for row, step in zip(rows[first:], trace.steps, strict=True):
+        row["score"] = None if step.scores is None else step.score
+    folder.write_lines(rows)
+    folder.write_mask(trace.mask())
+    return design_sections(folder, trace, noise_variance)
+
+
+def design_sections(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> list[Section]:
+    """Figures of a design: mask, order, scores, information, predicted against actual innovation."""
+    first = len(trace.start)
+    figures = [
+        _figure(
+            folder,
+            "mask",
+            plots.mask_barcodes({trace.strategy: trace.mask()}),
+            "The chosen lines over ky. Look for how far the centre is filled and how the gaps grow outwards.",
+        ),
+        _figure(
+            folder,
+            "order",
+            plots.acquisition_order(trace.lines, trace.n_lines, first),
+            "Which line was measured when. Start lines come first, from DC outwards.",
+        ),
+    ]
+    scored = [s for s in trace.steps if s.scores is not None]
+    if scored:
+        scores = np.array([s.scores for s in scored])
+        chosen = [s.line for s in scored]
+        nats = [s.score / 2 for s in scored]  # the score is twice the mutual information
+        shown = sorted({0, len(scored) // 2, len(scored) - 1})
+        figures += [
+            _figure(
+                folder,
+                "scores",
+                plots.score_map(scores, chosen, SCORE_UNIT, first_order=first + 1),
+                "Score of every candidate line at every step; the chosen one is marked. Dark gaps are lines already "
+                "measured, or predictable from their neighbours.",
+            ),
+            _figure(
+                folder,
+                "score-profiles",
+                plots.score_profiles(scores, chosen, shown, SCORE_UNIT, first_order=first + 1),
+                "The same scores at the first, middle and last step.",
+            ),
+            _figure(
+                folder,
+                "information",
+                plots.information_gained(nats, first_order=first + 1),
+                "What each line was expected to tell. When the curve has flattened, further lines buy little.",
+            ),
+        ]
+    sections = [Section("Design", figures)]
+    predicted = np.array([s.predicted_energy for s in trace.steps])
+    actual = np.array([s.actual_energy for s in trace.steps])
+    if len(predicted) > 1 and np.isfinite(predicted).all():
+        ky = np.array([s.line for s in trace.steps]) - trace.n_lines // 2
+        ratio = float(np.exp(np.mean(np.log(predicted) - np.log(np.maximum(actual, np.finfo(float).tiny)))))
+        sections.append(
+            Section(
+                "Was the posterior right?",
+                [
+                    Paragraph(
+                        "Every line was predicted, with error bars, before it was measured. Predicted over actual "
+                        f"energy of the innovation, geometric mean over lines: {ratio:.2f} (1 is calibrated, below 1 "
+                        "is overconfident)."
+                    ),
+                    _figure(
+                        folder,
+                        "calibration",
+                        plots.calibration(predicted / noise_variance, actual / noise_variance, ky, "noise variances"),
+                        "Each dot is one line. On the diagonal the error bars were right; above it the line held more "
+                        "news than expected.",
+                    ),
+                ],
+            )
+        )
+    return sections
+
+
+def image_sections(
+    folder: RunFolder, images: Sequence[NamedImage], reference: Array | None, orientation: Orientation, rows: Rows
+) -> list[Section]:
+    """Figures of reconstructions: images, error maps on one scale, error bars."""
+    panels, compared = [], []
+    if reference is not None:
+        panels.append(ImagePanel(reference, "reference", ""))
+    for named in images:
+        metrics: ImageMetrics | None = None
+        if reference is not None:
+            metrics = measure(named.reconstruction.image, reference)
+        panel = ImagePanel(named.reconstruction.image, named.name, metric_caption(metrics) if metrics else "")
+        panels.append(panel)
+        compared.append(panel)
+    blocks: list[Paragraph | ReportTable | ReportFigure] = [
+        ReportTable(rows, "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."),
+        _figure(folder, "images", plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
+    ]
+    if reference is not None:
+        blocks.append(
+            _figure(
+                folder,
+                "errors",
+                plots.error_maps(compared, reference, orientation),
+                "Difference of the magnitudes, one scale for all. Structure in it is structure that is missing.",
+            )
+        )
+    for named in images:
+        if named.reconstruction.std is None:
+            continue
+        std = named.reconstruction.std
+        if reference is None:
+            picture = _figure(
+                folder, "std", plots.std_map(std, orientation), "Posterior standard deviation of each complex pixel."
+            )
+        else:
+            picture = _figure(
+                folder,
+                "std",
+                plots.std_against_error(std, named.reconstruction.image, reference, orientation),
+                "Error bars beside the actual error, one scale. They should light up in the same places; the model "
+                "usually promises too much.",
+            )
+        blocks.append(picture)
+    return [Section("Reconstruction", blocks)]
+
+
+def save_report(
+    folder: RunFolder,
+    title: str,
+    summary: dict[str, object],
+    sections: Sequence[Section],
+    manifest: Manifest,
+    warnings: Sequence[str],
+) -> None:
+    """Write manifest.json and report.html."""
+    folder.write_manifest(manifest)
+    write_report(folder.output_path("report.html"), title, summary, sections, warnings=warnings, manifest=manifest)
+
+
+def _figure(folder: RunFolder, name: str, figure: Drawing, caption: str) -> ReportFigure:
+    path = folder.write_figure(name, figure)
+    return ReportFigure(path.read_bytes(), caption)

@@ -1,0 +1,97 @@
+"""Design states on disk: written atomically after every line, read back to the same design."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mri_design.design import DesignState, DesignStep, DesignTrace
+from mri_design.errors import InputError
+from mri_design.inference import WarmStart
+from mri_design.io.atomic import write_npz
+
+__all__ = ["fingerprint", "load_state", "save_state"]
+
+
+def fingerprint(settings: Mapping[str, Any]) -> str:
+    """Checksum of everything that must be equal for a resumed design to be the same design."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def save_state(path: Path, state: DesignState, identity: str) -> None:
+    """Write the state; an older file at ``path`` is replaced in one step or not at all."""
+    trace = state.trace
+    blank = np.full(trace.n_lines, np.nan)
+    arrays: dict[str, Any] = {
+        "identity": np.array(identity),
+        "strategy": np.array(trace.strategy),
+        "n_lines": np.array(trace.n_lines),
+        "start": np.array(trace.start, dtype=np.int64),
+        "line": np.array([s.line for s in trace.steps], dtype=np.int64),
+        "scored": np.array([s.scores is not None for s in trace.steps], dtype=bool),
+        "scores": np.array([blank if s.scores is None else s.scores for s in trace.steps]).reshape(-1, trace.n_lines),
+        "predicted": np.array([s.predicted_energy for s in trace.steps]),
+        "actual": np.array([s.actual_energy for s in trace.steps]),
+        "converged": np.array([s.converged for s in trace.steps], dtype=bool),
+        "mvms": np.array([s.mvms for s in trace.steps], dtype=np.int64),
+        "seconds": np.array([s.seconds for s in trace.steps]),
+        "signals": np.array(state.signals),
+        "blocks": np.array([len(w.z) for w in state.warm], dtype=np.int64),
+    }
+    for i, warm in enumerate(state.warm):
+        arrays[f"mean_{i}"] = warm.mean
+        for j, z in enumerate(warm.z):
+            arrays[f"z_{i}_{j}"] = z
+    write_npz(path, arrays)
+
+
+def load_state(path: Path, identity: str) -> DesignState:
+    """Read a state back.
+
+    Raises
+    ------
+    InputError
+        Where the file is damaged, or belongs to another input, recipe, seed or command.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            found = str(stored["identity"])
+            if found != identity:
+                raise InputError(
+                    field=path.name,
+                    got="a checkpoint of another input, recipe, seed or start",
+                    wanted="one of this design",
+                    cure="Give the same options as before, or another --out.",
+                )
+            steps = tuple(
+                DesignStep(
+                    int(stored["line"][i]),
+                    stored["scores"][i] if stored["scored"][i] else None,
+                    float(stored["predicted"][i]),
+                    float(stored["actual"][i]),
+                    bool(stored["converged"][i]),
+                    int(stored["mvms"][i]),
+                    float(stored["seconds"][i]),
+                )
+                for i in range(len(stored["line"]))
+            )
+            trace = DesignTrace(
+                str(stored["strategy"]), int(stored["n_lines"]), tuple(int(k) for k in stored["start"]), steps
+            )
+            warm = tuple(
+                WarmStart(stored[f"mean_{i}"], tuple(stored[f"z_{i}_{j}"] for j in range(int(n))))
+                for i, n in enumerate(stored["blocks"])
+            )
+            return DesignState(trace, tuple(float(s) for s in stored["signals"]), warm)
+    except (OSError, KeyError, ValueError, IndexError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            field=path.name, got=f"an unreadable checkpoint ({error})", wanted="a complete one", cure="Delete it."
+        ) from error

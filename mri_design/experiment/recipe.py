@@ -1,0 +1,190 @@
+"""Recipes: every setting of an experiment, validated, from TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mri_design.errors import InputError
+from mri_design.estimation import IRLS, MapEstimate
+from mri_design.inference import DoubleLoop
+from mri_design.model import SparsityBlock
+from mri_design.variances import ExactVariances, LanczosVariances, PerturbAndSolve, VarianceEstimator
+
+__all__ = ["Recipe", "load_recipe", "shipped_recipes"]
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+MAX_RECIPE_BYTES = 1 << 20
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BlockRecipe(_Settings):
+    """One sparsity block; rates are per unit of the image's 99.5th percentile."""
+
+    kind: Literal["pixels", "differences", "wavelet"]
+    scale: Positive
+    isotropic: bool = False
+    wavelet: str = "db4"
+    levels: Count = 3
+    coarse_scale: Positive = 0.1
+
+
+class NoiseRecipe(_Settings):
+    """Noise variance per real component; None estimates it from the data."""
+
+    variance: Positive | None = None
+
+
+class CoilRecipe(_Settings):
+    """ESPIRiT calibration: how many fully sampled centre lines it may use."""
+
+    calibration_lines: Annotated[int, Field(ge=8)] = 24
+
+
+class InferenceRecipe(_Settings):
+    """The double loop."""
+
+    variances: Literal["perturb-and-solve", "lanczos", "exact"] = "perturb-and-solve"
+    samples: Annotated[int, Field(ge=2)] = 12
+    solver_tolerance: Positive = 0.03
+    lanczos_steps: Count = 100
+    loops: Count = 12
+    tolerance: Positive = 0.03
+    inner_tolerance: Positive = 1e-4
+    inner_iterations: Count = 50
+
+    def estimator(self) -> VarianceEstimator:
+        """The chosen variance estimator."""
+        if self.variances == "exact":
+            return ExactVariances()
+        if self.variances == "lanczos":
+            return LanczosVariances(self.lanczos_steps)
+        return PerturbAndSolve(self.samples, self.solver_tolerance)
+
+    def engine(self) -> DoubleLoop:
+        """The double loop with these settings."""
+        inner = IRLS(tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
+        return DoubleLoop(self.estimator(), inner, self.loops, self.tolerance)
+
+
+class DesignRecipe(_Settings):
+    """The sequential design."""
+
+    strategy: str = "information-gain"
+    start: Count | None = None
+    first_loops: Count = 3
+    step_loops: Count = 1
+
+
+class ReconstructionRecipe(_Settings):
+    """Point estimates and error bars."""
+
+    method: Literal["mean", "map", "zero-filled"] = "mean"
+    map_smoothing: Positive = 1e-3
+    map_stages: Count = 4
+    std_samples: Annotated[int, Field(ge=2)] = 48
+
+    def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
+        """MAP with these settings."""
+        inner = IRLS(tolerance=inference.inner_tolerance, max_iterations=inference.inner_iterations)
+        return MapEstimate(self.map_smoothing, self.map_stages, inner)
+
+
+class SimulationRecipe(_Settings):
+    """How k-space is made from images: matrix size, noise sd relative to the 99.5th percentile, phase, coils."""
+
+    matrix: Annotated[int, Field(ge=16, le=2048)] | None = 256
+    noise: Annotated[float, Field(gt=0, lt=1)] = 0.007
+    phase: Literal["own", "smooth", "rough", "none"] | None = None
+    coils: Annotated[int, Field(ge=1, le=64)] = 1
+
+
+class Recipe(_Settings):
+    """All settings of an experiment; every field has a default."""
+
+    prior: tuple[BlockRecipe, ...] = (
+        BlockRecipe(kind="pixels", scale=100.0),
+        BlockRecipe(kind="differences", scale=10.0),
+    )
+    noise: NoiseRecipe = NoiseRecipe()
+    coils: CoilRecipe = CoilRecipe()
+    inference: InferenceRecipe = InferenceRecipe()
+    design: DesignRecipe = DesignRecipe()
+    reconstruction: ReconstructionRecipe = ReconstructionRecipe()
+    simulation: SimulationRecipe = SimulationRecipe()
+    fft: Literal["scipy", "pyfftw"] = "scipy"
+
+    def blocks(self) -> tuple[SparsityBlock, ...]:
+        """The prior as the model takes it.
+
+        Raises
+        ------
+        InputError
+            For a prior without blocks.
+        """
+        if not self.prior:
+            raise InputError(field="recipe: prior", got="no block", wanted="at least one [[prior]] table")
+        return tuple(SparsityBlock(**block.model_dump()) for block in self.prior)
+
+    def as_settings(self) -> dict[str, Any]:
+        """Plain values for a manifest."""
+        return self.model_dump(mode="json")
+
+
+def load_recipe(source: str | Path | None) -> Recipe:
+    """A recipe from a TOML file, or a shipped one by name; None is the default recipe.
+
+    Raises
+    ------
+    InputError
+        Where the file cannot be read or a setting is unknown or out of range; the message names the setting.
+    """
+    if source is None:
+        return Recipe()
+    name = str(source)
+    text = _shipped(name) if name in shipped_recipes() else _read(Path(source))
+    try:
+        return Recipe.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(field=f"recipe {Path(name).name}", got=str(error), wanted="valid TOML") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            field=f"recipe {Path(name).name}: {place}",
+            got=repr(first.get("input")),
+            wanted=first["msg"],
+            cure="`mri-design design --help` names a shipped recipe to start from.",
+        ) from error
+
+
+def shipped_recipes() -> tuple[str, ...]:
+    """Names of the recipes that come with the package."""
+    folder = resources.files("mri_design") / "recipes"
+    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def _shipped(name: str) -> str:
+    return (resources.files("mri_design") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_RECIPE_BYTES:
+            raise InputError(field=str(path), got=f"{path.stat().st_size} bytes", wanted=f"at most {MAX_RECIPE_BYTES}")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join(shipped_recipes())
+        raise InputError(
+            field=f"recipe {path.name}",
+            got=getattr(error, "strerror", None) or str(error),
+            wanted=f"a readable TOML file or one of: {known}",
+        ) from error

@@ -1,0 +1,113 @@
+"""An image, and where the method knows them its error bars, from a set of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mri_design.errors import UsageError
+from mri_design.estimation import zero_filled
+from mri_design.experiment.recipe import Recipe
+from mri_design.inference import StepInfo, WarmStart
+from mri_design.model import GaussianPosterior, MRSlice
+from mri_design.operators import Array
+from mri_design.status import Convergence, Status
+
+__all__ = ["METHODS", "Method", "Reconstruction", "pixel_std", "reconstruct"]
+
+Method = Literal["mean", "map", "zero-filled"]
+METHODS: tuple[Method, ...] = ("mean", "map", "zero-filled")
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """An image with its error bars.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        In the units of the calibrated data.
+    std : float array, shape (ky, kx), optional
+        Posterior standard deviation of each complex pixel, sqrt(E|u - mean|^2), real and imaginary part together;
+        only the posterior mean has one.
+    convergence : Convergence
+        Of the method.
+    """
+
+    image: Array
+    std: Array | None
+    convergence: Convergence
+
+
+def reconstruct(
+    one: MRSlice,
+    lines: Sequence[int],
+    method: Method,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    *,
+    warm_start: WarmStart | None = None,
+    signal: float | None = None,
+    with_std: bool = True,
+    callback: Callable[[StepInfo], None] | None = None,
+) -> Reconstruction:
+    """Reconstruct one slice from ``lines``.
+
+    Parameters
+    ----------
+    one : MRSlice
+        The slice.
+    lines : sequence of int
+        Measured lines.
+    method : {"mean", "map", "zero-filled"}
+        Posterior mean, MAP by IRLS, or inverse FFT.
+    recipe : Recipe
+        Settings of inference and estimation.
+    rng : numpy Generator
+        For the variances.
+    warm_start : WarmStart, optional
+        Posterior mean only: where to start from.
+    signal : float, optional
+        Signal level that the prior's scales follow; by default measured from the centre of ``lines``.
+    with_std : bool
+        Posterior mean only: False saves the extra samples that the error bars take.
+    callback : callable, optional
+        Posterior mean only: progress.
+
+    Raises
+    ------
+    UsageError
+        For an unknown method.
+    """
+    model = one.model(lines, signal)
+    if method == "zero-filled":
+        return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))
+    if method == "map":
+        image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
+        return Reconstruction(image, None, convergence)
+    if method != "mean":
+        raise UsageError(f"unknown method {method!r}; known are: {', '.join(METHODS)}")
+    posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=callback)
+    std = pixel_std(posterior, recipe.reconstruction.std_samples, rng) if with_std else None
+    return Reconstruction(posterior.mean, std, posterior.convergence)
+
+
+def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:
+    """Standard deviation of each complex pixel, in the image's units.
+
+    Exact where inference was; otherwise from ``samples`` posterior draws (relative standard error of each pixel about
+    1 / (2 sqrt(samples))).
+    """
+    sd = np.sqrt(posterior.model.noise_variance)
+    if posterior.variances.kind == "exact":
+        for block, z in zip(posterior.model.blocks, posterior.variances.values, strict=True):
+            if block.name == "pixels":
+                return np.asarray(sd * np.sqrt(z), dtype=np.float32)
+    power = np.zeros(posterior.mean.shape)
+    draws = posterior.deviations(rng, samples)
+    for draw in draws:
+        power += np.abs(draw) ** 2
+    return np.asarray(sd * np.sqrt(power / len(draws)), dtype=np.float32)
