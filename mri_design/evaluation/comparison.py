@@ -7,23 +7,21 @@ adaptive (each test scan is designed on its own lines as they arrive, no truth n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
 from mri_design.design import DesignTrace, Strategy
 from mri_design.errors import InputError
+from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.metrics import measure
 from mri_design.experiment import TUNED_FAMILIES, Recipe, make_strategy, reconstruct, run_design, start_count
-from mri_design.io.atomic import write_json
 from mri_design.model import MRSlice
 from mri_design.operators import Array
 
-__all__ = ["Comparison", "ComparisonProgress", "TestImage"]
+__all__ = ["Comparison", "TestImage"]
 
 FIXED = "@train"
 """Suffix of a posterior strategy whose mask was designed on the training slices."""
@@ -56,63 +54,6 @@ class TestImage:
     one: MRSlice
     reference: Array
     calibration_lines: int = 0
-
-
-@dataclass
-class ComparisonProgress:
-    """Finished pieces of a comparison, kept in one JSON file so that an interrupted run goes on.
-
-    Parameters
-    ----------
-    path : Path or None
-        Where; None keeps them in memory.
-    identity : str
-        Fingerprint of inputs, recipe, seed and choices; a file of another comparison is refused.
-    """
-
-    path: Path | None
-    identity: str
-    masks: dict[str, list[int]] = field(default_factory=dict)
-    rows: dict[str, Row] = field(default_factory=dict)
-    tuned: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def open(cls, path: Path | None, identity: str) -> ComparisonProgress:
-        """Read what is there, or begin.
-
-        Raises
-        ------
-        InputError
-            For a damaged file, or one of another comparison.
-        """
-        if path is None or not path.exists():
-            return cls(path, identity)
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            found, masks, rows, tuned = (stored[key] for key in ("identity", "masks", "rows", "tuned"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                field=path.name,
-                got=f"an unreadable file ({error})",
-                wanted="a comparison's progress",
-                cure="Delete it.",
-            ) from error
-        if found != identity:
-            raise InputError(
-                field=path.name,
-                got="the progress of another comparison",
-                wanted="one with the same inputs and options",
-                cure="Give the same options as before, or another --out.",
-            )
-        return cls(path, identity, masks, rows, tuned)
-
-    def save(self) -> None:
-        """Write everything finished so far, atomically."""
-        if self.path is not None:
-            write_json(
-                self.path,
-                {"identity": self.identity, "masks": self.masks, "rows": self.rows, "tuned": self.tuned},
-            )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.comparison import Comparison, ComparisonProgress
+from mri_design.evaluation.comparison import Comparison
+from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.comparison_tables import errors_by_image, paired_table, summary_table
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.metrics import measure

@@ -1,0 +1,70 @@
+"""Finished pieces of a comparison on disk, so that an interrupted run goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mri_design.errors import InputError
+from mri_design.evaluation.tables import Row
+from mri_design.io.atomic import write_json
+
+__all__ = ["ComparisonProgress"]
+
+
+@dataclass
+class ComparisonProgress:
+    """Finished pieces of a comparison, kept in one JSON file so that an interrupted run goes on.
+
+    Parameters
+    ----------
+    path : Path or None
+        Where; None keeps them in memory.
+    identity : str
+        Fingerprint of inputs, recipe, seed and choices; a file of another comparison is refused.
+    """
+
+    path: Path | None
+    identity: str
+    masks: dict[str, list[int]] = field(default_factory=dict)
+    rows: dict[str, Row] = field(default_factory=dict)
+    tuned: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: Path | None, identity: str) -> ComparisonProgress:
+        """Read what is there, or begin.
+
+        Raises
+        ------
+        InputError
+            For a damaged file, or one of another comparison.
+        """
+        if path is None or not path.exists():
+            return cls(path, identity)
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            found, masks, rows, tuned = (stored[key] for key in ("identity", "masks", "rows", "tuned"))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                field=path.name,
+                got=f"an unreadable file ({error})",
+                wanted="a comparison's progress",
+                cure="Delete it.",
+            ) from error
+        if found != identity:
+            raise InputError(
+                field=path.name,
+                got="the progress of another comparison",
+                wanted="one with the same inputs and options",
+                cure="Give the same options as before, or another --out.",
+            )
+        return cls(path, identity, masks, rows, tuned)
+
+    def save(self) -> None:
+        """Write everything finished so far, atomically."""
+        if self.path is not None:
+            write_json(
+                self.path,
+                {"identity": self.identity, "masks": self.masks, "rows": self.rows, "tuned": self.tuned},
+            )
