@@ -1,0 +1,165 @@
+"""Files that are either complete or absent: written beside their place, synced, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.errors import InputError
+
+__all__ = ["remove_stale_temporaries", "write_bytes", "write_json", "write_npy", "write_npz", "write_text"]
+
+_PREFIX, _SUFFIX = ".mri-design-", ".partial"
+_NPZ_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal arrays give equal bytes
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Replace the file at ``path`` by ``content``, completely or not at all.
+
+    The bytes go to a temporary in the same folder, are synced to the disk, and take the name in one rename.
+    An older file stays intact until then. The temporary is removed on failure.
+
+    Raises
+    ------
+    InputError
+        Where ``path`` is a symbolic link or names no file.
+    OSError
+        Where the disk is full, a size limit is reached or the folder cannot be written; ``filename`` and
+        the message hold ``path``.
+    """
+    with _replacing(Path(path)) as stream:
+        stream.write(content)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Replace the file at ``path`` by ``text`` in UTF-8; see `write_bytes` for the guarantees."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: str | os.PathLike[str], content: Any) -> None:
+    """Replace the file at ``path`` by ``content`` as JSON; see `write_bytes` for the guarantees.
+
+    NumPy scalars and arrays become numbers and lists; keys keep their order.
+
+    Raises
+    ------
+    InputError
+        Where ``content`` holds NaN, infinities or objects that JSON has no form for. Nothing is written.
+    """
+    try:
+        text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(field=str(path), got=str(error), wanted="finite numbers, text, lists and tables") from error
+    write_text(path, text + "\n")
+
+
+def write_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
+    """Replace the file at ``path`` by ``array`` in npy format; see `write_bytes` for the guarantees.
+
+    Raises
+    ------
+    InputError
+        Where the array holds Python objects, which only pickle could store.
+    """
+    with _replacing(Path(path)) as stream:
+        _put_array(stream, np.asarray(array), str(path))
+
+
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> None:
+    """Replace the file at ``path`` by named arrays, uncompressed; see `write_bytes` for the guarantees.
+
+    Equal arrays give equal bytes: members keep the mapping's order and carry a fixed date.
+
+    Raises
+    ------
+    InputError
+        Where a name is not a plain identifier, or an array holds Python objects.
+    """
+    for name in arrays:
+        if not name.isidentifier():
+            raise InputError(field=f"{path}: member name", got=repr(name), wanted="letters, digits, underscore")
+    with _replacing(Path(path)) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", date_time=_NPZ_DATE)
+            entry.external_attr = 0o644 << 16
+            with archive.open(entry, "w", force_zip64=True) as member:
+                _put_array(member, np.asarray(array), f"{path}: {name}")
+
+
+def remove_stale_temporaries(folder: str | os.PathLike[str]) -> list[Path]:
+    """Remove what an interrupted write left in ``folder``; the paths that were removed, sorted.
+
+    The caller must be the folder's only writer. Only regular files with this module's own temporary names
+    are touched, and sub-folders are left alone.
+    """
+    removed = []
+    for entry in sorted(Path(folder).iterdir()):
+        ours = entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX)
+        if ours and entry.is_file() and not entry.is_symlink():
+            entry.unlink(missing_ok=True)
+            removed.append(entry)
+    return removed
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    if path.name in ("", ".", "..") or path.is_symlink():
+        raise InputError(
+            field=str(path),
+            got="a symbolic link" if path.is_symlink() else "a folder",
+            wanted="the name of a file",
+            cure="Name the file itself.",
+        )
+    temporary = path.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
+    try:
+        # "x" refuses to follow or reuse anything that already stands at the temporary's name.
+        with temporary.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        # write() reports no file name, and the temporary's name would help nobody.
+        reason = error.strerror or str(error)
+        raise OSError(error.errno or errno.EIO, f"{reason}, while writing", str(path)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # file systems without folder sync
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _put_array(stream: Any, array: np.ndarray[Any, Any], field: str) -> None:
+    if array.dtype.hasobject:
+        raise InputError(field=field, got=f"dtype {array.dtype}", wanted="numbers, flags or fixed-length text")
+    header = np.lib.format.header_data_from_array_1_0(array)
+    np.lib.format.write_array_header_1_0(stream, header)
+    # NumPy's own writer prefers ndarray.tofile, which hides why a write failed; plain bytes do not.
+    ordered = np.ascontiguousarray(array.T if header["fortran_order"] else array)
+    stream.write(ordered.reshape(-1).view(np.uint8).data)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} {value!r}")
