@@ -71,21 +71,23 @@ def conjugate_gradients(
 
     Notes
     -----
-    Vectors keep the precision of ``rhs``; scalars are double. Breakdown (a direction of non-positive curvature, a
-    non-finite value) is reported, not raised. Golub & Van Loan, Matrix Computations, section 11.5.
+    Vectors keep the precision of ``rhs``; scalars are double. Breakdown (a direction of non-positive curvature, an
+    indefinite preconditioner, a non-finite value) is reported, not raised. Golub & Van Loan, Matrix Computations,
+    section 11.5.
     """
     spread = (...,) + (None,) * n_axes
     precondition = preconditioner or (lambda r: r)
     real_dtype = rhs.real.dtype
+    scale = real_inner(rhs, precondition(rhs), n_axes)
     mvms = 0
     if start is None:
         x = np.zeros_like(rhs)
         r = rhs.copy()
     else:
         x = start.astype(rhs.dtype, copy=True)
+        x[scale == 0] = 0  # the solution for a right-hand side of zero, which no relative residual would reach
         r = rhs - apply(x)
         mvms += len(rhs)
-    scale = real_inner(rhs, precondition(rhs), n_axes)
     z = precondition(r)
     rz = real_inner(r, z, n_axes)
     goal = tolerance**2 * scale
@@ -120,10 +122,11 @@ def conjugate_gradients(
             p[active] = z + momentum * p_active
         rz[active] = rz_new
         active = np.flatnonzero(rz > goal)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        relative = np.where(scale > 0, rz / np.where(scale > 0, scale, 1), 0)
+    with np.errstate(invalid="ignore"):
+        relative = rz / np.where(scale == 0, 1, scale)
     residual = float(np.sqrt(np.abs(relative).max())) if relative.size else 0.0
-    if not np.isfinite(residual):
+    indefinite = np.minimum(scale, rz) < -np.abs(goal)  # rounding may take rz a little below zero
+    if not np.isfinite(residual) or indefinite.any():
         status = Status.BREAKDOWN
     elif status is Status.CONVERGED and active.size:
         status = Status.MAX_ITERATIONS
