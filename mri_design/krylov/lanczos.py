@@ -74,7 +74,8 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
     Returns
     -------
     LanczosFactors
-        Fewer than ``steps`` vectors where an invariant subspace was found.
+        Fewer than ``steps`` vectors where an invariant subspace was found, or (status breakdown) where A is not
+        positive definite.
 
     Notes
     -----
@@ -88,11 +89,14 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
     diagonal = np.empty(steps)
     off_diagonal = np.empty(max(steps - 1, 0))
     basis[0] = start.ravel() / np.linalg.norm(start)
-    status, residual, done = Status.CONVERGED, 0.0, steps
+    status, residual, done, pivot = Status.CONVERGED, 0.0, steps, np.inf
+    rounding = 10 * np.finfo(start.real.dtype).eps
     for k in range(steps):
         r = apply(basis[k].reshape(shape)).ravel()
         diagonal[k] = float(np.real(np.vdot(basis[k], r)))
-        if not np.isfinite(diagonal[k]) or diagonal[k] <= 0:
+        # The last pivot of T's Cholesky factor: all are positive where A is positive definite on the basis.
+        pivot = diagonal[k] - (off_diagonal[k - 1] ** 2 / pivot if k else 0.0)
+        if not pivot > rounding * diagonal[: k + 1].max():
             status, done = Status.BREAKDOWN, k
             break
         for _ in range(2):
@@ -103,7 +107,7 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
         residual = size / float(diagonal[: k + 1].max())
         if k + 1 == steps:
             break
-        if residual < 10 * np.finfo(r.real.dtype).eps:
+        if residual < rounding:
             done = k + 1
             break
         off_diagonal[k] = size
