@@ -1,0 +1,183 @@
+"""Conjugate gradients against dense solves, and how they say that they failed."""
+
+import numpy as np
+import pytest
+
+from mri_design.krylov import conjugate_gradients, real_inner
+from mri_design.status import Status
+
+
+class Counted:
+    """x -> A x on a batch of vectors, counting them."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix, self.vectors = matrix, 0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        self.vectors += len(x)
+        return x @ self.matrix.T
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_real_inner_sums_the_last_axes_in_double(axes, vectors):
+    a, b = vectors((2, 3, 4, 5), 1), vectors((2, 3, 4, 5), 2)
+    expected = (a.conj() * b).real.sum(axis=tuple(range(-axes, 0)))
+    np.testing.assert_allclose(real_inner(a, b, axes), expected, rtol=1e-13)
+    single = (1e4 + np.arange(4_000_000) % 2).astype(np.float32)
+    assert real_inner(single, single, 1).dtype == np.float64
+    assert real_inner(single, single, 1) == pytest.approx(np.sum(single.astype(float) ** 2), rel=1e-12)
+
+
+def test_equals_the_dense_solution(matrix, vectors):
+    rhs = vectors((5, 12), 3)
+    x, convergence = conjugate_gradients(Counted(matrix), rhs, n_axes=1, tolerance=1e-12)
+    np.testing.assert_allclose(x, np.linalg.solve(matrix, rhs.T).T, atol=1e-10)
+    assert convergence.converged
+    assert convergence.residual <= 1e-12
+
+
+def test_vectors_may_have_axes(matrix, vectors):
+    rhs = vectors((2, 3, 4), 4)
+    x, _ = conjugate_gradients(
+        lambda u: (u.reshape(-1, 12) @ matrix.T).reshape(u.shape), rhs, n_axes=2, tolerance=1e-12
+    )
+    np.testing.assert_allclose(x.reshape(2, 12), np.linalg.solve(matrix, rhs.reshape(2, 12).T).T, atol=1e-10)
+
+
+def test_real_linear_operators_on_complex_vectors():
+    """u -> D u + R Re(u) + I Im(u) is positive definite in the real inner product only."""
+    rng = np.random.default_rng(5)
+    d, re, im = rng.uniform(0.5, 2, (3, 8))
+    rhs = rng.standard_normal((1, 8)) + 1j * rng.standard_normal((1, 8))
+    x, convergence = conjugate_gradients(
+        lambda u: d * u + re * u.real + 1j * im * u.imag, rhs, n_axes=1, tolerance=1e-12
+    )
+    assert convergence.converged
+    np.testing.assert_allclose(x, rhs.real / (d + re) + 1j * rhs.imag / (d + im), atol=1e-10)
+
+
+def test_residual_is_that_of_the_worst_right_hand_side(matrix, vectors):
+    rhs = vectors((3, 12), 6)
+    x, convergence = conjugate_gradients(Counted(matrix), rhs, n_axes=1, tolerance=1e-2)
+    true = np.linalg.norm(rhs - x @ matrix.T, axis=1) / np.linalg.norm(rhs, axis=1)
+    assert convergence.residual == pytest.approx(true.max(), rel=1e-6)
+    assert true.max() <= 1e-2
+
+
+def test_every_right_hand_side_stops_by_itself(matrix, vectors):
+    """An eigenvector is done after one iteration; the batch counts exactly the vectors it multiplied."""
+    eigenvector = np.linalg.eigh(matrix)[1][:, 3]
+    rhs = np.stack([vectors(12, 7), eigenvector.astype(vectors(1, 0).dtype), vectors(12, 8) * 1e-6, 0 * vectors(12, 9)])
+    apply = Counted(matrix)
+    x, together = conjugate_gradients(apply, rhs, n_axes=1, tolerance=1e-2)
+    assert together.mvms == apply.vectors
+    alone = [conjugate_gradients(Counted(matrix), one[None], n_axes=1, tolerance=1e-2) for one in rhs]
+    assert [info.iterations for _, info in alone[1:]] == [1, alone[2][1].iterations, 0]
+    assert together.iterations == max(info.iterations for _, info in alone)
+    assert together.mvms == sum(info.mvms for _, info in alone) == sum(info.iterations for _, info in alone)
+    for row, (solution, _) in zip(x, alone, strict=True):
+        np.testing.assert_allclose(row, solution[0], atol=1e-4)
+
+
+def test_zero_has_the_solution_zero_from_any_start(matrix, vectors):
+    rhs = np.stack([0 * vectors(12, 0), vectors(12, 1)])
+    for start in (None, vectors((2, 12), 2)):
+        x, convergence = conjugate_gradients(Counted(matrix), rhs, n_axes=1, start=start, tolerance=1e-9)
+        assert convergence.converged
+        assert not x[0].any()
+        np.testing.assert_allclose(x[1], np.linalg.solve(matrix, rhs[1]), atol=1e-7)
+    nothing, convergence = conjugate_gradients(Counted(matrix), 0 * rhs, n_axes=1)
+    assert convergence.converged and convergence.iterations == 0 and convergence.mvms == 0 and not nothing.any()
+
+
+def test_a_warm_start_saves_iterations_and_costs_one_multiplication(matrix, vectors):
+    rhs = vectors((2, 12), 10)
+    exact = np.linalg.solve(matrix, rhs.T).T
+    cold = conjugate_gradients(Counted(matrix), rhs, n_axes=1, tolerance=1e-5)[1]
+    near = exact + 1e-4 * vectors((2, 12), 11)
+    kept, apply = near.copy(), Counted(matrix)
+    x, warm = conjugate_gradients(apply, rhs, n_axes=1, start=near, tolerance=1e-5)
+    assert warm.mvms == apply.vectors < cold.mvms
+    np.testing.assert_allclose(x, exact, atol=1e-3)
+    np.testing.assert_array_equal(near, kept)
+    there = conjugate_gradients(Counted(matrix), rhs, n_axes=1, start=exact, tolerance=1e-5)[1]
+    assert (there.iterations, there.mvms) == (0, 2)
+
+
+def test_a_preconditioner_changes_the_path_not_the_solution(matrix, vectors):
+    scales = np.geomspace(1e-3, 1e3, 12)
+    stretched = scales[:, None] * matrix * scales
+    rhs = vectors((3, 12), 12) * scales
+    exact = np.linalg.solve(stretched, rhs.T).T
+    plain = conjugate_gradients(Counted(stretched), rhs, n_axes=1, tolerance=1e-8, max_iterations=2000)[1]
+    x, scaled = conjugate_gradients(
+        Counted(stretched), rhs, n_axes=1, preconditioner=lambda r: r / scales**2, tolerance=1e-8
+    )
+    assert scaled.converged and scaled.iterations <= 13 < plain.iterations
+    np.testing.assert_allclose(x * scales, exact * scales, atol=1e-6)
+    perfect = conjugate_gradients(
+        Counted(matrix), rhs, n_axes=1, preconditioner=lambda r: np.linalg.solve(matrix, r.T).T, tolerance=1e-8
+    )[1]
+    assert perfect.iterations == 1
+
+
+def test_single_precision_stays_single(vectors):
+    rhs = vectors((2, 12), 13)
+    single = rhs.astype(np.complex64 if np.iscomplexobj(rhs) else np.float32)
+    diagonal = np.linspace(1, 3, 12, dtype=np.float32)
+    x, convergence = conjugate_gradients(lambda u: diagonal * u, single, n_axes=1, start=rhs, tolerance=1e-5)
+    assert convergence.converged and x.dtype == single.dtype
+    np.testing.assert_allclose(x, rhs / diagonal, atol=1e-4)
+
+
+def test_the_iteration_limit_is_flagged(matrix, vectors):
+    apply = Counted(matrix)
+    _, convergence = conjugate_gradients(apply, vectors((2, 12), 14), n_axes=1, tolerance=1e-10, max_iterations=3)
+    assert convergence.status is Status.MAX_ITERATIONS and not convergence.converged
+    assert convergence.iterations == 3
+    assert convergence.mvms == apply.vectors == 6
+    assert convergence.residual > 1e-10
+    none = conjugate_gradients(apply, vectors((2, 12), 14), n_axes=1, max_iterations=0)[1]
+    assert none.status is Status.MAX_ITERATIONS and none.residual == pytest.approx(1)
+
+
+def test_convergence_in_the_very_last_iteration_counts(vectors):
+    rhs = vectors((1, 12), 15)
+    _, convergence = conjugate_gradients(lambda u: 2 * u, rhs, n_axes=1, max_iterations=1)
+    assert convergence.converged and convergence.iterations == 1
+
+
+@pytest.mark.parametrize("trouble", ["indefinite", "negative", "singular", "nan", "inf"])
+def test_operators_that_are_not_positive_definite_break_down(trouble, matrix, vectors):
+    diagonal = {
+        "indefinite": np.linspace(-1, 1, 12),
+        "negative": -np.ones(12),
+        "singular": np.zeros(12),
+        "nan": np.full(12, np.nan),
+        "inf": np.full(12, np.inf),
+    }[trouble]
+    x, convergence = conjugate_gradients(lambda u: diagonal * u, vectors((2, 12), 16), n_axes=1, tolerance=1e-10)
+    assert convergence.status is Status.BREAKDOWN
+    assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_right_hand_sides_and_starts_that_are_not_finite_break_down(value, vectors):
+    bad = vectors((2, 12), 17)
+    bad[1, 3] = value
+    with np.errstate(invalid="ignore"):
+        for rhs, start in [(bad, None), (vectors((2, 12), 18), bad)]:
+            convergence = conjugate_gradients(lambda u: 2 * u, rhs, n_axes=1, start=start)[1]
+            assert convergence.status is Status.BREAKDOWN
+
+
+def test_an_indefinite_preconditioner_breaks_down(matrix, vectors):
+    for sign in (-np.ones(12), np.where(np.arange(12) < 6, 1.0, -1.0)):
+        convergence = conjugate_gradients(
+            Counted(matrix),
+            vectors((2, 12), 19),
+            n_axes=1,
+            preconditioner=lambda r, sign=sign: sign * r,
+            tolerance=1e-6,
+        )[1]
+        assert convergence.status is Status.BREAKDOWN
