@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from mri_design.status import Convergence, Status
@@ -74,8 +75,8 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
     Returns
     -------
     LanczosFactors
-        Fewer than ``steps`` vectors where an invariant subspace was found, or (status breakdown) where A is not
-        positive definite.
+        Fewer than ``steps`` vectors where an invariant subspace was found. Status breakdown, and vectors up to there,
+        where A is not positive definite.
 
     Notes
     -----
@@ -96,7 +97,7 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
         diagonal[k] = float(np.real(np.vdot(basis[k], r)))
         # The last pivot of T's Cholesky factor: all are positive where A is positive definite on the basis.
         pivot = diagonal[k] - (off_diagonal[k - 1] ** 2 / pivot if k else 0.0)
-        if not pivot > rounding * diagonal[: k + 1].max():
+        if not pivot > 0:
             status, done = Status.BREAKDOWN, k
             break
         for _ in range(2):
@@ -112,9 +113,17 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
             break
         off_diagonal[k] = size
         basis[k + 1] = r / np.asarray(size, dtype=r.real.dtype)
+    if done and _numerically_singular(diagonal[:done], off_diagonal[: done - 1], start.real.dtype):
+        status = Status.BREAKDOWN
     return LanczosFactors(
         basis[:done].reshape(done, *shape),
         diagonal[:done],
         off_diagonal[: max(done - 1, 0)],
         Convergence(status, done, residual, mvms=min(done + (status is Status.BREAKDOWN), steps)),
     )
+
+
+def _numerically_singular(diagonal: Array, off_diagonal: Array, dtype: np.dtype[Any]) -> bool:
+    """True where T's smallest eigenvalue is rounding: in double precision, or of vectors in single."""
+    smallest = scipy.linalg.eigvalsh_tridiagonal(diagonal, off_diagonal, select="i", select_range=(0, 0))[0]
+    return bool(smallest <= max(np.finfo(dtype).eps, 100 * np.finfo(float).eps) * diagonal.max())
