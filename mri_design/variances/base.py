@@ -7,10 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
+from mri_design.errors import InputError
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 
-__all__ = ["VarianceEstimator"]
+__all__ = ["VarianceEstimator", "not_positive_definite"]
 
 
 class VarianceEstimator(Protocol):
@@ -25,3 +26,13 @@ class VarianceEstimator(Protocol):
     ) -> Variances:
         """z for each operator of ``analyses``; ``like`` is an image whose dtype the computation keeps."""
         ...
+
+
+def not_positive_definite() -> InputError:
+    """What every estimator raises where A has no inverse."""
+    return InputError(
+        field="posterior precision",
+        got="a matrix that is not positive definite",
+        wanted="X and B without a common null space",
+        cure="Add a block of sites on the pixels.",
+    )

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
-from mri_design.errors import InputError
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 from mri_design.status import Convergence, Status
+from mri_design.variances.base import not_positive_definite
 
 __all__ = ["ExactVariances"]
 
@@ -40,16 +41,14 @@ class ExactVariances:
         rng: np.random.Generator,
         like: Array,
     ) -> Variances:
-        matrix = precision.dense_real(self.limit)
+        matrix = precision.dense_real(self.limit).T  # symmetric, and in the memory order of LAPACK
+        norm = lapack.dlange("1", matrix)
         try:
             lower = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=True)
         except (scipy.linalg.LinAlgError, ValueError) as error:
-            raise InputError(
-                field="posterior precision",
-                got="a matrix that is not positive definite",
-                wanted="X and B without a common null space",
-                cure="Add a block of sites on the pixels.",
-            ) from error
+            raise not_positive_definite() from error
+        if lapack.dpocon(lower, norm, uplo="L")[0] < np.finfo(float).eps:
+            raise not_positive_definite()  # rounding had hidden a null space from the factorisation
         values = []
         for analysis in analyses:
             rows = analysis.to_dense_real(self.limit)

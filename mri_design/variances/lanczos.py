@@ -11,6 +11,8 @@ from mri_design.errors import InputError
 from mri_design.krylov import lanczos
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
+from mri_design.status import Status
+from mri_design.variances.base import not_positive_definite
 
 __all__ = ["LanczosVariances"]
 
@@ -27,7 +29,8 @@ class LanczosVariances:
     Raises
     ------
     InputError
-        Where A is only real-linear on a complex image (sites on parts of complex pairs): use perturb-and-solve.
+        For no step; where A is not positive definite; where A is only real-linear on a complex image (sites on parts
+        of complex pairs): use perturb-and-solve.
 
     Notes
     -----
@@ -36,6 +39,10 @@ class LanczosVariances:
     """
 
     steps: int = 100
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InputError(field="Lanczos steps", got=str(self.steps), wanted="1 or more")
 
     def __call__(
         self,
@@ -56,6 +63,8 @@ class LanczosVariances:
         if is_complex:
             start = start + 1j * rng.standard_normal(like.shape, dtype=like.real.dtype.type)
         factors = lanczos(precision, start.astype(like.dtype), self.steps)
+        if factors.convergence.status is Status.BREAKDOWN:
+            raise not_positive_definite()
         components = 2 if is_complex else 1  # real unknowns per entry of u
         root = factors.inverse_root()
         values = []

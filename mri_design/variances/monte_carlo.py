@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.errors import InputError
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
+from mri_design.status import Status
+from mri_design.variances.base import not_positive_definite
 
 __all__ = ["PerturbAndSolve"]
 
@@ -26,6 +29,11 @@ class PerturbAndSolve:
         Of the conjugate gradients, see `krylov.conjugate_gradients`. Truncation biases z downwards by about the
         tolerance.
 
+    Raises
+    ------
+    InputError
+        For fewer than 2 samples; where A is found not to be positive definite.
+
     Notes
     -----
     Papandreou & Yuille, NIPS 2010. ``std_error`` is the standard error estimated from the K draws themselves.
@@ -34,6 +42,10 @@ class PerturbAndSolve:
     samples: int = 12
     tolerance: float = 1e-2
     max_iterations: int = 100
+
+    def __post_init__(self) -> None:
+        if self.samples < 2:
+            raise InputError(field="variance samples", got=str(self.samples), wanted="2 or more")
 
     def __call__(
         self,
@@ -51,9 +63,11 @@ class PerturbAndSolve:
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )
+        if convergence.status is Status.BREAKDOWN:
+            raise not_positive_definite()
         values, errors = [], []
         for analysis in analyses:
             power = np.abs(analysis(draws)) ** 2
             values.append(power.mean(axis=0))
-            errors.append(power.std(axis=0, ddof=1) / np.sqrt(self.samples))
+            errors.append(power.std(axis=0, ddof=1) / float(np.sqrt(self.samples)))
         return Variances(tuple(values), "unbiased", convergence, std_error=tuple(errors), samples=draws)
