@@ -45,6 +45,18 @@ class SiteBlock:
                 got=str(self.group_axes),
                 wanted=f"negative axes of {self.analysis.out_shape}",
             )
+        scales = np.shape(self.potential.start_variance)
+        if not _broadcasts_to(scales, self.site_shape):
+            raise InputError(
+                field=f"block {self.name!r}: scale of the sites", got=f"shape {scales}", wanted=f"{self.site_shape}"
+            )
+
+    @property
+    def site_shape(self) -> tuple[int, ...]:
+        """Shape of one value per site: that of the coefficients, with length one along group axes."""
+        shape = np.array(self.analysis.out_shape)
+        shape[list(self.group_axes)] = 1
+        return tuple(shape.tolist())
 
     def pooled(self, power: Array) -> Array:
         """Sum of per-coefficient powers over each site's group (kept axes of length one)."""
@@ -91,12 +103,12 @@ class GeneralizedLinearModel:
         if not self.blocks:
             raise InputError(field="blocks", got="no sites", wanted="at least one block", cure="Add a pixel block.")
         for block in self.blocks:
-            if block.analysis.in_shape != self.measurement.in_shape:
-                raise InputError(
-                    field=f"block {block.name!r}",
-                    got=f"coefficients of {block.analysis.in_shape}",
-                    wanted=f"of {self.measurement.in_shape}",
-                )
+            got, wanted = (
+                f"coefficients of {'complex' if operator.in_complex else 'real'} {operator.in_shape}"
+                for operator in (block.analysis, self.measurement)
+            )
+            if got != wanted:
+                raise InputError(field=f"block {block.name!r}", got=got, wanted=wanted)
 
     def with_measurement(self, measurement: LinearOperator, data: Array) -> GeneralizedLinearModel:
         """The same model after other (usually more) measurements."""
@@ -124,3 +136,10 @@ class GeneralizedLinearModel:
     def back_projection(self) -> Array:
         """X^H y."""
         return self.measurement.adjoint(self.data)
+
+
+def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False

@@ -91,6 +91,11 @@ class MRSlice:
         Sparsity blocks.
     library : {"scipy", "pyfftw"}
         FFT library.
+
+    Raises
+    ------
+    InputError
+        On shapes that disagree, a non-positive variance, or several coils without maps.
     """
 
     kspace: Array
@@ -101,6 +106,18 @@ class MRSlice:
     library: FourierLibrary = "scipy"
 
     def __post_init__(self) -> None:
+        if self.kspace.ndim != 3:
+            raise InputError(field="kspace", got=f"shape {self.kspace.shape}", wanted="(coil, ky, kx)")
+        if self.measured.shape != (self.shape[0],):
+            raise InputError(
+                field="measured",
+                got=f"shape {self.measured.shape}",
+                wanted=f"one flag for each of {self.shape[0]} lines",
+            )
+        if not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
+            raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
+        if self.maps is not None and self.maps.shape != self.kspace.shape:
+            raise InputError(field="coil maps", got=f"shape {self.maps.shape}", wanted=f"{self.kspace.shape}")
         if self.maps is None and self.kspace.shape[0] > 1:
             raise InputError(
                 field="coil maps",
@@ -149,7 +166,7 @@ class MRSlice:
             For lines that hold no data.
         """
         chosen = np.asarray(lines, dtype=np.intp)
-        missing = chosen[~self.measured[chosen]]
+        missing = chosen[~np.isin(chosen, np.flatnonzero(self.measured))]
         if missing.size:
             raise InputError(field="lines", got=f"{missing.tolist()}, not measured", wanted="lines with data")
         return np.ascontiguousarray(self.kspace[:, chosen, :])
