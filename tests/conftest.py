@@ -1,0 +1,127 @@
+"""Tiny models of every kind, small enough for dense linear algebra, shared by the rooms from `model` upwards."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.operators import (
+    DenseOperator,
+    FiniteDifferences,
+    Identity,
+    LinearOperator,
+    RealAndImaginary,
+    RealImage,
+    Wavelet,
+    cartesian,
+)
+from mri_design.potentials import Laplace, Potential
+
+MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "matrix"]
+ModelBuilder = Callable[..., GeneralizedLinearModel]
+
+
+def _piecewise(shape: tuple[int, int]) -> np.ndarray:
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    image = 1.0 * ((y > 0) & (y < shape[0] - 1) & (x > 1))
+    image[shape[0] // 2, shape[1] // 2] = 2.0
+    return image
+
+
+def _parts(name: str, rng: np.random.Generator) -> tuple[LinearOperator, np.ndarray, dict[str, tuple]]:
+    """X, a true image, and (analysis, relative scale, group axes) by block name."""
+    if name == "matrix":
+        u = np.zeros(8)
+        u[[1, 2, 5]] = 1.5, 1.0, -2.0
+        walk = np.eye(8)[1:] - np.eye(8)[:-1]
+        X = DenseOperator(rng.standard_normal((5, 8)) / np.sqrt(5))
+        return (
+            X,
+            u,
+            {
+                "entries": (Identity((8,), is_complex=False), 1.0, ()),
+                "steps": (DenseOperator(walk), 0.5, ()),
+            },
+        )
+    shape = (5, 4) if name in ("parts", "coils") else (6, 5)
+    image = _piecewise(shape)
+    lines = [shape[0] // 2, shape[0] // 2 - 1, 0]
+    if name == "real image":
+        analysis = {
+            "pixels": (Identity(shape, is_complex=False), 0.5, ()),
+            "differences": (FiniteDifferences(shape, is_complex=False), 1.0, ()),
+        }
+        return cartesian(lines, shape) @ RealImage(shape), image, analysis
+    u = image * np.exp(0.3j * np.arange(shape[1]))
+    maps = None
+    if name == "coils":
+        maps = rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
+        maps /= np.sqrt((np.abs(maps) ** 2).sum(axis=0))
+    X = cartesian(lines, shape, maps)
+    if name == "parts":
+        return (
+            X,
+            u,
+            {
+                "pixels": (RealAndImaginary(shape), 0.5, ()),
+                "differences": (RealAndImaginary((2, *shape)) @ FiniteDifferences(shape), 1.0, ()),
+            },
+        )
+    if name == "wavelet":
+        return (
+            X,
+            u,
+            {
+                "wavelet": (Wavelet(shape, "db2", 1), 1.0, ()),
+                "differences": (FiniteDifferences(shape), 0.5, ()),
+            },
+        )
+    group = (-3,) if name == "groups" else ()
+    return X, u, {"pixels": (Identity(shape), 0.5, ()), "differences": (FiniteDifferences(shape), 1.0, group)}
+
+
+@pytest.fixture(scope="session")
+def tiny_model() -> ModelBuilder:
+    """(name, site=Laplace, scale=1, sigma=0.1, seed=0, real=float64) -> a model with simulated data.
+
+    ``site`` makes a potential from a scale tau in units of 1; a typical coefficient is 10 sigma.
+    """
+
+    def build(
+        name: str,
+        site: Callable[[float], Potential] = Laplace,
+        *,
+        scale: float = 1.0,
+        sigma: float = 0.1,
+        seed: int = 0,
+        real: type = np.float64,
+    ) -> GeneralizedLinearModel:
+        rng = np.random.default_rng(seed)
+        X, u, analysis = _parts(name, rng)
+        clean = X(u)
+        noise = rng.standard_normal(clean.shape)
+        if X.out_complex:
+            noise = noise + 1j * rng.standard_normal(clean.shape)
+        data = (clean + sigma * noise).astype(np.result_type(real, np.complex64) if X.out_complex else real)
+        blocks = tuple(SiteBlock(key, B, site(scale * relative), axes) for key, (B, relative, axes) in analysis.items())
+        return GeneralizedLinearModel(X, data, sigma**2, blocks)
+
+    return build
+
+
+@pytest.fixture(params=MODEL_NAMES)
+def model_name(request: pytest.FixtureRequest) -> str:
+    """Every tiny model in turn."""
+    return request.param
+
+
+@pytest.fixture
+def random_precisions() -> Callable[[GeneralizedLinearModel, int], tuple[np.ndarray, ...]]:
+    """(model, seed) -> site precisions pi between 0.1 and 3."""
+
+    def draw(model: GeneralizedLinearModel, seed: int) -> tuple[np.ndarray, ...]:
+        rng = np.random.default_rng(seed)
+        return tuple(rng.uniform(0.1, 3, block.site_shape) for block in model.blocks)
+
+    return draw

@@ -1,0 +1,88 @@
+"""Models: site arithmetic, and what a model refuses."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.operators import DenseOperator, FiniteDifferences, Identity, cartesian
+from mri_design.potentials import Laplace, StudentT
+
+SHAPE = (6, 5)
+
+
+def pixels(**changes: object) -> SiteBlock:
+    return SiteBlock(**{"name": "pixels", "analysis": Identity(SHAPE), "potential": Laplace(1.0), **changes})
+
+
+def valid() -> dict:
+    X = cartesian([0, 3], SHAPE)
+    return {"measurement": X, "data": np.ones(X.out_shape, complex), "noise_variance": 0.1, "blocks": (pixels(),)}
+
+
+def test_site_power_pools_moduli_over_groups():
+    s = np.arange(60.0).reshape(2, 6, 5) * (1 - 2j)
+    single = SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(1.0))
+    grouped = SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(1.0), (-3,))
+    assert single.site_shape == (2, 6, 5) and grouped.site_shape == (1, 6, 5)
+    np.testing.assert_allclose(single.site_power(s), np.abs(s) ** 2)
+    np.testing.assert_allclose(grouped.site_power(s), np.sum(np.abs(s) ** 2, axis=0, keepdims=True))
+    np.testing.assert_allclose(grouped.site_power(s.real), np.sum(s.real**2, axis=0, keepdims=True))
+
+
+def test_a_model_knows_its_shape_and_coefficients():
+    model = GeneralizedLinearModel(**valid())
+    assert model.image_shape == SHAPE and model.n_axes == 2
+    np.testing.assert_array_equal(model.back_projection(), model.measurement.adjoint(model.data))
+    u = np.ones(SHAPE) + 1j
+    np.testing.assert_array_equal(model.analysis_coefficients(u)[0], u)
+    more = model.with_measurement(cartesian([0, 3, 1], SHAPE), np.ones((1, 3, 5), complex))
+    assert more.blocks is model.blocks and more.data.shape == (1, 3, 5)
+
+
+def test_log_concave_means_every_block_is():
+    mixed = (pixels(), pixels(name="tails", potential=StudentT(3.0, 1.0)))
+    assert GeneralizedLinearModel(**valid()).log_concave
+    assert not GeneralizedLinearModel(**{**valid(), "blocks": mixed}).log_concave
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"data": np.ones((1, 3, 5), complex)}, r"data.*\(1, 3, 5\).*\(1, 2, 5\)"),
+        ({"data": np.full((1, 2, 5), np.nan + 0j)}, "data.*NaN"),
+        ({"data": np.full((1, 2, 5), np.inf + 0j)}, "data.*infinite"),
+        ({"noise_variance": 0.0}, "noise_variance"),
+        ({"noise_variance": -1.0}, "noise_variance"),
+        ({"noise_variance": np.nan}, "noise_variance"),
+        ({"noise_variance": np.inf}, "noise_variance"),
+        ({"blocks": ()}, "blocks.*no sites"),
+        ({"blocks": (pixels(analysis=Identity((5, 6))),)}, r"'pixels'.*\(5, 6\).*\(6, 5\)"),
+        ({"blocks": (pixels(analysis=Identity(SHAPE, is_complex=False)),)}, "'pixels'.*real.*complex"),
+    ],
+)
+def test_models_that_cannot_be_are_refused(change, match):
+    with pytest.raises(InputError, match=match):
+        GeneralizedLinearModel(**{**valid(), **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"group_axes": (0,)}, r"'pixels': group_axes.*negative"),
+        ({"group_axes": (-3,)}, r"'pixels': group_axes.*\(6, 5\)"),
+        ({"potential": Laplace(np.ones(4))}, r"'pixels': scale.*\(4,\).*\(6, 5\)"),
+        ({"potential": Laplace(np.ones((2, 6, 5)))}, r"'pixels': scale.*\(2, 6, 5\).*\(6, 5\)"),
+        ({"potential": Laplace(np.ones((6, 5))), "group_axes": (-1,)}, r"'pixels': scale.*\(6, 5\).*\(6, 1\)"),
+    ],
+)
+def test_blocks_that_cannot_be_are_refused(change, match):
+    with pytest.raises(InputError, match=match):
+        pixels(**change)
+
+
+def test_scales_may_broadcast_over_sites():
+    for scale in (np.ones((6, 1)), np.ones(5), np.ones((6, 5))):
+        assert pixels(potential=Laplace(scale)).site_shape == SHAPE
+    vectors = SiteBlock("entries", DenseOperator(np.eye(4)), Laplace(np.ones(4)))
+    assert vectors.site_shape == (4,)

@@ -1,0 +1,150 @@
+"""MR slices: the signal level, acquisition, prior blocks, and what they refuse."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.inference import DoubleLoop
+from mri_design.kspace import KSpaceData
+from mri_design.model import MRSlice, SparsityBlock
+from mri_design.model.mr_image import central_run
+from mri_design.operators import CentredFFT, FiniteDifferences, Identity, Wavelet
+from mri_design.variances import ExactVariances
+
+N = (16, 12)
+
+
+def image() -> np.ndarray:
+    y, x = np.mgrid[: N[0], : N[1]]
+    return (1.0 * (np.abs(y - 8) < 5) * (np.abs(x - 6) < 4) + 0.5 * (x == 6)) * np.exp(0.2j * y)
+
+
+def one_slice(scale: float = 1.0, **changes: object) -> MRSlice:
+    rng = np.random.default_rng(0)
+    noise = 0.05 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
+    kspace = scale * (CentredFFT(N)(image()) + noise)[None]
+    return MRSlice(
+        **{"kspace": kspace, "measured": np.ones(N[0], bool), "noise_variance": (0.05 * scale) ** 2, **changes}
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "n", "run"),
+    [
+        ([8, 7, 9, 0], 16, [7, 8, 9]),
+        ([0, 15, 8], 16, [8]),
+        (range(16), 16, list(range(16))),
+        ([4, 3, 5, 6, 0], 9, [3, 4, 5, 6]),
+        ([2, 0, 7], 16, [0, 2, 7]),
+        ([], 16, []),
+    ],
+)
+def test_central_run(lines, n, run):
+    assert central_run(lines, n) == run
+
+
+def test_signal_level_depends_on_the_centre_alone():
+    one, centre = one_slice(), [6, 7, 8, 9, 10]
+    level = one.signal_level(centre)
+    for outer in ([0], [15, 1, 3], [12, 4]):
+        assert one.signal_level([*outer, *centre]) == level
+        assert one.signal_level([*centre[::-1], *outer]) == pytest.approx(level, rel=1e-12)
+    assert one.signal_level([*centre, 11]) != level
+
+
+def test_signal_level_is_the_percentile_of_the_image():
+    one = one_slice()
+    full = np.percentile(np.abs(CentredFFT(N).adjoint(one.kspace[0])), 99.5)
+    assert one.signal_level(range(16)) == pytest.approx(full, rel=1e-10)
+
+
+def test_acquire_follows_the_order_and_refuses_lines_without_data():
+    measured = np.ones(N[0], bool)
+    measured[3] = False
+    one = one_slice(measured=measured)
+    np.testing.assert_array_equal(one.acquire([5, 2]), one.kspace[:, [5, 2]])
+    for lines in ([2, 3], [16], [-1]):
+        with pytest.raises(InputError, match=rf"lines.*\[{lines[-1]}\], not measured"):
+            one.acquire(lines)
+
+
+def test_model_is_made_of_the_lines_in_order():
+    one = one_slice()
+    model = one.model([8, 7, 2])
+    assert model.measurement.lines.tolist() == [8, 7, 2]
+    np.testing.assert_array_equal(model.data, one.kspace[:, [8, 7, 2]])
+    assert model.noise_variance == one.noise_variance
+    np.testing.assert_allclose(one.encoding()(image()), CentredFFT(N)(image())[None], atol=1e-12)
+
+
+def test_prior_blocks_and_their_scales():
+    prior = (
+        SparsityBlock("pixels", 7.0),
+        SparsityBlock("differences", 3.0, isotropic=True),
+        SparsityBlock("wavelet", 5.0, wavelet="haar", levels=2, coarse_scale=0.5),
+    )
+    pixels, differences, wavelet = one_slice(prior=prior).model([8], signal=2.0).blocks
+    assert [type(b.analysis) for b in (pixels, differences, wavelet)] == [Identity, FiniteDifferences, Wavelet]
+    assert pixels.potential.scale == pytest.approx(7 * 0.05 / 2)
+    assert differences.potential.scale == pytest.approx(3 * 0.05 / 2) and differences.group_axes == (-3,)
+    assert wavelet.analysis.levels == 2
+    coarse = wavelet.analysis.level_map() == 0
+    np.testing.assert_allclose(wavelet.potential.scale, np.where(coarse, 0.5, 5.0) * 0.05 / 2)
+    assert SparsityBlock("differences", 1.0).sites(N, 1.0, 1.0).group_axes == ()
+
+
+@pytest.mark.parametrize("scale", [1e-4, 300.0])
+def test_scaling_the_data_scales_the_mean_and_nothing_else(scale):
+    lines = [8, 7, 9, 6, 10, 2, 13]
+    loop = DoubleLoop(variances=ExactVariances(), max_loops=3, tolerance=1e-12)
+    results = [loop.infer(one_slice(c).model(lines), np.random.default_rng(1)) for c in (1.0, scale)]
+    np.testing.assert_allclose(results[1].mean, scale * results[0].mean, rtol=1e-6, atol=1e-6 * scale)
+    for z, z_scaled in zip(results[0].variances.values, results[1].variances.values, strict=True):
+        np.testing.assert_allclose(z_scaled, z, rtol=1e-6)
+
+
+def test_from_data_takes_the_slice_and_its_coils():
+    rng = np.random.default_rng(2)
+    kspace, maps = (
+        (rng.standard_normal((3, 2, *N)) + 1j * rng.standard_normal((3, 2, *N))).astype(np.complex64) for _ in range(2)
+    )
+    data = KSpaceData(kspace, np.ones(N[0], bool), noise_variance=0.3, coil_maps=maps)
+    one = MRSlice.from_data(data, 1, library="pyfftw")
+    np.testing.assert_array_equal(one.kspace, kspace[1])
+    np.testing.assert_array_equal(one.maps, maps[1])
+    assert one.noise_variance == 0.3 and one.library == "pyfftw" and one.shape == N
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        (lambda: one_slice(kspace=np.ones(N, complex)), r"kspace.*\(16, 12\).*\(coil, ky, kx\)"),
+        (lambda: one_slice(kspace=np.ones((2, *N), complex)), "coil maps.*none for 2 coils.*Estimate"),
+        (lambda: one_slice(maps=np.ones((3, *N))), r"coil maps.*\(3, 16, 12\)"),
+        (lambda: one_slice(measured=np.ones(12, bool)), r"measured.*\(12,\).*16 lines"),
+        (lambda: one_slice(noise_variance=0.0), "noise_variance"),
+        (lambda: one_slice(noise_variance=-1.0), "noise_variance"),
+        (lambda: one_slice(noise_variance=np.nan), "noise_variance"),
+        (lambda: one_slice(kspace=np.zeros((1, *N), complex)).model([8]), "k-space centre.*no signal"),
+        (lambda: one_slice().model([]), "k-space centre.*no signal"),
+        (lambda: one_slice().model([8, 8]), "lines.*at most once"),
+        (lambda: one_slice().model([8, 16]), "lines"),
+        (lambda: one_slice(prior=(SparsityBlock("curvelets", 1.0),)).model([8]), "block kind.*'curvelets'"),
+        (lambda: one_slice(prior=(SparsityBlock("pixels", 0.0),)).model([8]), "scale"),
+        (lambda: one_slice(prior=(SparsityBlock("wavelet", 1.0, levels=9),)).model([8]), "wavelet levels"),
+        (lambda: one_slice(prior=()).model([8]), "blocks"),
+        (
+            lambda: MRSlice.from_data(KSpaceData(np.ones((1, 1, *N), np.complex64), np.ones(N[0], bool))),
+            "noise_variance.*unknown.*Calibrate",
+        ),
+        (
+            lambda: MRSlice.from_data(
+                KSpaceData(np.ones((1, 2, *N), np.complex64), np.ones(N[0], bool), noise_variance=1)
+            ),
+            "coil maps.*2 coils",
+        ),
+    ],
+)
+def test_slices_that_cannot_be_are_refused(wrong, match):
+    with pytest.raises(InputError, match=match):
+        wrong()

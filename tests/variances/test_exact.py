@@ -1,0 +1,123 @@
+"""Exact variances: against the inverse, as a gradient, and within their bounds."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
+from mri_design.operators import DenseOperator, FiniteDifferences, Identity, RealAndImaginary, cartesian
+from mri_design.potentials import Laplace
+from mri_design.variances import ExactVariances, LanczosVariances, PerturbAndSolve
+
+
+def exact(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...]) -> Variances:
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    return ExactVariances()(
+        precision, [b.analysis for b in model.blocks], np.random.default_rng(0), model.back_projection()
+    )
+
+
+def test_they_are_the_diagonal_of_the_dense_covariance(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    pi = random_precisions(model, 1)
+    result = exact(model, pi)
+    covariance = np.linalg.inv(PosteriorPrecision(model.measurement, model.blocks, pi).dense_real())
+    assert result.kind == "exact" and result.convergence.converged and result.std_error is None
+    assert result.log_determinant == pytest.approx(-np.linalg.slogdet(covariance)[1], rel=1e-12)
+    for block, values in zip(model.blocks, result.values, strict=True):
+        B = block.analysis.to_dense_real()
+        diagonal = np.einsum("ij,jk,ik->i", B, covariance, B)
+        if block.analysis.out_complex:
+            diagonal = diagonal.reshape(2, -1).sum(axis=0)
+        np.testing.assert_allclose(values, diagonal.reshape(block.analysis.out_shape), rtol=1e-9)
+
+
+def test_pooled_they_are_the_gradient_of_the_log_determinant(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    pi = random_precisions(model, 2)
+    result, step = exact(model, pi), 1e-5
+    rng = np.random.default_rng(3)
+    for number, block in enumerate(model.blocks):
+        z = block.pooled(result.values[number])
+        assert z.shape == block.site_shape
+        for _ in range(4):
+            site = tuple(int(rng.integers(n)) for n in block.site_shape)
+            ends = []
+            for sign in (1, -1):
+                moved = tuple(p.copy() for p in pi)
+                moved[number][site] += sign * step
+                ends.append(exact(model, moved).log_determinant)
+            assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(z[site], rel=1e-6)
+
+
+def test_they_lie_between_zero_and_the_prior_width(tiny_model, model_name, random_precisions):
+    """z <= gamma for every real component of a site."""
+    model = tiny_model(model_name)
+    pi = random_precisions(model, 4)
+    for block, p, values in zip(model.blocks, pi, exact(model, pi).values, strict=True):
+        components = np.prod([block.analysis.out_shape[axis] for axis in block.group_axes], dtype=int)
+        components *= 2 if block.analysis.out_complex else 1
+        z = block.pooled(values)
+        assert (z > 0).all()
+        assert (z <= components / p * (1 + 1e-12)).all()
+
+
+def test_they_cover_any_operator_not_only_the_blocks(tiny_model, random_precisions):
+    """The variance of the image itself, and of its real and imaginary parts, which add up to it."""
+    model = tiny_model("parts")
+    precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 5))
+    shape = model.image_shape
+    whole, parts = ExactVariances()(
+        precision, [Identity(shape), RealAndImaginary(shape)], np.random.default_rng(0), np.zeros(shape, complex)
+    ).values
+    np.testing.assert_allclose(parts.sum(axis=-1), whole, rtol=1e-12)
+    assert np.abs(parts[..., 0] - parts[..., 1]).max() > 1e-3
+
+
+def test_single_precision_only_at_the_end(tiny_model, random_precisions):
+    model = tiny_model("moduli")
+    pi = random_precisions(model, 6)
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    single = ExactVariances()(precision, [Identity((6, 5))], np.random.default_rng(0), np.zeros((6, 5), np.complex64))
+    assert single.values[0].dtype == np.float32
+    np.testing.assert_allclose(single.values[0], exact(model, pi).values[0], rtol=1e-6)
+
+
+def test_too_large_a_problem_is_refused(tiny_model, random_precisions):
+    model = tiny_model("moduli")
+    precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 7))
+    with pytest.raises(InputError, match=r"60 columns.*at most 59.*matrix-free"):
+        ExactVariances(limit=59)(precision, [], np.random.default_rng(0), np.zeros((6, 5), complex))
+
+
+@pytest.mark.parametrize(
+    "estimator", [ExactVariances(), LanczosVariances(500), PerturbAndSolve(4)], ids=lambda e: type(e).__name__
+)
+@pytest.mark.parametrize("shape", [(6, 6), (9, 7), (8, 5)])
+def test_a_direction_that_nobody_measures_is_refused_with_a_cure(estimator, shape):
+    """Differences and lines without DC both leave the mean of the image open."""
+    D = FiniteDifferences(shape)
+    blocks = (SiteBlock("differences", D, Laplace(1.0)),)
+    pi = np.random.default_rng(8).uniform(0.5, 2, D.out_shape)
+    precision = PosteriorPrecision(cartesian([0, 1], shape), blocks, (pi,))
+    with pytest.raises(InputError, match=r"posterior precision.*not positive definite.*block of sites on the pixels"):
+        estimator(precision, [D], np.random.default_rng(9), np.zeros(shape, complex))
+
+
+def test_null_spaces_that_rounding_hides_are_found():
+    """Cholesky succeeds on about half of these matrices of rank n - 1."""
+    rng = np.random.default_rng(10)
+    for _ in range(30):
+        null = rng.standard_normal(12)
+        null /= np.linalg.norm(null)
+        X, B = (DenseOperator(M - np.outer(M @ null, null)) for M in rng.standard_normal((2, 9, 12)))
+        precision = PosteriorPrecision(X, (SiteBlock("rows", B, Laplace(1.0)),), (rng.uniform(0.1, 10, 9),))
+        with pytest.raises(InputError, match="not positive definite"):
+            ExactVariances()(precision, [B], rng, np.zeros(12))
+
+
+def test_ill_conditioned_is_not_singular(tiny_model):
+    """Site precisions over twelve decades are legitimate."""
+    model = tiny_model("matrix")
+    pi = tuple(np.geomspace(1e-6, 1e6, int(np.prod(b.site_shape))).reshape(b.site_shape) for b in model.blocks)
+    assert all((z > 0).all() for z in exact(model, pi).values)

@@ -1,0 +1,91 @@
+"""Perturb-and-solve: unbiased within its own standard error on every kind of model."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, Variances
+from mri_design.status import Status
+from mri_design.variances import ExactVariances, PerturbAndSolve, VarianceEstimator
+
+ACCURATE = PerturbAndSolve(samples=400, tolerance=1e-6, max_iterations=300)
+
+
+def run(
+    estimator: VarianceEstimator, model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], seed: int = 0
+) -> Variances:
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    analyses = [b.analysis for b in model.blocks]
+    return estimator(precision, analyses, np.random.default_rng(seed), model.back_projection())
+
+
+def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
+    return np.concatenate([v.ravel() for v in values])
+
+
+def test_unbiased_within_the_standard_error(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    pi = random_precisions(model, 1)
+    exact, seeds = together(run(ExactVariances(), model, pi).values), range(8)
+    results = [run(ACCURATE, model, pi, seed) for seed in seeds]
+    assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
+    values = np.array([together(r.values) for r in results])
+    errors = np.array([together(r.std_error) for r in results])
+    # Every run: z-scores of unit size. They are correlated within a run, hence the generous limits.
+    scores = (values - exact) / errors
+    assert np.abs(scores).max() < 6
+    assert 0.8 < np.sqrt(np.mean(scores**2)) < 1.2
+    # All runs together: 3200 samples, so that a bias of a few percent would show.
+    pooled = (values.mean(axis=0) - exact) / np.sqrt((errors**2).mean(axis=0) / len(results))
+    assert np.abs(pooled).max() < 4.5
+    assert abs(np.mean(values / exact) - 1) < 0.02
+
+
+def test_standard_errors_follow_from_the_number_of_samples(tiny_model, random_precisions):
+    """sqrt(2 / K) relative on real coefficients, sqrt(1 / K) on complex ones of a complex-linear A."""
+    for name, factor in [("moduli", 1), ("real image", 2), ("parts", 2)]:
+        model = tiny_model(name)
+        result = run(ACCURATE, model, random_precisions(model, 2))
+        relative = together(result.std_error) / together(result.values)
+        assert relative.mean() == pytest.approx(np.sqrt(factor / 400), rel=0.05)
+
+
+def test_default_settings_are_biased_by_less_than_two_percent(tiny_model, random_precisions):
+    """The looser tolerance of the solver takes its share, downwards."""
+    model = tiny_model("moduli")
+    pi = random_precisions(model, 3)
+    many = PerturbAndSolve(samples=3000)
+    ratio = together(run(many, model, pi).values) / together(run(ExactVariances(), model, pi).values)
+    assert abs(ratio.mean() - 1) < 0.02
+
+
+def test_samples_are_handed_on_and_seeds_repeat(tiny_model, random_precisions):
+    model = tiny_model("coils")
+    pi = random_precisions(model, 4)
+    first, again, other = (run(PerturbAndSolve(5), model, pi, seed) for seed in (1, 1, 2))
+    assert first.samples.shape == (5, *model.image_shape)
+    np.testing.assert_array_equal(first.samples, again.samples)
+    assert np.abs(first.samples - other.samples).max() > 0.01
+    power = np.abs(model.blocks[1].analysis(first.samples)) ** 2
+    np.testing.assert_allclose(first.values[1], power.mean(axis=0))
+    assert first.log_determinant is None
+
+
+def test_single_precision_stays_single(tiny_model, random_precisions):
+    model = tiny_model("groups", real=np.float32)
+    pi = tuple(p.astype(np.float32) for p in random_precisions(model, 5))
+    result = run(PerturbAndSolve(3), model, pi)
+    assert result.values[0].dtype == result.std_error[0].dtype == np.float32
+    assert result.samples.dtype == np.complex64
+
+
+def test_solves_cut_short_are_flagged(tiny_model, random_precisions):
+    model = tiny_model("moduli")
+    result = run(PerturbAndSolve(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
+    assert result.convergence.status is Status.MAX_ITERATIONS
+    assert result.convergence.mvms == 6
+
+
+def test_a_single_sample_has_no_error_estimate_and_is_refused():
+    with pytest.raises(InputError, match=r"variance samples.*1.*2 or more"):
+        PerturbAndSolve(1)
