@@ -198,7 +198,10 @@ def _without_oversampling(kspace: NDArray[np.complex64], header: MrdHeader) -> N
     keep = max(4, round(nx * reconstructed / encoded))
     if keep >= nx:
         return kspace
-    lines = scipy.fft.ifft(np.fft.ifftshift(kspace, axes=-1), axis=-1, norm="ortho")
-    lines = np.fft.fftshift(lines, axes=-1)[..., nx // 2 - keep // 2 :][..., :keep]
-    lines = scipy.fft.fft(np.fft.ifftshift(lines, axes=-1), axis=-1, norm="ortho")
-    return np.ascontiguousarray(np.fft.fftshift(lines, axes=-1), dtype=np.complex64)
+    cropped = np.empty((*kspace.shape[:-1], keep), np.complex64)
+    for index, stored in enumerate(kspace):  # slice by slice: the transform needs several copies
+        lines = scipy.fft.ifft(np.fft.ifftshift(stored, axes=-1), axis=-1, norm="ortho")
+        lines = np.fft.fftshift(lines, axes=-1)[..., nx // 2 - keep // 2 :][..., :keep]
+        lines = scipy.fft.fft(np.fft.ifftshift(lines, axes=-1), axis=-1, norm="ortho")
+        cropped[index] = np.fft.fftshift(lines, axes=-1)
+    return cropped

@@ -1,0 +1,15 @@
+"""What a scan tells about its own receivers: noise, coil maps, and the combined image."""
+
+from mri_design.calibration.coil_maps import calibration_lines, estimate_coil_maps
+from mri_design.calibration.combine import coil_combined
+from mri_design.calibration.noise import estimate_noise_covariance, estimate_noise_variance
+from mri_design.calibration.whitening import prewhiten
+
+__all__ = [
+    "calibration_lines",
+    "coil_combined",
+    "estimate_coil_maps",
+    "estimate_noise_covariance",
+    "estimate_noise_variance",
+    "prewhiten",
+]
