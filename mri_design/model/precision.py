@@ -62,8 +62,10 @@ class PosteriorPrecision:
 
     @cached_property
     def preconditioner(self) -> Callable[[Array], Array] | None:
-        """r -> (nearest circulant)^-1 r: half the iterations of conjugate gradients, or fewer, where sites on differences
-        dominate; little is gained, and on strongly sparse wavelets something lost, where pi spans many decades.
+        """r -> (nearest circulant)^-1 r, for conjugate gradients.
+
+        Where sites on differences dominate, half the iterations or fewer; little is gained, and on strongly sparse
+        wavelets something lost, where pi spans many decades.
         """
         spectrum = self.circulant_spectrum
         return None if spectrum is None else circulant_inverse(spectrum)
