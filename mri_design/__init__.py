@@ -1,1 +1,59 @@
-"""Bayesian design of MRI k-space measurements, and reconstruction with error bars."""
+"""Bayesian design of MRI k-space measurements, and reconstruction with error bars.
+
+The public face: names are looked up when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_HOMES = {
+    "calibration": ("coil_combined", "estimate_coil_maps", "estimate_noise_variance", "prewhiten"),
+    "design": (
+        "DesignEngine",
+        "DesignTrace",
+        "InformationGain",
+        "LanczosInformationGain",
+        "LineCandidates",
+        "VariableDensity",
+        "centre_lines",
+    ),
+    "errors": ("InputError", "MriDesignError", "UsageError"),
+    "estimation": ("IRLS", "MapEstimate", "least_squares", "zero_filled"),
+    "evaluation": ("measure",),
+    "experiment": (
+        "PreparedScan",
+        "Recipe",
+        "Reconstruction",
+        "load_input",
+        "load_recipe",
+        "make_strategy",
+        "pixel_std",
+        "prepare",
+        "reconstruct",
+        "run_design",
+        "strategy_names",
+    ),
+    "inference": ("DoubleLoop", "evidence_bound"),
+    "io": ("ReadLimits", "read"),
+    "kspace": ("ImageStack", "KSpaceData"),
+    "model": ("GaussianPosterior", "GeneralizedLinearModel", "MRSlice", "SiteBlock", "SparsityBlock"),
+    "operators": ("CartesianLines", "FiniteDifferences", "Identity", "LinearOperator", "Wavelet", "cartesian"),
+    "potentials": ("Gaussian", "Laplace", "Potential", "StudentT"),
+    "simulation": ("load_phantom", "simulate_scan"),
+    "status": ("Convergence", "Status"),
+    "variances": ("ExactVariances", "LanczosVariances", "PerturbAndSolve"),
+}
+_ROOM_OF = {name: room for room, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_ROOM_OF)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -15,7 +15,8 @@ from mri_design.cli.options import MethodName, Out, Quiet, RecipeFile, Seed
 from mri_design.cli.terminal import DONE, NOT_CONVERGED, exits, progress, say
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation import InputFile, Manifest, RunFolder
-from mri_design.evaluation.comparison import Comparison, ComparisonProgress, TestImage
+from mri_design.evaluation.comparison import Comparison, TestImage
+from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.comparison_report import all_converged, save_comparison
 from mri_design.experiment import (
     METHODS,
@@ -25,6 +26,7 @@ from mri_design.experiment import (
     load_recipe,
     make_strategy,
     prepare,
+    split_source,
 )
 from mri_design.kspace import Orientation
 
@@ -34,7 +36,12 @@ __all__ = ["compare", "compare_into"]
 @exits
 def compare(
     sources: Annotated[
-        list[str], typer.Argument(metavar="INPUT...", help="Test scans: files or phantom:NAME.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Test scans: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.",
+            show_default=False,
+        ),
     ],
     lines: Annotated[str, typer.Option("--lines", metavar="N,N,...", help="Line counts.", show_default=False)],
     out: Out,
@@ -51,7 +58,7 @@ def compare(
         ),
     ] = None,
     slices: Annotated[
-        str, typer.Option("--slices", metavar="I,J|middle|all", help="Slices of every input.")
+        str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
     ] = "middle",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random strategy.")] = 5,
     method: MethodName = None,
@@ -99,13 +106,13 @@ def compare_into(
 ) -> bool:
     """Run a comparison and leave everything in ``folder``; True where every reconstruction converged."""
     began = time.perf_counter()
-    both = set(sources) & set(train)
-    if both:
-        raise UsageError(f"{sorted(both)[0]} is both a test and a training input")
     tests, orientation = _images(sources, slices, recipe, seed)
     training, _ = _images(train, slices, recipe, seed)
+    both = {t.name for t in tests} & {t.name for t in training}
+    if both:
+        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
     comparison = Comparison(tests, names, counts, recipe, training, seeds, seed, jobs)
-    inputs = InputFile.of_all([*sources, *train])
+    inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *train])))
     choices = {
         "sources": [Path(s).name for s in sources],
         "train": [Path(s).name for s in train],
@@ -140,14 +147,15 @@ def _images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) -> t
     images: list[TestImage] = []
     orientation: Orientation = "ky-rows"
     for source in sources:
-        data = load_input(source, recipe, seed)
+        path, choice = split_source(source, slices)
+        data = load_input(path, recipe, seed)
         orientation = data.orientation if not images else orientation
-        for index in _indices(slices, data.n_slices):
+        for index in choice.indices(data.n_slices):
             scan = prepare(data.select_slice(index), recipe)
             reference = scan.reference(0)
             if reference is None:
                 raise InputError(
-                    field=source,
+                    field=path,
                     got="lines missing inside the acquired window",
                     wanted="a fully sampled scan to compare with",
                 )
@@ -157,17 +165,6 @@ def _images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) -> t
     if len(set(names)) < len(names):
         raise UsageError("two inputs have the same name and slice; rename one of the files")
     return images, orientation
-
-
-def _indices(text: str, n_slices: int) -> list[int]:
-    if text == "all":
-        return list(range(n_slices))
-    if text == "middle":
-        return [n_slices // 2]
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(f"--slices {text!r}: give indices as 0,2 or 'middle' or 'all'") from None
 
 
 def _counts(text: str) -> list[int]:

@@ -5,6 +5,7 @@ from mri_design.experiment.designing import run_design, start_count
 from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.reconstruction import METHODS, Method, Reconstruction, pixel_std, reconstruct
+from mri_design.experiment.sources import SliceChoice, split_source
 from mri_design.experiment.strategies import TUNED_FAMILIES, make_strategy, strategy_names
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "PreparedScan",
     "Recipe",
     "Reconstruction",
+    "SliceChoice",
     "fingerprint",
     "load_input",
     "load_recipe",
@@ -26,6 +28,7 @@ __all__ = [
     "run_design",
     "save_state",
     "shipped_recipes",
+    "split_source",
     "start_count",
     "strategy_names",
 ]
