@@ -21,12 +21,13 @@ class IRLS:
 
     Every iteration sets pi = -2 g'(x + z) (a quadratic upper bound of J that touches it), solves
     A(pi) u' = X^H y loosely from the current u, and minimises J exactly enough along u' - u. Since the quadratic is an
-    upper bound the step never raises J, however loosely it was solved.
+    upper bound the step never raises J, however loosely it was solved. In the last digits of the precision at hand,
+    where J cannot be lowered any more, u stays.
 
     Parameters
     ----------
     tolerance : float
-        Stop when an iteration lowers J by less than ``tolerance`` per real unknown.
+        Stop when an iteration whose linear solve converged lowers J by less than ``tolerance`` per real unknown.
     max_iterations : int
         Reweightings.
     solver_tolerance : float
@@ -81,17 +82,21 @@ class IRLS:
             direction = step[0]
             x_direction = model.measurement(direction)
             s_direction = model.analysis_coefficients(direction)
-            length = _line_search(problem, residual, x_direction, s, s_direction)
-            u = u + u.real.dtype.type(length) * direction
-            residual = residual - residual.real.dtype.type(length) * x_direction
-            s = tuple(a + a.real.dtype.type(length) * b for a, b in zip(s, s_direction, strict=True))
-            new_value = problem.value(residual, s)
-            decrease = (value - new_value) / model.measurement.in_size
-            value = new_value
-            if not np.isfinite(value):
+            # The accelerated length may overshoot where J bends sharply; the full step lies under the bound.
+            for length in (_line_search(problem, residual, x_direction, s, s_direction), 1.0):
+                new_residual = residual - residual.real.dtype.type(length) * x_direction
+                new_s = _moved(s, s_direction, length)
+                new_value = problem.value(new_residual, new_s)
+                if new_value <= value:
+                    break
+            if not np.isfinite(new_value):
                 status = Status.BREAKDOWN
                 break
-            if decrease < self.tolerance:
+            decrease = max(value - new_value, 0.0) / model.measurement.in_size
+            if new_value <= value:  # else nothing but rounding is left
+                u = u + u.real.dtype.type(length) * direction
+                residual, s, value = new_residual, new_s, new_value
+            if decrease < self.tolerance and solved.converged:
                 status = Status.CONVERGED
                 break
         return u, Convergence(status, iteration, float(decrease), mvms)
@@ -118,7 +123,7 @@ def _line_search(
 
     def bound_minimiser(t: float) -> tuple[float, float]:
         """Derivative of J/2 at t, and the curvature of the quadratic bound that touches there."""
-        moved = tuple(a + a.real.dtype.type(t) * b for a, b in zip(s, s_direction, strict=True))
+        moved = _moved(s, s_direction, t)
         slope, curvature = t * data_curvature - data_slope, data_curvature
         for block, pi, c, p in zip(problem.model.blocks, problem.site_precisions(moved), cross, power, strict=True):
             full = np.broadcast_to(pi, block.analysis.out_shape)
@@ -141,6 +146,10 @@ def _line_search(
         t_old, slope_old = t, slope
         t = t - slope / curvature
     return t if np.isfinite(t) and t > 0 else 1.0
+
+
+def _moved(s: tuple[Array, ...], s_direction: tuple[Array, ...], length: float) -> tuple[Array, ...]:
+    return tuple(a + a.real.dtype.type(length) * b for a, b in zip(s, s_direction, strict=True))
 
 
 def _real_product(a: Array, b: Array) -> Array:
