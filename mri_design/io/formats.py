@@ -8,6 +8,7 @@ from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.io import fastmri, ismrmrd, npy
 from mri_design.io.hdf5 import has_object, is_hdf5, open_read_only
+from mri_design.io.isolated import read_isolated
 from mri_design.io.npy_stream import MAGIC
 from mri_design.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 from mri_design.kspace.data import ImageStack, KSpaceData
@@ -25,6 +26,7 @@ def read(
     *,
     limits: ReadLimits = DEFAULT_LIMITS,
     duplicates: ismrmrd.DuplicatePolicy = "error",
+    isolated: bool = True,
 ) -> KSpaceData | ImageStack:
     """Read a scan or a stack of images in any supported format.
 
@@ -36,6 +38,9 @@ def read(
         Bounds that the file is held to before anything is allocated.
     duplicates : {"error", "average", "last"}
         For raw data in which a line comes twice; other formats have no such lines.
+    isolated : bool
+        Read HDF5 in a process of its own (half a second more), because damaged files can crash or stall its
+        library. Only files that are trusted should be read without.
 
     Raises
     ------
@@ -49,15 +54,20 @@ def read(
     if head.startswith((MAGIC, *_ZIP)):
         return npy.read(path, limits=limits)
     if is_hdf5(path):
-        with open_read_only(path) as file:
-            # Links of any kind count here, so that the reader can say which link it refuses.
-            names = {str(name) for name in file} if len(file) <= 1000 else set()
-            raw = "dataset" in names and not has_object(file, "kspace")
-        if "kspace" in names and not raw:
-            return fastmri.read(path, limits=limits)
-        if raw:
-            return ismrmrd.read(path, limits=limits, duplicates=duplicates)
-        got = f"HDF5 with {', '.join(sorted(names)[:6]) or 'nothing this package reads'}"
-    else:
-        got = f"a file starting with {head!r}"
+        if isolated:
+            return read_isolated(path, limits=limits, duplicates=duplicates)
+        return _read_hdf5(path, limits, duplicates)
+    raise InputError(field=str(path), got=f"a file starting with {head!r}", wanted="; ".join(SUPPORTED))
+
+
+def _read_hdf5(path: Path, limits: ReadLimits, duplicates: ismrmrd.DuplicatePolicy) -> KSpaceData:
+    with open_read_only(path) as file:
+        # Links of any kind count here, so that the reader can say which link it refuses.
+        names = {str(name) for name in file} if len(file) <= 1000 else set()
+        raw = "dataset" in names and not has_object(file, "kspace")
+    if raw:
+        return ismrmrd.read(path, limits=limits, duplicates=duplicates)
+    if "kspace" in names:
+        return fastmri.read(path, limits=limits)
+    got = f"HDF5 with {', '.join(sorted(names)[:6]) or 'nothing this package reads'}"
     raise InputError(field=str(path), got=got, wanted="; ".join(SUPPORTED))

@@ -39,7 +39,7 @@ def open_read_only(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     """Open an untrusted HDF5 file for reading; whatever the library raises becomes an `InputError`.
 
     The file's bytes never change. What is NOT done: the library runs in this process, so a defect in it that
-    a crafted file could trigger is not contained.
+    a crafted file could trigger is not contained here (`isolated` contains it).
 
     Raises
     ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import struct
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,15 @@ _MAX_AXES = 8
 _PLAIN_DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c8|c16)")
 
 
-def read_npy_stream(stream: BinaryIO, available: int, field: str, limits: ReadLimits) -> NDArray[Any]:
+def read_npy_stream(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> NDArray[Any]:
     """Read one plain numeric array that must fill the stream exactly.
 
     Parameters
     ----------
     stream : binary stream
         Positioned at the magic bytes.
-    available : int
-        Bytes that the stream claims to hold; the claim is checked against what comes.
+    available : int or None
+        Bytes that the stream claims to hold; the claim is checked against what comes. None for a pipe.
     field : str
         File and member, for messages.
     limits : ReadLimits
@@ -48,9 +48,9 @@ def read_npy_stream(stream: BinaryIO, available: int, field: str, limits: ReadLi
     """
     header, header_bytes = _read_header(stream, field)
     shape, dtype, fortran_order = _parse_header(header, field)
-    body = available - header_bytes
+    body = None if available is None else available - header_bytes
     size = check_declared_shape(f"{field}: shape", shape, dtype.itemsize, limits, available=body)
-    if body != size:
+    if body is not None and body != size:
         raise InputError(
             field=field,
             got=f"{body - size} bytes after the array",
@@ -71,7 +71,7 @@ def read_npy_stream(stream: BinaryIO, available: int, field: str, limits: ReadLi
     return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
 
 
-def _read_header(stream: BinaryIO, field: str) -> tuple[str, int]:
+def _read_header(stream: IO[bytes], field: str) -> tuple[str, int]:
     start = stream.read(len(MAGIC) + 2)
     if len(start) < len(MAGIC) + 2 or not start.startswith(MAGIC):
         raise InputError(field=field, got="no npy magic bytes", wanted="an array written by numpy.save")

@@ -57,7 +57,7 @@ def read_npz_members(
                 field = f"{path}: {name}"
                 check_expansion(field, entry.compress_size, entry.file_size, limits)
                 with archive.open(entry) as member:
-                    arrays[name] = read_npy_stream(member, entry.file_size, field, limits)  # type: ignore[arg-type]
+                    arrays[name] = read_npy_stream(member, entry.file_size, field, limits)
     except InputError:
         raise
     except Exception as error:  # zipfile and zlib raise at least eight types on damaged bytes

@@ -153,7 +153,7 @@ def test_a_truncated_file_is_refused_or_read_as_it_was(tmp_path: Path, fastmri_f
     for tenth in range(10):
         path.write_bytes(whole[: len(whole) * tenth // 10])
         with pytest.raises(InputError, match=r"cut\.h5"):
-            read(path)
+            read(path, isolated=False)
 
 
 @pytest.mark.parametrize("kind", ["fastmri", "mrd"])
@@ -175,13 +175,18 @@ def test_bit_flips_never_crash_and_never_change_the_file(
         paths.append(tmp_path / f"flip{number}.h5")
         paths[-1].write_bytes(damaged)
         digests.append(hashlib.sha256(damaged).hexdigest())
-    kinds = {outcome.kind for outcome in read_in_child(paths)}
-    assert kinds <= {"InputError", "KSpaceData"}
+    outcomes = read_in_child(paths)
+    for outcome in outcomes:
+        if outcome.kind == "crash":  # a defect of the HDF5 library, which reading in isolation contains
+            with pytest.raises(InputError):
+                read(outcome.path)
+    kinds = {outcome.kind for outcome in outcomes}
+    assert kinds <= {"InputError", "KSpaceData", "crash"}
     assert "InputError" in kinds
     assert [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths] == digests
 
 
 def test_the_memory_budget_is_a_setting(fastmri_file: Path, scan: np.ndarray) -> None:
-    read(fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes))
+    read(fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes), isolated=False)
     with pytest.raises(InputError, match="max_bytes"):
-        read(fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes - 1))
+        read(fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes - 1), isolated=False)
