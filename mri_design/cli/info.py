@@ -25,9 +25,10 @@ def info(source: Input, recipe: RecipeFile = None) -> int:
     say(f"fully sampled   {'yes' if data.fully_sampled else 'no: lines are missing inside the acquired window'}")
     prepared = prepare(data, settings).data
     variance = prepared.noise_variance or 0.0
-    peak = float(np.abs(data.kspace).max())
+    peak = float(np.abs(prepared.kspace).max())
+    whitened = ", after whitening" if data.n_coils > 1 and prepared.kspace is not data.kspace else ""
     origin = "given" if data.noise_variance or settings.noise.variance else "estimated"
-    say(f"noise           sd {np.sqrt(variance):.4g} per real component ({origin}); largest sample {peak:.4g}")
+    say(f"noise           sd {np.sqrt(variance):.4g} per real component ({origin}{whitened}); largest sample {peak:.4g}")
     maps = "one coil" if data.n_coils == 1 else "given" if data.coil_maps is not None else "estimated from the centre"
     say(f"coil maps       {maps}")
     for key, value in data.card.items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError
@@ -140,6 +141,10 @@ def calibration(
         bar.set_label("distance from the centre |ky| (cycles per field of view)", fontsize=8)
         bar.ax.tick_params(labelsize=7)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())  # labels between the decades would overlap
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_xlabel(plain_text(f"predicted residual energy ({unit})"), fontsize=8)
     axes.set_ylabel(plain_text(f"actual residual energy ({unit})"), fontsize=8)
     axes.tick_params(labelsize=7)

@@ -174,7 +174,7 @@ def std_against_error(
         zip(
             cells,
             (std, error),
-            ("predicted: posterior std", "actual: |image \N{MINUS SIGN} reference|"),
+            ("posterior std", "actual error"),
             strict=True,
         )
     ):
