@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mri_design.errors import InputError
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.model import GeneralizedLinearModel
@@ -28,11 +29,22 @@ class MapEstimate:
         Geometric steps of epsilon from the start variance down to ``smoothing`` times it.
     inner : IRLS
         Solver of each stage.
+
+    Raises
+    ------
+    InputError
+        For a smoothing that is not positive, or no stage.
     """
 
     smoothing: float = 1e-3
     stages: int = 4
     inner: IRLS = field(default_factory=lambda: IRLS(tolerance=1e-4))
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.smoothing) and self.smoothing > 0):
+            raise InputError(field="smoothing", got=repr(self.smoothing), wanted="a positive finite number")
+        if self.stages < 1:
+            raise InputError(field="stages", got=str(self.stages), wanted="1 or more")
 
     def __call__(self, model: GeneralizedLinearModel, start: Array | None = None) -> tuple[Array, Convergence]:
         """The smoothed MAP image and how it was reached; a cold start begins at X^H y.
@@ -44,7 +56,7 @@ class MapEstimate:
         u = model.back_projection() if start is None else start
         mvms = iterations = 0
         solved = Convergence(Status.CONVERGED, 0, 0.0)
-        factors = np.geomspace(1.0, self.smoothing, self.stages)
+        factors = np.geomspace(self.smoothing, 1.0, self.stages)[::-1]  # one stage is the last
         for stage, factor in enumerate(factors):
             last = stage == len(factors) - 1
             inner = self.inner if last else replace(self.inner, tolerance=10 * self.inner.tolerance)
