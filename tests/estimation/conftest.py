@@ -1,0 +1,68 @@
+"""The penalised objective written out with dense real matrices, and its minimum by a general optimiser."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from mri_design.model import GeneralizedLinearModel
+
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+
+def embed(u: np.ndarray, is_complex: bool) -> np.ndarray:
+    return np.concatenate([u.real.ravel(), u.imag.ravel()]) if is_complex else u.real.ravel()
+
+
+def dense_objective(model: GeneralizedLinearModel, z: tuple[np.ndarray, ...]) -> Objective:
+    """J and its gradient on (real parts, imaginary parts) of the image."""
+    X, sigma2 = model.measurement.to_dense_real(), model.noise_variance
+    y = embed(model.data, model.measurement.out_complex)
+    blocks = []
+    for block, z_block in zip(model.blocks, z, strict=True):
+        numbers = np.arange(np.prod(block.site_shape)).reshape(block.site_shape)
+        site = np.broadcast_to(numbers, block.analysis.out_shape).ravel()
+        site = np.tile(site, 2) if block.analysis.out_complex else site
+        blocks.append((block, block.analysis.to_dense_real(), site, np.broadcast_to(z_block, block.site_shape)))
+
+    def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
+        residual = X @ u - y
+        value, gradient = residual @ residual / sigma2, 2 * X.T @ residual / sigma2
+        for block, B, site, z_block in blocks:
+            s = B @ u
+            power = np.bincount(site, weights=s**2, minlength=z_block.size).reshape(z_block.shape)
+            x = power / sigma2 + z_block
+            value -= 2 * block.potential.g(x).sum()
+            slope = np.broadcast_to(block.potential.dg(x), z_block.shape).ravel()
+            gradient -= 4 * B.T @ (slope[site] * s) / sigma2
+        return float(value), gradient
+
+    return objective
+
+
+@pytest.fixture
+def objective_of() -> Callable[..., Objective]:
+    """(model, z) -> J with gradient on embedded images."""
+    return dense_objective
+
+
+@pytest.fixture
+def embedded() -> Callable[..., np.ndarray]:
+    """(image, is_complex) -> (real parts, imaginary parts)."""
+    return embed
+
+
+@pytest.fixture
+def minimum_of() -> Callable[[Objective, np.ndarray], tuple[float, np.ndarray]]:
+    """(objective, start) -> value and place of the minimum by quasi-Newton."""
+
+    def minimise(objective: Objective, start: np.ndarray) -> tuple[float, np.ndarray]:
+        for _ in range(3):  # restarts clear the memory of a stalled line search
+            found = scipy.optimize.minimize(
+                objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-10}
+            )
+            start = found.x
+        return float(found.fun), found.x
+
+    return minimise

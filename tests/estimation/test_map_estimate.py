@@ -1,0 +1,99 @@
+"""MAP: closed-form soft thresholding, optimality conditions, and the smoothing that leads there."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.estimation import IRLS, MapEstimate
+from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.operators import Identity, cartesian
+from mri_design.potentials import Laplace
+from mri_design.status import Status
+
+ACCURATE = IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)
+SHAPE = (7, 6)
+
+
+def denoising(tau: float, sigma: float = 0.5) -> GeneralizedLinearModel:
+    """All lines and Laplace sites on pixels: the MAP image is the data's own, soft-thresholded at tau sigma."""
+    rng = np.random.default_rng(0)
+    X = cartesian(range(SHAPE[0]), SHAPE)
+    u = rng.standard_normal(SHAPE) + 1j * rng.standard_normal(SHAPE)
+    return GeneralizedLinearModel(X, X(u), sigma**2, (SiteBlock("pixels", Identity(SHAPE), Laplace(tau)),))
+
+
+def soft_threshold(u: np.ndarray, level: float) -> np.ndarray:
+    return u * np.maximum(1 - level / np.abs(u), 0)
+
+
+@pytest.mark.parametrize("tau", [1.0, 3.0])
+def test_approaches_soft_thresholding_as_the_smoothing_goes(tau):
+    model = denoising(tau)
+    exact = soft_threshold(model.back_projection(), tau * 0.5)
+    assert (exact == 0).any() and (exact != 0).any()
+    errors = []
+    for smoothing in (1e-1, 1e-3, 1e-5):
+        u, convergence = MapEstimate(smoothing, stages=5, inner=ACCURATE)(model)
+        assert convergence.converged
+        errors.append(np.abs(u - exact).max())
+    assert all(later < earlier for earlier, later in pairwise(errors))
+    assert errors[-1] < 0.005 * tau * 0.5
+
+
+def test_phases_are_kept():
+    model = denoising(1.0)
+    u, _ = MapEstimate(1e-4, inner=ACCURATE)(model)
+    kept = np.abs(u) > 0.1
+    np.testing.assert_allclose(np.angle(u[kept]), np.angle(model.back_projection()[kept]), atol=1e-6)
+
+
+def test_satisfies_the_optimality_conditions_of_l1(tiny_model):
+    """With s = u: X^T (y - X u) = lambda sign(u) where u is not zero, and at most lambda where it is."""
+    full = tiny_model("matrix", scale=5.0)
+    model = GeneralizedLinearModel(full.measurement, full.data, full.noise_variance, full.blocks[:1])
+    level = 5.0 * 0.1
+    u, convergence = MapEstimate(1e-6, stages=7, inner=ACCURATE)(model)
+    force = model.measurement.adjoint(model.data - model.measurement(u))
+    support = np.abs(u) > 1e-3
+    assert convergence.converged and 0 < support.sum() < 8
+    np.testing.assert_allclose(force[support], level * np.sign(u[support]), rtol=5e-3)
+    assert (np.abs(force[~support]) <= level * 1.005).all()
+
+
+def test_one_stage_is_the_final_smoothing(tiny_model):
+    model = tiny_model("moduli")
+    one, _ = MapEstimate(1e-2, stages=1, inner=ACCURATE)(model)
+    many, _ = MapEstimate(1e-2, stages=5, inner=ACCURATE)(model)
+    np.testing.assert_allclose(one, many, atol=1e-3)
+
+
+def test_a_start_near_the_answer_leads_to_the_same_answer(tiny_model):
+    model = tiny_model("groups")
+    estimate = MapEstimate(1e-2, stages=1, inner=ACCURATE)
+    cold, first = estimate(model)
+    warm, second = estimate(model, start=cold)
+    np.testing.assert_allclose(warm, cold, atol=1e-3)
+    assert second.mvms < first.mvms
+
+
+def test_stopping_short_is_flagged(tiny_model):
+    model = tiny_model("moduli", scale=3.0)
+    _, convergence = MapEstimate(inner=IRLS(tolerance=1e-12, max_iterations=1))(model)
+    assert convergence.status is Status.MAX_ITERATIONS
+    assert convergence.iterations == 4  # one in each stage
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"smoothing": 0.0}, "smoothing"),
+        ({"smoothing": -1.0}, "smoothing"),
+        ({"smoothing": np.nan}, "smoothing"),
+        ({"stages": 0}, "stages"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, match):
+    with pytest.raises(InputError, match=match):
+        MapEstimate(**settings)
