@@ -13,7 +13,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop, WarmStart, pooled_variances
+from mri_design.inference import DoubleLoop, StepInfo, WarmStart, pooled_variances
 from mri_design.model import GaussianPosterior, MRSlice
 
 __all__ = ["DesignEngine", "DesignState"]
@@ -121,10 +121,11 @@ class DesignEngine:
             for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True)):
                 model = one.model(candidates.acquired, signal)
                 warm = state.warm[i] if state.warm else None
-                posterior = inference.infer(model, self._rng(number, i), warm_start=warm)
+                loops: list[StepInfo] = []
+                posterior = inference.infer(model, self._rng(number, i), warm_start=warm, callback=loops.append)
                 posteriors.append(posterior)
                 mvms += posterior.convergence.mvms
-                converged &= bool(np.isfinite(posterior.mean).all()) and posterior.variances.convergence.converged
+                converged &= loops[-1].inner.converged and loops[-1].variances.converged
         choice = self.strategy.choose(posteriors, candidates, self._rng(number, len(slices)))
         predicted, actual = np.nan, np.nan
         if posteriors:

@@ -24,7 +24,7 @@ class DesignStep:
         Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices: expected by the
         posterior (noise included) and found. NaN for rules without a posterior.
     converged : bool
-        Whether the inner problems and the variances of this step met their tolerances.
+        Whether the inner problem and the variances of this step's last outer loop met their tolerances.
     mvms : int
         Multiplications with A, per vector, summed over slices.
     seconds : float
