@@ -1,0 +1,206 @@
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from mri_design.design import (
+    Choice,
+    DesignEngine,
+    DesignState,
+    InformationGain,
+    LineCandidates,
+    RandomLines,
+    centre_lines,
+)
+from mri_design.errors import InputError
+from mri_design.inference import DoubleLoop, WarmStart, pooled_variances
+from mri_design.model import GaussianPosterior, MRSlice
+from mri_design.variances import ExactVariances, PerturbAndSolve
+
+SliceMaker = Callable[..., MRSlice]
+INFERENCE = DoubleLoop(PerturbAndSolve(8, 0.03), max_loops=3, tolerance=0.03)
+
+
+def engine(seed: int = 0, strategy: object = None, **settings: int) -> DesignEngine:
+    return DesignEngine(strategy or InformationGain(8), INFERENCE, seed=seed, **settings)  # type: ignore[arg-type]
+
+
+def designed(slices: list[MRSlice], target: int, start: int = 5, **settings: object) -> DesignState:
+    one = engine(**settings)  # type: ignore[arg-type]
+    measurable = np.logical_and.reduce([s.measured for s in slices])
+    return one.run(slices, one.begin(slices, centre_lines(measurable, start)), target)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Takes the lowest line left and keeps what it was shown."""
+
+    seen: list[tuple[list[GaussianPosterior], LineCandidates, float]]
+    name: str = "recorder"
+    needs_posterior: bool = True
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        return 1
+
+    def choose(
+        self, posteriors: list[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
+    ) -> Choice:
+        self.seen.append((posteriors, candidates, float(rng.uniform())))
+        return Choice(int(np.flatnonzero(candidates.remaining)[0]))
+
+
+def test_the_same_seed_gives_the_same_design_and_another_seed_another_random_one(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    assert designed([one], 10).trace.lines == designed([one], 10).trace.lines
+    first, again, other = (designed([one], 12, strategy=RandomLines(), seed=s).trace.lines for s in (3, 3, 4))
+    assert first == again != other
+
+
+def test_scores_and_posteriors_are_bitwise_repeatable(make_slice: SliceMaker) -> None:
+    first, again = designed([make_slice()], 8), designed([make_slice()], 8)
+    np.testing.assert_array_equal(first.warm[0].mean, again.warm[0].mean)
+    for a, b in zip(first.trace.steps, again.trace.steps, strict=True):
+        np.testing.assert_array_equal(a.scores, b.scores)
+
+
+@pytest.mark.parametrize("coils", [1, 4])
+def test_a_shorter_design_is_the_beginning_of_a_longer_one(make_slice: SliceMaker, coils: int) -> None:
+    one = make_slice(coils)
+    longer = designed([one], 13).trace.lines
+    assert designed([one], 9).trace.lines == longer[:9]
+
+
+def test_a_design_that_stops_and_goes_on_is_the_same_design(make_slice: SliceMaker) -> None:
+    slices, one = [make_slice()], engine()
+    states: list[DesignState] = []
+    begin = one.begin(slices, (8, 7, 9, 6))
+    whole = one.run(slices, begin, 9, states.append)
+    assert [len(s.trace.lines) for s in states] == [5, 6, 7, 8, 9]
+    for state in (begin, *states[:-1]):
+        assert one.run(slices, state, 9).trace.lines == whole.trace.lines
+
+
+def test_zero_filled_lines_are_never_chosen_and_all_others_can_be(make_slice: SliceMaker) -> None:
+    full = make_slice()
+    measured = np.ones(16, dtype=bool)
+    measured[[0, 1, 12, 15]] = False
+    holed = replace(full, kspace=np.where(measured[:, None], full.kspace, 0), measured=measured)
+    lines = designed([holed], 12).trace.lines
+    assert sorted(lines) == np.flatnonzero(measured).tolist()
+    with pytest.raises(InputError) as caught:
+        designed([holed], 13)
+    assert caught.value.field == "number of lines"
+    assert caught.value.wanted == "5 (start lines) to 12 (lines with data)"
+
+
+def test_all_lines_of_the_grid_can_be_designed(make_slice: SliceMaker) -> None:
+    state = designed([make_slice()], 16)
+    assert sorted(state.trace.lines) == list(range(16))
+    assert state.trace.mask().all()
+    with pytest.raises(InputError, match="number of lines: got 17"):
+        designed([make_slice()], 17)
+
+
+def test_a_design_that_is_complete_at_the_start_takes_no_step(make_slice: SliceMaker) -> None:
+    state = designed([make_slice()], 5)
+    assert state.trace.steps == ()
+    assert state.trace.lines == (8, 7, 9, 6, 10)
+
+
+def test_slices_share_one_mask_and_their_scores_add(make_slice: SliceMaker) -> None:
+    first, second = make_slice(), make_slice(name="shepp-logan", seed=1)
+    together = designed([first, second], 6).trace.steps[0]
+    alone = [designed([s], 6).trace.steps[0] for s in (first, second)]
+    assert together.scores is not None and alone[0].scores is not None and alone[1].scores is not None
+    total = alone[0].scores + alone[1].scores
+    np.testing.assert_allclose(together.scores, total, rtol=0.2)  # other noise in the second slice's variances
+    assert together.mvms == pytest.approx(sum(s.mvms for s in alone), rel=0.3)
+
+
+def test_slices_are_only_asked_for_lines_they_all_hold(make_slice: SliceMaker) -> None:
+    first = make_slice()
+    measured = np.ones(16, dtype=bool)
+    measured[:4] = False
+    second = replace(make_slice(name="shepp-logan"), measured=measured)
+    lines = designed([first, second], 12, strategy=RandomLines()).trace.lines
+    assert min(lines) == 4
+
+
+def test_slices_on_different_grids_or_none_are_refused(make_slice: SliceMaker) -> None:
+    with pytest.raises(InputError, match="one grid for a shared mask"):
+        engine().begin([make_slice(), make_slice(shape=(16, 20))], (8,))
+    with pytest.raises(InputError, match="slices: got none"):
+        engine().begin([], (8,))
+
+
+def test_each_step_sees_all_lines_so_far_and_fresh_randomness(make_slice: SliceMaker) -> None:
+    seen: list[tuple[list[GaussianPosterior], LineCandidates, float]] = []
+    slices = [make_slice(), make_slice(name="shepp-logan")]
+    designed(slices, 8, strategy=Recorder(seen))
+    assert [c.acquired for _, c, _ in seen] == [(8, 7, 9, 6, 10), (8, 7, 9, 6, 10, 0), (8, 7, 9, 6, 10, 0, 1)]
+    assert all(c.n_start == 5 and c.target == 8 for _, c, _ in seen)
+    for posteriors, candidates, _ in seen:
+        assert len(posteriors) == 2
+        assert all(tuple(p.model.measurement.lines) == candidates.acquired for p in posteriors)
+    assert len({number for _, _, number in seen}) == 3
+
+
+@pytest.mark.parametrize("coils", [1, 4])
+def test_predicted_and_actual_energy_are_those_of_the_chosen_line(make_slice: SliceMaker, coils: int) -> None:
+    one = make_slice(coils)
+    seen: list[tuple[list[GaussianPosterior], LineCandidates, float]] = []
+    exact = DesignEngine(Recorder(seen), DoubleLoop(ExactVariances(), max_loops=3))
+    step = exact.run([one], exact.begin([one], (8, 7, 9, 6, 10)), 6).trace.steps[0]
+    posterior = seen[0][0][0]
+    maps = np.ones((1, 16, 16)) if one.maps is None else one.maps
+    k = np.arange(16) - 8
+    wave = np.exp(-2j * np.pi * np.outer(k, k) / 16) / 4
+    expected_line = np.einsum("y,cyx,xj->cj", wave[0], maps * posterior.mean, wave)  # line 0, by hand
+    actual = np.sum(np.abs(one.kspace[:, 0] - expected_line) ** 2)
+    assert step.actual_energy == pytest.approx(actual, rel=1e-4)
+    x_new = one.encoding([0]).to_dense_real()
+    covariance = x_new @ np.linalg.solve(posterior.precision.dense_real(), x_new.T)
+    predicted = one.noise_variance * (np.trace(covariance) + 2 * coils * 16)
+    assert step.predicted_energy == pytest.approx(predicted, rel=0.3)  # eight draws
+
+
+def test_rules_without_a_posterior_predict_nothing_and_cost_nothing(make_slice: SliceMaker) -> None:
+    step = designed([make_slice()], 6, strategy=RandomLines()).trace.steps[0]
+    assert np.isnan(step.predicted_energy) and np.isnan(step.actual_energy) and np.isnan(step.score)
+    assert (step.mvms, step.scores, step.converged) == (0, None, True)
+
+
+def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    lines = centre_lines(np.ones(32, dtype=bool), 8)
+    signal = one.signal_level(lines)
+    before = INFERENCE.infer(one.model(lines, signal), np.random.default_rng(0))
+    warm = WarmStart(before.mean, pooled_variances(before.model, before.variances))
+    once = replace(INFERENCE, max_loops=1)
+    longer = one.model((*lines, 5), signal)
+    cold_cost = once.infer(longer, np.random.default_rng(1)).convergence.mvms
+    warm_cost = once.infer(longer, np.random.default_rng(1), warm_start=warm).convergence.mvms
+    assert warm_cost < 0.8 * cold_cost
+
+
+def test_steps_after_the_first_are_warm(make_slice: SliceMaker) -> None:
+    """One outer loop a step, three at the start, and fewer multiplications for each of them."""
+    steps = designed([make_slice(shape=(32, 32))], 12, start=8).trace.steps
+    assert max(s.mvms for s in steps[1:]) < steps[0].mvms / 2
+
+
+def test_a_step_whose_variances_did_not_converge_says_so(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    strict = DoubleLoop(PerturbAndSolve(4, 1e-6, max_iterations=1), max_loops=1)
+    unfinished = DesignEngine(InformationGain(4), strict)
+    trace = unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 5).trace
+    assert not trace.converged
+    assert designed([one], 6).trace.converged
+
+
+def test_a_step_whose_inner_problem_did_not_converge_says_so(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    inner = replace(INFERENCE.inner, max_iterations=1, tolerance=1e-12)
+    unfinished = DesignEngine(InformationGain(4), replace(INFERENCE, inner=inner))
+    assert not unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 4).trace.converged

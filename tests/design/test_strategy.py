@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from mri_design.design import LineCandidates
+from mri_design.design.strategy import NoUsableScoreError, best_line
+from mri_design.errors import MriDesignError
+
+CANDIDATES = LineCandidates(np.array([False, True, True, True, True, True]), (3,), 4)
+
+
+def scores(*values: float) -> np.ndarray:
+    return np.array(values)
+
+
+def test_the_largest_score_of_a_candidate_wins() -> None:
+    assert best_line(scores(0, 1, 5, 2, 3, 4), CANDIDATES).line == 2
+
+
+def test_acquired_and_unmeasurable_lines_never_win() -> None:
+    assert best_line(scores(99, 1, 2, 99, 0, 0), CANDIDATES).line == 2
+
+
+def test_ties_go_to_the_lowest_line() -> None:
+    assert best_line(scores(7, 1, 4, 7, 4, 4), CANDIDATES).line == 2
+    assert best_line(np.zeros(6), CANDIDATES).line == 1
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.inf, np.inf])
+def test_a_score_that_is_not_finite_is_never_chosen(bad: float) -> None:
+    assert best_line(scores(0, bad, bad, 0, -5, bad), CANDIDATES).line == 4
+
+
+def test_very_low_scores_still_win_over_nothing() -> None:
+    assert best_line(np.full(6, -1e300), CANDIDATES).line == 1
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+def test_without_a_finite_score_there_is_an_error_instead_of_line_zero(bad: float) -> None:
+    with pytest.raises(NoUsableScoreError, match="no candidate line has a finite score"):
+        best_line(np.full(6, bad), CANDIDATES)
+    with pytest.raises(MriDesignError):
+        best_line(scores(3, bad, bad, 3, bad, bad), CANDIDATES)
+
+
+def test_reported_scores_are_those_of_the_candidates() -> None:
+    found = best_line(scores(9, 1, 5, 9, 3, 4), CANDIDATES).scores
+    np.testing.assert_array_equal(found, scores(np.nan, 1, 5, np.nan, 3, 4))

@@ -1,0 +1,26 @@
+import numpy as np
+
+from mri_design.design import DesignStep, DesignTrace
+
+SCORES = np.array([np.nan, 4.0, 2.0, np.nan])
+TRACE = DesignTrace("rule", 4, (2,), (DesignStep(1, SCORES), DesignStep(3)))
+
+
+def test_lines_are_in_acquisition_order_start_first() -> None:
+    assert TRACE.lines == (2, 1, 3)
+
+
+def test_a_mask_is_of_the_first_lines() -> None:
+    assert TRACE.mask().tolist() == [False, True, True, True]
+    assert TRACE.mask(2).tolist() == [False, True, True, False]
+    assert TRACE.mask(0).tolist() == [False] * 4
+
+
+def test_the_score_is_that_of_the_chosen_line() -> None:
+    assert TRACE.steps[0].score == 4.0
+    assert np.isnan(TRACE.steps[1].score)
+
+
+def test_one_step_that_did_not_converge_is_enough() -> None:
+    assert TRACE.converged
+    assert not DesignTrace("rule", 4, (2,), (DesignStep(1), DesignStep(3, converged=False), DesignStep(0))).converged
