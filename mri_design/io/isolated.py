@@ -20,7 +20,6 @@ from typing import IO, Any
 
 import numpy as np
 
-import mri_design
 from mri_design.errors import InputError
 from mri_design.io.npy_stream import read_npy_stream
 from mri_design.io.safe import ReadLimits
@@ -54,7 +53,7 @@ def read_isolated(path: Path, *, limits: ReadLimits, duplicates: str, seconds: f
     """
     allowed = _SECONDS + path.stat().st_size / _BYTES_PER_SECOND if seconds is None else seconds
     request = json.dumps({"path": str(path), "limits": asdict(limits), "duplicates": duplicates})
-    home = str(Path(mri_design.__file__).parents[1])
+    home = str(Path(__file__).parents[2])
     folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     with tempfile.TemporaryFile() as complaints:
