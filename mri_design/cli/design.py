@@ -14,7 +14,14 @@ from mri_design.cli.options import Input, Out, Quiet, RecipeFile, Seed, SliceInd
 from mri_design.cli.terminal import DONE, NOT_CONVERGED, exits, progress, say
 from mri_design.errors import UsageError
 from mri_design.evaluation import InputFile, Manifest, RunFolder
-from mri_design.evaluation.run_outputs import NamedImage, image_sections, metric_rows, save_design, save_report
+from mri_design.evaluation.run_outputs import (
+    NamedImage,
+    image_sections,
+    metric_rows,
+    save_design,
+    save_report,
+    with_zero_filled,
+)
 from mri_design.experiment import (
     Recipe,
     fingerprint,
@@ -110,7 +117,7 @@ def design_into(
         callback=lambda s: show("reconstructing", s.loop, recipe.inference.loops),
     )
     reference = scan.reference(0)
-    images = [NamedImage(f"{recipe.reconstruction.method}, {strategy.name}", result)]
+    images = with_zero_filled([NamedImage(recipe.reconstruction.method, result)], one, trace.lines)
     rows = metric_rows(images, reference, lines, one.shape[0])
     sections = [
         *save_design(folder, trace, one.noise_variance),

@@ -28,7 +28,9 @@ def info(source: Input, recipe: RecipeFile = None) -> int:
     peak = float(np.abs(prepared.kspace).max())
     whitened = ", after whitening" if data.n_coils > 1 and prepared.kspace is not data.kspace else ""
     origin = "given" if data.noise_variance or settings.noise.variance else "estimated"
-    say(f"noise           sd {np.sqrt(variance):.4g} per real component ({origin}{whitened}); largest sample {peak:.4g}")
+    say(
+        f"noise           sd {np.sqrt(variance):.4g} per real component ({origin}{whitened}); largest sample {peak:.4g}"
+    )
     maps = "one coil" if data.n_coils == 1 else "given" if data.coil_maps is not None else "estimated from the centre"
     say(f"coil maps       {maps}")
     for key, value in data.card.items():

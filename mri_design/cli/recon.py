@@ -15,7 +15,7 @@ from mri_design.cli.terminal import DONE, NOT_CONVERGED, exits, progress, say
 from mri_design.errors import UsageError
 from mri_design.evaluation import InputFile, Manifest, RunFolder, plots
 from mri_design.evaluation.report import ReportFigure, Section
-from mri_design.evaluation.run_outputs import NamedImage, image_sections, metric_rows, save_report
+from mri_design.evaluation.run_outputs import NamedImage, image_sections, metric_rows, save_report, with_zero_filled
 from mri_design.experiment import METHODS, load_input, load_recipe, prepare, reconstruct
 from mri_design.io.mask import read_mask
 
@@ -47,15 +47,16 @@ def recon(
     lines = np.flatnonzero(flags).tolist()
     scan = prepare(data, settings, measured=flags)
     with RunFolder(out) as folder, progress(quiet) as bar:
+        one = scan.slice_model(0, settings)
         result = reconstruct(
-            scan.slice_model(0, settings),
+            one,
             lines,
             chosen,
             settings,
             np.random.default_rng([seed, 2]),
             callback=lambda s: bar.update("outer loops", s.loop, settings.inference.loops),
         )
-        images = [NamedImage(chosen, result)]
+        images = with_zero_filled([NamedImage(chosen, result)], one, lines)
         reference = scan.reference(0)
         rows = metric_rows(images, reference, len(lines), len(flags))
         picture = folder.write_figure("mask", plots.mask_barcodes({"measured lines": flags}))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.design import DesignTrace
+from mri_design.estimation import zero_filled
 from mri_design.evaluation import plots
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.metrics import ImageMetrics, measure
@@ -17,11 +18,22 @@ from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, S
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment import Reconstruction
 from mri_design.kspace import Orientation
+from mri_design.model import MRSlice
 from mri_design.operators import Array
+from mri_design.status import Convergence, Status
 
-__all__ = ["NamedImage", "design_sections", "image_sections", "metric_rows", "save_design", "save_report"]
+__all__ = [
+    "NamedImage",
+    "design_sections",
+    "image_sections",
+    "metric_rows",
+    "save_design",
+    "save_report",
+    "with_zero_filled",
+]
 
 Rows = list[dict[str, object]]
+ZERO_FILLED = "zero-filled"
 SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
 
 
@@ -39,6 +51,14 @@ class NamedImage:
 
     name: str
     reconstruction: Reconstruction
+
+
+def with_zero_filled(images: Sequence[NamedImage], one: MRSlice, lines: Sequence[int]) -> list[NamedImage]:
+    """The images and, where it is not among them, the zero-filled one: what the lines show without a model."""
+    if any(named.name == ZERO_FILLED for named in images):
+        return list(images)
+    plain = Reconstruction(zero_filled(one.model(lines)), None, Convergence(Status.CONVERGED, 0, 0.0))
+    return [*images, NamedImage(ZERO_FILLED, plain)]
 
 
 def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: int, n_grid: int) -> Rows:

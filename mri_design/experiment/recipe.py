@@ -87,9 +87,10 @@ class DesignRecipe(_Settings):
 class ReconstructionRecipe(_Settings):
     """Point estimates and error bars."""
 
-    method: Literal["mean", "map", "zero-filled"] = "mean"
+    method: Literal["mean", "map", "least-squares", "zero-filled"] = "mean"
     map_smoothing: Positive = 1e-3
     map_stages: Count = 4
+    damping: Annotated[float, Field(ge=0, lt=1)] = 1e-3
     std_samples: Annotated[int, Field(ge=2)] = 48
 
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from mri_design.errors import UsageError
-from mri_design.estimation import zero_filled
+from mri_design.estimation import least_squares, zero_filled
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference import StepInfo, WarmStart
 from mri_design.model import GaussianPosterior, MRSlice
@@ -18,8 +18,8 @@ from mri_design.status import Convergence, Status
 
 __all__ = ["METHODS", "Method", "Reconstruction", "pixel_std", "reconstruct"]
 
-Method = Literal["mean", "map", "zero-filled"]
-METHODS: tuple[Method, ...] = ("mean", "map", "zero-filled")
+Method = Literal["mean", "map", "least-squares", "zero-filled"]
+METHODS: tuple[Method, ...] = ("mean", "map", "least-squares", "zero-filled")
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def reconstruct(
         The slice.
     lines : sequence of int
         Measured lines.
-    method : {"mean", "map", "zero-filled"}
-        Posterior mean, MAP by IRLS, or inverse FFT.
+    method : {"mean", "map", "least-squares", "zero-filled"}
+        Posterior mean, MAP by IRLS, minimum-norm least squares (SENSE for several coils), or inverse FFT.
     recipe : Recipe
         Settings of inference and estimation.
     rng : numpy Generator
@@ -85,6 +85,9 @@ def reconstruct(
     model = one.model(lines, signal)
     if method == "zero-filled":
         return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))
+    if method == "least-squares":
+        image, convergence = least_squares(model, damping=recipe.reconstruction.damping)
+        return Reconstruction(image, None, convergence)
     if method == "map":
         image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
         return Reconstruction(image, None, convergence)
