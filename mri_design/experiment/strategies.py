@@ -31,8 +31,8 @@ _MAKERS: dict[str, Callable[[], Strategy]] = {
 }
 
 TUNED_FAMILIES: dict[str, tuple[float, ...]] = {
-    "vd-polynomial": (1.5, 2.0, 3.0, 4.0, 6.0, 9.0),
-    "vd-gaussian": (4.0, 8.0, 12.0, 20.0, 30.0, 50.0),
+    "vd-polynomial": (1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0),
+    "vd-gaussian": (4.0, 8.0, 15.0, 30.0, 60.0, 120.0),
 }
 """Families with a power, and the powers that tuning on training scans tries."""
 
