@@ -47,13 +47,17 @@ class DoubleLoop:
     Raises
     ------
     InputError
-        For sites that are not super-Gaussian.
+        For no loop; for sites that are not super-Gaussian.
     """
 
     variances: VarianceEstimator = field(default_factory=PerturbAndSolve)
     inner: IRLS = field(default_factory=IRLS)
     max_loops: int = 6
     tolerance: float = 1e-2
+
+    def __post_init__(self) -> None:
+        if self.max_loops < 1:
+            raise InputError(field="max_loops", got=str(self.max_loops), wanted="1 or more")
 
     def infer(
         self,
@@ -93,6 +97,7 @@ class DoubleLoop:
         u, z = start.mean, start.z
         noise_seed = int(rng.integers(2**63))
         trace: list[float] = []
+        marginals: Variances | None = None
         status, mvms, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
         for loop in range(1, self.max_loops + 1):
             problem = PenalisedProblem(model, z)
@@ -101,7 +106,7 @@ class DoubleLoop:
             pi = problem.site_precisions(coefficients)
             precision = PosteriorPrecision(model.measurement, model.blocks, pi)
             marginals = self.variances(
-                precision, [b.analysis for b in model.blocks], np.random.default_rng(noise_seed), u
+                precision, [b.analysis for b in model.blocks], np.random.default_rng(noise_seed), u, marginals
             )
             mvms += inner.mvms + marginals.convergence.mvms
             phi = None
@@ -120,6 +125,7 @@ class DoubleLoop:
             if change < self.tolerance and inner.converged and marginals.convergence.converged:
                 status = Status.CONVERGED
                 break
+        assert marginals is not None  # max_loops >= 1
         return GaussianPosterior(
             model=model,
             mean=u,

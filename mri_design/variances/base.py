@@ -23,8 +23,12 @@ class VarianceEstimator(Protocol):
         analyses: Sequence[LinearOperator],
         rng: np.random.Generator,
         like: Array,
+        previous: Variances | None = None,
     ) -> Variances:
-        """z for each operator of ``analyses``; ``like`` is an image whose dtype the computation keeps."""
+        """z for each operator of ``analyses``; ``like`` is an image whose dtype the computation keeps.
+
+        ``previous`` may be what the estimator returned for a nearby precision from an equal ``rng``: a place to start.
+        """
         ...
 
 

@@ -40,6 +40,7 @@ class ExactVariances:
         analyses: Sequence[LinearOperator],
         rng: np.random.Generator,
         like: Array,
+        previous: Variances | None = None,
     ) -> Variances:
         matrix = precision.dense_real(self.limit).T  # symmetric, and in the memory order of LAPACK
         norm = lapack.dlange("1", matrix)

@@ -24,7 +24,8 @@ class LanczosVariances:
     Parameters
     ----------
     steps : int
-        k; memory k images, k multiplications with A. At the dimension of u the values are exact.
+        k; memory k images, k multiplications with A. At the dimension of u the values are exact where A has no repeated
+        eigenvalues; with some it ends early, below.
 
     Raises
     ------
@@ -50,6 +51,7 @@ class LanczosVariances:
         analyses: Sequence[LinearOperator],
         rng: np.random.Generator,
         like: Array,
+        previous: Variances | None = None,
     ) -> Variances:
         is_complex = precision.measurement.in_complex
         if is_complex and not precision.complex_linear:

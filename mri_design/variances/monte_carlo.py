@@ -53,12 +53,14 @@ class PerturbAndSolve:
         analyses: Sequence[LinearOperator],
         rng: np.random.Generator,
         like: Array,
+        previous: Variances | None = None,
     ) -> Variances:
         b = precision.perturbations(rng, self.samples, like)
         draws, convergence = conjugate_gradients(
             precision,
             b,
             n_axes=like.ndim,
+            start=None if previous is None else previous.samples,
             preconditioner=precision.preconditioner,
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
