@@ -23,7 +23,7 @@ MAX_RECIPE_BYTES = 1 << 20
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)  # "12" is no number and true is not 1
 
 
 class BlockRecipe(_Settings):
@@ -111,7 +111,7 @@ class SimulationRecipe(_Settings):
 class Recipe(_Settings):
     """All settings of an experiment; every field has a default."""
 
-    prior: tuple[BlockRecipe, ...] = (
+    prior: Annotated[tuple[BlockRecipe, ...], Field(strict=False)] = (  # TOML has lists, no tuples
         BlockRecipe(kind="pixels", scale=100.0),
         BlockRecipe(kind="differences", scale=10.0),
     )
