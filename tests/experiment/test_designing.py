@@ -1,0 +1,109 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.design import DesignState
+from mri_design.errors import InputError
+from mri_design.experiment import Recipe, load_input, make_strategy, prepare, run_design, start_count
+from mri_design.kspace import KSpaceData
+from mri_design.model import MRSlice
+
+
+class PlugPulledError(Exception):
+    """Somebody pulled the plug."""
+
+
+def stop_after(lines: int) -> Callable[[DesignState], None]:
+    def callback(state: DesignState) -> None:
+        if len(state.trace.lines) == lines:
+            raise PlugPulledError
+
+    return callback
+
+
+def design(one: MRSlice, recipe: Recipe, name: str = "information-gain", **options: object) -> DesignState:
+    settings: dict[str, object] = {"seed": 0, "start": 4, "identity": "me"} | options
+    return run_design([one], make_strategy(name), 10, recipe, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["information-gain", "information-gain-lanczos", "random", "fastmri-equispaced"])
+@pytest.mark.parametrize("stops", [[5], [7], [9], [5, 6, 9]])
+def test_a_resumed_design_is_the_uninterrupted_one(
+    tmp_path: Path, one: MRSlice, small: Recipe, name: str, stops: list[int]
+) -> None:
+    small = small.model_copy(update={"inference": small.inference.model_copy(update={"lanczos_steps": 20})})
+    whole = design(one, small, name)
+    path = tmp_path / "c.npz"
+    for stop in stops:
+        with pytest.raises(PlugPulledError):
+            design(one, small, name, checkpoint=path, callback=stop_after(stop))
+    seen: list[int] = []
+    resumed = design(one, small, name, checkpoint=path, callback=lambda s: seen.append(len(s.trace.lines)))
+    assert seen == list(range(stops[-1] + 1, 11))  # nothing was done twice
+    assert resumed.trace.lines == whole.trace.lines
+    assert resumed.trace.mask().tobytes() == whole.trace.mask().tobytes()
+    for a, b in zip(resumed.trace.steps, whole.trace.steps, strict=True):
+        np.testing.assert_array_equal(a.scores, b.scores)
+    for a, b in zip(resumed.warm, whole.warm, strict=True):
+        np.testing.assert_array_equal(a.mean, b.mean)
+
+
+def test_the_checkpoint_is_there_before_the_callback_sees_the_line(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
+    path = tmp_path / "c.npz"
+    sizes: list[int] = []
+    design(one, small, "random", checkpoint=path, callback=lambda s: sizes.append(path.stat().st_size))
+    assert len(sizes) == 6 and sizes[0] > 0
+
+
+def test_another_design_s_checkpoint_is_refused(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
+    path = tmp_path / "c.npz"
+    with pytest.raises(PlugPulledError):
+        design(one, small, checkpoint=path, callback=stop_after(6))
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="another input, recipe, seed or start"):
+        design(one, small, checkpoint=path, identity="you")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("target", "start", "field"), [(17, 4, "number of lines"), (10, 17, "start lines")])
+def test_impossible_counts_are_refused_before_any_work(
+    one: MRSlice, small: Recipe, target: int, start: int, field: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        run_design([one], make_strategy("random"), target, small, seed=0, start=start)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("factor", [2.0**-20, 1e-6, 3e4])
+@pytest.mark.parametrize("estimated", [False, True], ids=["noise given", "noise estimated"])
+def test_the_units_of_the_scan_do_not_matter(small: Recipe, factor: float, estimated: bool) -> None:
+    data = load_input("phantom:brain", small)
+    if estimated:
+        data = replace(data, noise_variance=None)
+    variance = None if data.noise_variance is None else data.noise_variance * factor**2
+    scaled = replace(data, kspace=(data.kspace * factor).astype(np.complex64), noise_variance=variance)
+    states = [design(prepare(d, small).slice_model(0, small), small) for d in (data, scaled)]
+    assert states[0].trace.lines == states[1].trace.lines
+    assert states[1].signals[0] == pytest.approx(factor * states[0].signals[0], rel=1e-5)
+    np.testing.assert_allclose(states[1].trace.steps[-1].score, states[0].trace.steps[-1].score, rtol=1e-3)
+
+
+@pytest.mark.parametrize("library", ["scipy", "pyfftw"])
+def test_both_fft_libraries_design(make_scan: Callable[..., KSpaceData], small: Recipe, library: str) -> None:
+    recipe = small.model_copy(update={"fft": library})
+    one = prepare(make_scan(), recipe).slice_model(0, recipe)
+    assert len(set(design(one, recipe).trace.lines)) == 10
+
+
+def test_start_lines_are_the_recipe_s_or_the_strategy_s_and_hold_the_calibration(small: Recipe) -> None:
+    rule = make_strategy("information-gain")
+    assert start_count(rule, 64, 24, small) == rule.default_start(64, 24)
+    asked = small.model_copy(update={"design": small.design.model_copy(update={"start": 3})})
+    assert start_count(rule, 64, 24, asked) == 3
+    assert start_count(rule, 64, 24, asked, calibration_lines=12) == 12
+    with pytest.raises(InputError, match=r"32 \(of which 32 for coil calibration\); wanted at most") as caught:
+        start_count(rule, 64, 24, small, calibration_lines=32)
+    assert caught.value.field == "start lines"

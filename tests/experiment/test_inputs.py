@@ -1,0 +1,132 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.calibration import estimate_noise_variance
+from mri_design.errors import InputError
+from mri_design.experiment import Recipe, load_input, prepare
+from mri_design.kspace import KSpaceData
+
+ScanMaker = Callable[..., KSpaceData]
+
+
+def simulating(recipe: Recipe, **settings: object) -> Recipe:
+    return recipe.model_copy(update={"simulation": recipe.simulation.model_copy(update=settings)})
+
+
+def unknown_noise(data: KSpaceData) -> KSpaceData:
+    return replace(data, noise_variance=None, coil_maps=None)
+
+
+@pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w"])
+def test_a_simulated_phantom_has_the_recipe_s_size_coils_noise_and_truth(small: Recipe, name: str) -> None:
+    data = load_input(f"phantom:{name}", simulating(small, coils=2, noise=0.02))
+    assert data.kspace.shape == (1, 2, 16, 16)
+    assert data.reference is not None and data.coil_maps is not None
+    assert data.noise_variance is not None
+    peak = np.percentile(np.abs(data.reference), 99.5)
+    assert np.sqrt(data.noise_variance) == pytest.approx(0.02 * peak, rel=0.3)
+
+
+def test_a_measured_phantom_is_read_as_it_is(small: Recipe) -> None:
+    data = load_input("phantom:lf-gre", small)
+    assert data.n_coils == 1
+    assert data.grid_shape[0] == 196
+    assert data.noise_variance is None and data.reference is None
+
+
+def test_the_seed_changes_the_noise_and_nothing_else(small: Recipe) -> None:
+    first, again, other = (load_input("phantom:brain", small, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.kspace, again.kspace)
+    assert np.any(first.kspace != other.kspace)
+
+
+@pytest.mark.parametrize("source", ["phantom:", "phantom:Brain", "phantom:../brain", "phantom:brain.json"])
+def test_an_unknown_phantom_is_refused_with_all_known_ones(small: Recipe, source: str) -> None:
+    with pytest.raises(InputError, match="phantom:shepp-logan, phantom:brain, phantom:t2w, phantom:t1w"):
+        load_input(source, small)
+
+
+def test_a_missing_file_is_refused(small: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"absent\.npy"):
+        load_input(str(tmp_path / "absent.npy"), small)
+
+
+def test_images_become_kspace_by_the_recipe(small: Recipe, tmp_path: Path) -> None:
+    image = np.zeros((20, 20), dtype=np.float32)
+    image[5:15, 4:16] = 1
+    np.save(tmp_path / "image.npy", image)
+    data = load_input(str(tmp_path / "image.npy"), simulating(small, coils=2, noise=0.01))
+    assert data.kspace.shape == (1, 2, 16, 16)
+    assert data.noise_variance == pytest.approx(1e-4, rel=0.3)
+
+
+def test_known_noise_and_maps_are_kept(small: Recipe, make_scan: ScanMaker) -> None:
+    data = make_scan(coils=4)
+    scan = prepare(data, small)
+    assert scan.data is data
+    assert scan.calibration_lines == 0
+
+
+def test_unknown_noise_of_one_coil_is_estimated(small: Recipe) -> None:
+    data = load_input("phantom:brain", simulating(small, matrix=64, noise=0.02))
+    found = prepare(unknown_noise(data), small).data
+    assert found.noise_variance == estimate_noise_variance(data)
+    np.testing.assert_array_equal(found.kspace, data.kspace)
+
+
+def test_the_recipe_s_variance_wins_over_the_scan_s(small: Recipe, make_scan: ScanMaker) -> None:
+    given = Recipe.model_validate({"noise": {"variance": 0.25}})
+    assert prepare(make_scan(), given).data.noise_variance == 0.25
+
+
+def test_several_coils_are_whitened_and_mapped(small: Recipe) -> None:
+    data = load_input("phantom:brain", simulating(small, matrix=48, coils=4))
+    bare = replace(unknown_noise(data), reference=None)
+    scan = prepare(bare, small)
+    assert scan.data.noise_variance == 1
+    assert scan.calibration_lines == 24
+    assert scan.data.coil_maps is not None
+    np.testing.assert_allclose(np.sum(np.abs(scan.data.coil_maps) ** 2, axis=1), 1, rtol=1e-3)
+    reference = scan.reference(0)
+    assert reference is not None
+    truth = np.abs(data.reference[0]) if data.reference is not None else np.zeros(())
+    shown = np.abs(reference)
+    assert np.corrcoef(shown.ravel(), truth.ravel())[0, 1] > 0.98
+    assert prepare(bare, small, calibration_lines=12).calibration_lines == 12
+
+
+def test_calibration_sees_only_the_mask_s_lines(small: Recipe) -> None:
+    """Lines that were not measured cannot tell about noise or coils: garbage in them changes nothing."""
+    data = unknown_noise(load_input("phantom:brain", simulating(small, matrix=48, coils=2)))
+    mask = np.zeros(48, dtype=bool)
+    mask[12:36] = mask[::5] = True
+    garbage = np.where(mask[:, None], data.kspace, 1000 * (1 + 1j)).astype(np.complex64)
+    honest = prepare(replace(data, reference=None), small, measured=mask).data
+    fooled = prepare(replace(data, reference=None, kspace=garbage), small, measured=mask).data
+    np.testing.assert_array_equal(honest.kspace[:, :, mask], fooled.kspace[:, :, mask])
+    np.testing.assert_array_equal(honest.coil_maps, fooled.coil_maps)
+    single = replace(data, kspace=data.kspace[:, :1], reference=None)
+    spoilt = replace(single, kspace=garbage[:, :1])
+    variances = {prepare(one, small, measured=mask).data.noise_variance for one in (single, spoilt)}
+    assert len(variances) == 1
+
+
+def test_a_scan_with_holes_has_no_reference(small: Recipe, make_scan: ScanMaker) -> None:
+    data = replace(make_scan(), reference=None)
+    full = prepare(data, small).reference(0)
+    assert full is not None and full.shape == (16, 16)
+    measured = np.ones(16, dtype=bool)
+    measured[5] = False
+    holed = replace(data, measured=measured, kspace=np.where(measured[:, None], data.kspace, 0))
+    assert prepare(holed, small).reference(0) is None
+
+
+def test_a_slice_model_follows_the_recipe_s_prior_and_library(make_scan: ScanMaker) -> None:
+    recipe = Recipe.model_validate({"prior": [{"kind": "differences", "scale": 7.0}], "fft": "pyfftw"})
+    one = prepare(make_scan(), recipe).slice_model(0, recipe)
+    assert [(b.kind, b.scale) for b in one.prior] == [("differences", 7.0)]
+    assert one.library == "pyfftw"

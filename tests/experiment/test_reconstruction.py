@@ -1,0 +1,97 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.errors import UsageError
+from mri_design.evaluation import relative_l2
+from mri_design.experiment import METHODS, Recipe, load_input, pixel_std, prepare, reconstruct
+from mri_design.inference import DoubleLoop
+from mri_design.model import MRSlice
+from mri_design.variances import ExactVariances
+
+LINES = (8, 7, 9, 6, 10, 5, 11, 3, 13)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_an_image_and_only_the_mean_error_bars(
+    one: MRSlice, small: Recipe, rng: np.random.Generator, method: str
+) -> None:
+    result = reconstruct(one, LINES, method, small, rng)  # type: ignore[arg-type]
+    assert result.image.shape == (16, 16) and np.iscomplexobj(result.image)
+    assert result.convergence.converged
+    assert (result.std is not None) == (method == "mean")
+
+
+def test_models_beat_zero_filling(small: Recipe, rng: np.random.Generator) -> None:
+    recipe = small.model_copy(update={"simulation": small.simulation.model_copy(update={"matrix": 48})})
+    data = load_input("phantom:brain", recipe)
+    assert data.reference is not None
+    one = prepare(data, recipe).slice_model(0, recipe)
+    lines = sorted({*range(16, 32), *range(0, 48, 4)})
+    errors = {m: relative_l2(reconstruct(one, lines, m, recipe, rng).image, data.reference[0]) for m in METHODS}
+    assert errors["mean"] < 0.8 * errors["zero-filled"]
+    assert errors["map"] < 0.9 * errors["zero-filled"]
+
+
+def test_zero_filling_is_the_inverse_transform_of_the_lines(
+    one: MRSlice, small: Recipe, rng: np.random.Generator
+) -> None:
+    kspace = np.zeros((16, 16), dtype=complex)
+    kspace[list(LINES)] = one.kspace[0, list(LINES)]
+    image = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(kspace), norm="ortho"))
+    result = reconstruct(one, LINES, "zero-filled", small, rng)
+    np.testing.assert_allclose(result.image, image, atol=1e-5 * np.abs(image).max())
+
+
+def test_the_order_of_lines_does_not_matter_to_the_image(one: MRSlice, small: Recipe) -> None:
+    first, second = (
+        reconstruct(one, lines, "map", small, np.random.default_rng(0)).image for lines in (LINES, LINES[::-1])
+    )
+    np.testing.assert_allclose(first, second, atol=1e-3 * np.abs(first).max())
+
+
+def test_the_error_bars_can_be_left_out(one: MRSlice, small: Recipe) -> None:
+    with_std, without = (
+        reconstruct(one, LINES, "mean", small, np.random.default_rng(0), with_std=wanted) for wanted in (True, False)
+    )
+    assert without.std is None
+    np.testing.assert_array_equal(with_std.image, without.image)
+
+
+def test_a_given_signal_level_replaces_the_measured_one(one: MRSlice, small: Recipe) -> None:
+    level = one.signal_level(LINES)
+    same, other = (
+        reconstruct(one, LINES, "map", small, np.random.default_rng(0), signal=s).image for s in (level, level / 50)
+    )
+    np.testing.assert_array_equal(same, reconstruct(one, LINES, "map", small, np.random.default_rng(0)).image)
+    assert np.abs(same - other).max() > 0.05 * np.abs(same).max()
+
+
+def test_an_unknown_method_is_refused(one: MRSlice, small: Recipe, rng: np.random.Generator) -> None:
+    with pytest.raises(UsageError, match="unknown method 'magic'; known are: mean, map"):
+        reconstruct(one, LINES, "magic", small, rng)  # type: ignore[arg-type]
+
+
+def test_progress_is_told(one: MRSlice, small: Recipe, rng: np.random.Generator) -> None:
+    loops: list[int] = []
+    reconstruct(one, LINES, "mean", small, rng, callback=lambda s: loops.append(s.loop))
+    assert loops == list(range(1, len(loops) + 1)) and loops
+
+
+def test_one_loop_from_cold_is_reported_as_not_converged(one: MRSlice, small: Recipe, rng: np.random.Generator) -> None:
+    hasty = small.model_copy(update={"inference": small.inference.model_copy(update={"loops": 1})})
+    assert not reconstruct(one, LINES, "mean", hasty, rng).convergence.converged
+
+
+def test_pixel_std_from_draws_agrees_with_the_exact_one(one: MRSlice) -> None:
+    posterior = DoubleLoop(ExactVariances(), max_loops=3).infer(one.model(LINES), np.random.default_rng(0))
+    covariance = one.noise_variance * np.linalg.inv(posterior.precision.dense_real())
+    variances = np.diag(covariance)
+    expected = np.sqrt(variances[:256] + variances[256:]).reshape(16, 16)
+    exact = pixel_std(posterior, 8, np.random.default_rng(1))
+    np.testing.assert_allclose(exact, expected, rtol=1e-3)
+    assert exact.dtype == np.float32
+    sampled = replace(posterior, variances=replace(posterior.variances, kind="unbiased"))
+    drawn = pixel_std(sampled, 400, np.random.default_rng(1))
+    assert np.abs(drawn / expected - 1).mean() < 0.05

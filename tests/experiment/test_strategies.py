@@ -1,0 +1,58 @@
+import pytest
+
+from mri_design.design import VariableDensity
+from mri_design.errors import UsageError
+from mri_design.experiment import TUNED_FAMILIES, make_strategy, strategy_names
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_every_name_makes_the_strategy_that_carries_it(name: str) -> None:
+    strategy = make_strategy(name)
+    assert strategy.name == name
+    assert 1 <= strategy.default_start(64, 16) <= 16
+
+
+def test_only_the_information_gains_look_at_data() -> None:
+    looking = [name for name in strategy_names() if make_strategy(name).needs_posterior]
+    assert looking == ["information-gain", "information-gain-lanczos"]
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "power"),
+    [
+        ("vd-polynomial:3", "polynomial", 3.0),
+        ("vd-polynomial:0", "polynomial", 0.0),
+        ("vd-gaussian:12.5", "gaussian", 12.5),
+        ("vd-gaussian:1e2", "gaussian", 100.0),
+    ],
+)
+def test_a_power_follows_a_colon(name: str, family: str, power: float) -> None:
+    strategy = make_strategy(name)
+    assert isinstance(strategy, VariableDensity)
+    assert (strategy.family, strategy.power, strategy.name) == (family, power, name)
+
+
+@pytest.mark.parametrize("power", ["", "x", "-1", "nan", "inf", "1e6", "3:4"])
+def test_a_power_that_is_none_is_refused(power: str) -> None:
+    with pytest.raises(UsageError, match="power must be a number of zero or more"):
+        make_strategy(f"vd-polynomial:{power}")
+
+
+def test_others_take_no_power() -> None:
+    with pytest.raises(UsageError, match="'random' takes no power"):
+        make_strategy("random:3")
+
+
+@pytest.mark.parametrize("name", ["", "informationgain", "Random", "information-gain@train", "poisson:3"])
+def test_an_unknown_name_is_refused_with_all_known_ones(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_strategy(name)
+    assert all(known in str(caught.value) for known in strategy_names())
+
+
+@pytest.mark.parametrize("family", TUNED_FAMILIES)
+def test_every_power_that_tuning_tries_is_one(family: str) -> None:
+    powers = TUNED_FAMILIES[family]
+    assert len(set(powers)) == len(powers) > 3
+    for power in powers:
+        assert make_strategy(f"{family}:{power:g}").power == power  # type: ignore[attr-defined]
