@@ -1,75 +1,128 @@
-"""Dense reference inference: every quantity of the double loop by dense linear algebra in double precision."""
+"""Dense reference inference: the criterion, its gradient and its minimum without the engine's closed forms."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
 
-from mri_design.model import GeneralizedLinearModel, PosteriorPrecision
+from mri_design.model import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Array
+from mri_design.potentials import Potential
 
 __all__ = ["exact_criterion", "minimise_exact_criterion"]
 
+Sites = tuple[Array, ...]
 
-def exact_criterion(model: GeneralizedLinearModel, site_precisions: tuple[Array, ...]) -> float:
+
+def exact_criterion(model: GeneralizedLinearModel, site_precisions: Sites) -> float:
     """phi(gamma) for any positive gamma, with dense log|A| and the exact minimiser u.
 
-    Supported potentials are those with ``h`` known by numerical minimisation over x: h(gamma) = -min_x (x / gamma +
-    2 g(x)), found here by a bounded scalar search, independent of the closed form the engine uses.
+    Parameters
+    ----------
+    site_precisions : tuple of float arrays
+        pi = 1 / gamma per block, broadcastable to the block's sites.
+
+    Notes
+    -----
+    h(gamma) = -min over x of (x / gamma + 2 g(x)) comes from a search over x that uses g alone.
     """
-    precision = PosteriorPrecision(model.measurement, model.blocks, site_precisions)
-    a = precision.dense_real()
-    rhs = model.back_projection().ravel()
-    real_rhs = np.concatenate([rhs.real, rhs.imag]) if model.measurement.in_complex else rhs.real
-    solution = np.linalg.solve(a, real_rhs)
-    energy = float(np.sum(np.abs(model.data) ** 2)) - float(real_rhs @ solution)
-    h = 0.0
-    for block, pi in zip(model.blocks, site_precisions, strict=True):
-        sites = np.broadcast_to(pi, block.pooled(np.zeros(block.analysis.out_shape)).shape)
-        h += _h_by_search(block.potential, sites)
-    return float(np.linalg.slogdet(a)[1]) + h + energy / model.noise_variance
+    return _DenseModel.of(model).value_and_gradient(site_precisions)[0]
 
 
-def _h_by_search(potential: object, pi: Array) -> float:
-    """Sum of h(1 / pi) = -min_{x >= 0} (x pi + 2 g(x)) over sites, by golden-section search on log x."""
-    low, high = np.full(pi.shape, -60.0), np.full(pi.shape, 60.0)
-    ratio = (np.sqrt(5) - 1) / 2
-
-    def value(log_x: Array) -> Array:
-        x = np.exp(log_x)
-        return x * pi + 2 * potential.g(x)  # type: ignore[attr-defined]
-
-    for _ in range(200):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        smaller = value(left) < value(right)
-        high = np.where(smaller, right, high)
-        low = np.where(smaller, low, left)
-    return -float(np.sum(value(0.5 * (low + high))))
-
-
-def minimise_exact_criterion(
-    model: GeneralizedLinearModel, start: tuple[Array, ...]
-) -> tuple[float, tuple[Array, ...]]:
+def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tuple[float, Sites]:
     """Minimum of the exact criterion over log pi by a generic quasi-Newton method (tiny models only).
 
     Returns
     -------
     phi : float
-        The minimum found.
+        The minimum found; a local one for sites that are not log-concave.
     site_precisions : tuple of arrays
         Where it was found.
     """
-    shapes = [p.shape for p in start]
-    cuts = np.cumsum([p.size for p in start])[:-1]
+    dense = _DenseModel.of(model)
+    shapes = [block.site_shape for block in model.blocks]
+    cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
 
-    def unpack(flat: Array) -> tuple[Array, ...]:
+    def unpack(flat: Array) -> Sites:
         return tuple(np.exp(part).reshape(shape) for part, shape in zip(np.split(flat, cuts), shapes, strict=True))
 
-    flat_start = np.log(np.concatenate([p.ravel() for p in start]))
+    def over_log_pi(flat: Array) -> tuple[float, Array]:
+        value, gradient = dense.value_and_gradient(unpack(flat))
+        return value, np.concatenate([g.ravel() for g in gradient]) * np.exp(flat)
+
+    full = [np.broadcast_to(p, shape) for p, shape in zip(start, shapes, strict=True)]
     result = scipy.optimize.minimize(
-        lambda flat: exact_criterion(model, unpack(flat)),
-        flat_start,
+        over_log_pi,
+        np.log(np.concatenate([p.ravel() for p in full])),
+        jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 500, "maxfun": 200000, "ftol": 1e-15, "gtol": 1e-8},
+        options={"maxiter": 5000, "maxfun": 20000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9},
     )
     return float(result.fun), unpack(result.x)
+
+
+@dataclass(frozen=True)
+class _DenseModel:
+    """A model as real matrices on (real parts, imaginary parts)."""
+
+    X: Array
+    y: Array
+    noise_variance: float
+    blocks: tuple[SiteBlock, ...]
+    analyses: tuple[Array, ...]
+    site_of_row: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, model: GeneralizedLinearModel) -> _DenseModel:
+        data = np.asarray(model.data).ravel()
+        numbers = []
+        for block in model.blocks:
+            site = np.arange(int(np.prod(block.site_shape))).reshape(block.site_shape)
+            rows = np.broadcast_to(site, block.analysis.out_shape).ravel()
+            numbers.append(np.tile(rows, 2) if block.analysis.out_complex else rows)
+        return cls(
+            model.measurement.to_dense_real(),
+            np.concatenate([data.real, data.imag]) if model.measurement.out_complex else data.real,
+            model.noise_variance,
+            model.blocks,
+            tuple(block.analysis.to_dense_real() for block in model.blocks),
+            tuple(numbers),
+        )
+
+    def value_and_gradient(self, site_precisions: Sites) -> tuple[float, Sites]:
+        """phi and d phi / d pi = z + |s|^2 / sigma^2 - x, with x where h(1 / pi) is attained."""
+        pis = [np.broadcast_to(p, b.site_shape) for p, b in zip(site_precisions, self.blocks, strict=True)]
+        A = self.X.T @ self.X
+        for B, site, pi in zip(self.analyses, self.site_of_row, pis, strict=True):
+            A = A + B.T @ (pi.ravel()[site][:, None] * B)
+        covariance = np.linalg.inv(A)
+        rhs = self.X.T @ self.y
+        u = covariance @ rhs
+        total = float(np.linalg.slogdet(A)[1]) + float(self.y @ self.y - rhs @ u) / self.noise_variance
+        gradient = []
+        for block, B, site, pi in zip(self.blocks, self.analyses, self.site_of_row, pis, strict=True):
+            x, h = _dual(block.potential, pi)
+            spread = np.einsum("ij,ij->i", B @ covariance, B) + (B @ u) ** 2 / self.noise_variance
+            gradient.append(np.bincount(site, weights=spread, minlength=pi.size).reshape(pi.shape) - x)
+            total += float(np.sum(h))
+        return total, tuple(gradient)
+
+
+def _dual(potential: Potential, pi: Array) -> tuple[Array, Array]:
+    """x >= 0 that minimises x pi + 2 g(x), and h(1 / pi) = minus the minimum: golden-section search on log x."""
+    low, high = np.full(pi.shape, -60.0), np.full(pi.shape, 60.0)
+    ratio = (np.sqrt(5) - 1) / 2
+
+    def value(log_x: Array) -> Array:
+        x = np.exp(log_x)
+        return x * pi + 2 * potential.g(x)
+
+    for _ in range(80):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        smaller = value(left) < value(right)
+        high = np.where(smaller, right, high)
+        low = np.where(smaller, low, left)
+    middle = 0.5 * (low + high)
+    return np.exp(middle), -value(middle)
