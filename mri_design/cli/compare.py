@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mri_design.cli.options import MethodName, Out, Quiet, RecipeFile, Seed
-from mri_design.cli.terminal import DONE, NOT_CONVERGED, exits, progress, say
-from mri_design.errors import InputError, UsageError
-from mri_design.evaluation import InputFile, Manifest, RunFolder
-from mri_design.evaluation.comparison import Comparison, TestImage
-from mri_design.evaluation.comparison_progress import ComparisonProgress
-from mri_design.evaluation.comparison_report import all_converged, save_comparison
-from mri_design.experiment import (
-    METHODS,
-    Recipe,
-    fingerprint,
-    load_input,
-    load_recipe,
-    make_strategy,
-    prepare,
-    split_source,
-)
-from mri_design.kspace import Orientation
+from mri_design.cli.terminal import ending, exits, progress, say
+from mri_design.errors import UsageError
 
-__all__ = ["compare", "compare_into"]
+__all__ = ["compare"]
 
 
 @exits
@@ -73,98 +55,33 @@ def compare(
 
     Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
     """
-    settings = load_recipe(recipe)
-    if method is not None:
-        if method not in METHODS:
-            raise UsageError(f"unknown method {method!r}; known are: {', '.join(METHODS)}")
-        settings = settings.model_copy(
-            update={"reconstruction": settings.reconstruction.model_copy(update={"method": method})}
-        )
-    names = [name.strip() for name in strategies.split(",") if name.strip()]
+    from mri_design.evaluation import RunFolder
+    from mri_design.evaluation.comparison_run import compare_into
+    from mri_design.experiment import check_method, load_recipe, make_strategy
+
+    counts = _counts(lines)
+    settings = load_recipe(recipe).replacing("reconstruction", method=method)
+    check_method(settings.reconstruction.method)
+    names = list(dict.fromkeys(name.strip() for name in strategies.split(",")))
     for name in names:
         make_strategy(name)
     with RunFolder(out) as folder, progress(quiet) as bar:
-        converged = compare_into(
-            folder, sources, train or [], names, _counts(lines), slices, seeds, settings, seed, jobs, bar.update
+        status = compare_into(
+            folder,
+            sources,
+            settings,
+            strategies=names,
+            lines=counts,
+            train=train or [],
+            slices=slices,
+            seeds=seeds,
+            seed=seed,
+            jobs=jobs,
+            command=sys.argv[1:],
+            show=bar.update,
         )
-    say(f"{'done' if converged else 'finished, but not converged'}: {out / 'report.html'}", quiet)
-    return DONE if converged else NOT_CONVERGED
-
-
-def compare_into(
-    folder: RunFolder,
-    sources: Sequence[str],
-    train: Sequence[str],
-    names: Sequence[str],
-    counts: Sequence[int],
-    slices: str,
-    seeds: int,
-    recipe: Recipe,
-    seed: int,
-    jobs: int,
-    show: object,
-) -> bool:
-    """Run a comparison and leave everything in ``folder``; True where every reconstruction converged."""
-    began = time.perf_counter()
-    tests, orientation = _images(sources, slices, recipe, seed)
-    training, _ = _images(train, slices, recipe, seed)
-    both = {t.name for t in tests} & {t.name for t in training}
-    if both:
-        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
-    comparison = Comparison(tests, names, counts, recipe, training, seeds, seed, jobs)
-    inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *train])))
-    choices = {
-        "sources": [Path(s).name for s in sources],
-        "train": [Path(s).name for s in train],
-        "strategies": list(names),
-        "lines": list(counts),
-        "slices": slices,
-        "seeds": seeds,
-        "seed": seed,
-        **recipe.as_settings(),
-    }
-    identity = fingerprint({**choices, "inputs": [i.sha256 for i in inputs]})
-    state = ComparisonProgress.open(folder.output_path("progress.json"), identity)
-    comparison.run(state, show if callable(show) else lambda *_: None)
-    converged = all_converged(state)
-    missed = sum(not bool(row["converged"]) for row in state.rows.values())
-    status = "converged" if converged else f"{missed} of {len(state.rows)} reconstructions not converged"
-    manifest = Manifest(
-        command=sys.argv[1:],
-        seed=seed,
-        inputs=inputs,
-        settings=choices,
-        wall_seconds=time.perf_counter() - began,
-        status=status,
-        lines=[],
-    )
-    warnings = [] if converged else [status[0].upper() + status[1:] + "."]
-    save_comparison(folder, comparison, state, manifest, orientation, warnings)
-    return converged
-
-
-def _images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) -> tuple[list[TestImage], Orientation]:
-    images: list[TestImage] = []
-    orientation: Orientation = "ky-rows"
-    for source in sources:
-        path, choice = split_source(source, slices)
-        data = load_input(path, recipe, seed)
-        orientation = data.orientation if not images else orientation
-        for index in choice.indices(data.n_slices):
-            scan = prepare(data.select_slice(index), recipe)
-            reference = scan.reference(0)
-            if reference is None:
-                raise InputError(
-                    field=path,
-                    got="lines missing inside the acquired window",
-                    wanted="a fully sampled scan to compare with",
-                )
-            one = scan.slice_model(0, recipe)
-            images.append(TestImage(f"{data.name}[{index}]", one, reference, scan.calibration_lines))
-    names = [image.name for image in images]
-    if len(set(names)) < len(names):
-        raise UsageError("two inputs have the same name and slice; rename one of the files")
-    return images, orientation
+    say(f"{status}: {out / 'report.html'}", quiet)
+    return ending(status)
 
 
 def _counts(text: str) -> list[int]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mri_design.cli.compare import compare_into
-from mri_design.cli.design import design_into
 from mri_design.cli.options import Quiet, Seed
-from mri_design.cli.terminal import DONE, NOT_CONVERGED, exits, progress, say
-from mri_design.evaluation import RunFolder
-from mri_design.evaluation.overview import RunSummary, save_overview
-from mri_design.experiment import load_recipe
+from mri_design.cli.terminal import ending, exits, progress, say
 
 __all__ = ["demo"]
 
@@ -49,14 +45,32 @@ def demo(
 
     Uses the embedded scans only. Ends with the report to open.
     """
+    from mri_design.evaluation import RunFolder
+    from mri_design.evaluation.comparison_run import compare_into
+    from mri_design.evaluation.design_run import design_into
+    from mri_design.evaluation.overview import RunSummary, save_overview
+    from mri_design.experiment import load_recipe
+
     recipe = load_recipe(None)
-    small = recipe.model_copy(update={"simulation": recipe.simulation.model_copy(update={"matrix": MATRIX})})
+    command = sys.argv[1:]
     with RunFolder(out) as folder, progress(quiet) as bar:
         with RunFolder(out / "design") as scan_folder:
-            _, first = design_into(scan_folder, SCAN, recipe, LINES, 0, seed, True, bar.update)
+            first = design_into(
+                scan_folder, SCAN, recipe, LINES, seed=seed, resume=True, command=command, show=bar.update
+            )
         with RunFolder(out / "compare") as study:
             second = compare_into(
-                study, [HEAD], [TRAINING], STRATEGIES, COUNTS, "middle", 3, small, seed, 2, bar.update
+                study,
+                [HEAD],
+                recipe.replacing("simulation", matrix=MATRIX),
+                strategies=STRATEGIES,
+                lines=COUNTS,
+                train=[TRAINING],
+                seeds=3,
+                seed=seed,
+                jobs=2,
+                command=command,
+                show=bar.update,
             )
         runs = [
             RunSummary(
@@ -78,4 +92,4 @@ def demo(
         ]
         save_overview(folder, "mri-design demo", runs)
     say(f"Open {out / 'report.html'}", quiet)
-    return DONE if first and second else NOT_CONVERGED
+    return ending(first, second)

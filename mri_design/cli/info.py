@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterable
+from itertools import groupby
 
 from mri_design.cli.options import Input, RecipeFile
 from mri_design.cli.terminal import DONE, exits, say
-from mri_design.experiment import load_input, load_recipe, prepare
 
 __all__ = ["info"]
 
@@ -14,6 +14,10 @@ __all__ = ["info"]
 @exits
 def info(source: Input, recipe: RecipeFile = None) -> int:
     """Show shape, measured lines, noise, coils and provenance of INPUT."""
+    import numpy as np
+
+    from mri_design.experiment import load_input, load_recipe, prepare
+
     settings = load_recipe(recipe)
     data = load_input(source, settings)
     ky, kx = data.grid_shape
@@ -38,7 +42,7 @@ def info(source: Input, recipe: RecipeFile = None) -> int:
     return DONE
 
 
-def _runs(flags: np.ndarray) -> str:
+def _runs(flags: Iterable[bool]) -> str:
     """Index runs as text: 0-3, 7."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
-    return ", ".join(f"{a}" if b - a == 1 else f"{a}-{b - 1}" for a, b in zip(edges[::2], edges[1::2], strict=True))
+    runs = [[i for i, _ in group] for flag, group in groupby(enumerate(flags), key=lambda pair: pair[1]) if flag]
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -17,11 +17,10 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="mri-design",
-    help="Decide which k-space lines to measure next, and reconstruct with error bars.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
 )
 app.command("demo", epilog="Example: mri-design demo --out demo-run")(demo)
 app.command("info", epilog="Example: mri-design info scan.h5")(info)

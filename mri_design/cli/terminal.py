@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mri_design.errors import InputError, MriDesignError, UsageError
+from mri_design.status import Status
 
-__all__ = ["DONE", "FAILED", "NOT_CONVERGED", "WRONG_INPUT", "WRONG_USAGE", "Bar", "exits", "progress", "say"]
+__all__ = ["DONE", "FAILED", "NOT_CONVERGED", "WRONG_INPUT", "WRONG_USAGE", "Bar", "ending", "exits", "progress", "say"]
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED = 0, 1, 2, 3, 4
 
@@ -47,6 +48,11 @@ def exits(verb: Callable[P, int]) -> Callable[P, None]:
 def _report(error: object, code: int) -> int:
     print(f"mri-design: {error}", file=sys.stderr)
     return code
+
+
+def ending(*statuses: str) -> int:
+    """The exit code of runs that finished with these statuses."""
+    return DONE if all(status == Status.CONVERGED.value for status in statuses) else NOT_CONVERGED
 
 
 def say(text: str, quiet: bool = False) -> None:

@@ -21,7 +21,7 @@ from mri_design.io.atomic import write_json, write_text
 from mri_design.kspace import Orientation
 from mri_design.operators import Array
 
-__all__ = ["all_converged", "save_comparison"]
+__all__ = ["save_comparison"]
 
 FORMATS = {
     "relative_l2": ".4f",
@@ -36,18 +36,12 @@ FORMATS = {
 }
 
 
-def all_converged(progress: ComparisonProgress) -> bool:
-    """True where every reconstruction was."""
-    return all(bool(row["converged"]) for row in progress.rows.values())
-
-
 def save_comparison(
     folder: RunFolder,
     comparison: Comparison,
     progress: ComparisonProgress,
     manifest: Manifest,
     orientation: Orientation,
-    warnings: Sequence[str],
 ) -> None:
     """Write metrics.csv, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and report."""
     names = comparison.expanded()
@@ -87,7 +81,7 @@ def save_comparison(
             "status": manifest.status,
         },
         sections,
-        warnings=warnings,
+        warnings=manifest.warnings,
         manifest=manifest,
     )
 

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 import numpy as np
 
 from mri_design.errors import InputError
+from mri_design.status import Status
 
 __all__ = ["InputFile", "Manifest", "installed_versions", "manifest_text"]
 
@@ -108,6 +109,12 @@ class Manifest:
     status: str
     lines: Sequence[int]
     versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
+
+    @property
+    def warnings(self) -> list[str]:
+        """The status as a sentence for the top of a report; nothing where all converged."""
+        converged = self.status == Status.CONVERGED.value
+        return [] if converged else [f"{self.status[:1].upper()}{self.status[1:]}."]
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, ready for `manifest_text`."""

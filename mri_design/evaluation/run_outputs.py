@@ -28,6 +28,7 @@ __all__ = [
     "image_sections",
     "metric_rows",
     "save_design",
+    "save_images",
     "save_report",
     "with_zero_filled",
 ]
@@ -213,17 +214,28 @@ def image_sections(
     return [Section("Reconstruction", blocks)]
 
 
+def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
+    """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image."""
+    folder.write_image("recon.npy", result.image)
+    if result.std is not None:
+        folder.write_std("std.npy", result.std)
+    else:
+        folder.output_path("std.npy").unlink(missing_ok=True)
+    folder.write_metrics(rows)
+
+
 def save_report(
     folder: RunFolder,
     title: str,
     summary: dict[str, object],
     sections: Sequence[Section],
     manifest: Manifest,
-    warnings: Sequence[str],
 ) -> None:
-    """Write manifest.json and report.html."""
+    """Write manifest.json and report.html; a status that is not "converged" stands above everything."""
     folder.write_manifest(manifest)
-    write_report(folder.output_path("report.html"), title, summary, sections, warnings=warnings, manifest=manifest)
+    write_report(
+        folder.output_path("report.html"), title, summary, sections, warnings=manifest.warnings, manifest=manifest
+    )
 
 
 def _figure(folder: RunFolder, name: str, figure: Drawing, caption: str) -> ReportFigure:

@@ -4,7 +4,7 @@ from mri_design.experiment.checkpoint import fingerprint, load_state, save_state
 from mri_design.experiment.designing import run_design, start_count
 from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
-from mri_design.experiment.reconstruction import METHODS, Method, Reconstruction, pixel_std, reconstruct
+from mri_design.experiment.reconstruction import METHODS, Method, Reconstruction, check_method, pixel_std, reconstruct
 from mri_design.experiment.sources import SliceChoice, split_source
 from mri_design.experiment.strategies import TUNED_FAMILIES, make_strategy, strategy_names
 
@@ -17,6 +17,7 @@ __all__ = [
     "Recipe",
     "Reconstruction",
     "SliceChoice",
+    "check_method",
     "fingerprint",
     "load_input",
     "load_recipe",

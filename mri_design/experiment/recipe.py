@@ -135,6 +135,11 @@ class Recipe(_Settings):
             raise InputError(field="recipe: prior", got="no block", wanted="at least one [[prior]] table")
         return tuple(SparsityBlock(**block.model_dump()) for block in self.prior)
 
+    def replacing(self, section: str, **settings: object) -> Recipe:
+        """The same with some settings of a section replaced; None keeps the recipe's. Values are not validated."""
+        given = {name: value for name, value in settings.items() if value is not None}
+        return self.model_copy(update={section: getattr(self, section).model_copy(update=given)})
+
     def as_settings(self) -> dict[str, Any]:
         """Plain values for a manifest."""
         return self.model_dump(mode="json")

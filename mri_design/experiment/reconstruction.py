@@ -16,10 +16,22 @@ from mri_design.model import GaussianPosterior, MRSlice
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["METHODS", "Method", "Reconstruction", "pixel_std", "reconstruct"]
+__all__ = ["METHODS", "Method", "Reconstruction", "check_method", "pixel_std", "reconstruct"]
 
 Method = Literal["mean", "map", "least-squares", "zero-filled"]
 METHODS: tuple[Method, ...] = ("mean", "map", "least-squares", "zero-filled")
+
+
+def check_method(name: str) -> None:
+    """Refuse a method that does not exist.
+
+    Raises
+    ------
+    UsageError
+        Naming those that do.
+    """
+    if name not in METHODS:
+        raise UsageError(f"unknown method {name!r}; known are: {', '.join(METHODS)}")
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,7 @@ def reconstruct(
     UsageError
         For an unknown method.
     """
+    check_method(method)
     model = one.model(lines, signal)
     if method == "zero-filled":
         return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))
@@ -91,8 +104,6 @@ def reconstruct(
     if method == "map":
         image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
         return Reconstruction(image, None, convergence)
-    if method != "mean":
-        raise UsageError(f"unknown method {method!r}; known are: {', '.join(METHODS)}")
     posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=callback)
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng) if with_std else None
     return Reconstruction(posterior.mean, std, posterior.convergence)

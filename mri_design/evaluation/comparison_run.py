@@ -1,0 +1,124 @@
+"""A comparison from its inputs to its folder: images, masks, tables, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.comparison import Comparison, TestImage
+from mri_design.evaluation.comparison_progress import ComparisonProgress
+from mri_design.evaluation.comparison_report import save_comparison
+from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.experiment import Recipe, fingerprint, load_input, prepare, split_source
+from mri_design.kspace import Orientation
+from mri_design.status import Status
+
+__all__ = ["compare_into"]
+
+
+def compare_into(
+    folder: RunFolder,
+    sources: Sequence[str],
+    recipe: Recipe,
+    *,
+    strategies: Sequence[str],
+    lines: Sequence[int],
+    train: Sequence[str] = (),
+    slices: str = "middle",
+    seeds: int = 5,
+    seed: int = 0,
+    jobs: int = 1,
+    command: Sequence[str] = (),
+    show: Callable[[str, int, int], None] = lambda *_: None,
+) -> str:
+    """Run a comparison and leave everything in ``folder``; what is finished there is not done again.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    sources, train : sequence of str
+        Test and training inputs, each with its slices if wanted, see `experiment.split_source`.
+    recipe : Recipe
+        Inference and reconstruction.
+    strategies, lines, seeds, seed, jobs
+        See `Comparison`.
+    slices : str
+        Of inputs that do not name their own.
+    command : sequence of str
+        For the manifest.
+    show : callable
+        Progress: what, done, of how many.
+
+    Returns
+    -------
+    str
+        "converged", or how many reconstructions did not.
+
+    Raises
+    ------
+    UsageError
+        Where an image is used for testing and training, or two inputs have one name.
+    InputError
+        Where an input cannot be used, or the folder holds another comparison.
+    """
+    began = time.perf_counter()
+    tests, orientation = _images(sources, slices, recipe, seed)
+    training, _ = _images(train, slices, recipe, seed)
+    both = {t.name for t in tests} & {t.name for t in training}
+    if both:
+        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
+    comparison = Comparison(tests, strategies, lines, recipe, training, seeds, seed, jobs)
+    inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *train])))
+    choices = {
+        "sources": [Path(s).name for s in sources],
+        "train": [Path(s).name for s in train],
+        "strategies": list(strategies),
+        "lines": list(lines),
+        "slices": slices,
+        "seeds": seeds,
+        "seed": seed,
+        **recipe.as_settings(),
+    }
+    identity = fingerprint({**choices, "inputs": [i.sha256 for i in inputs]})
+    progress = ComparisonProgress.open(folder.output_path("progress.json"), identity)
+    comparison.run(progress, show)
+    missed = sum(not bool(row["converged"]) for row in progress.rows.values())
+    manifest = Manifest(
+        command=command,
+        seed=seed,
+        inputs=inputs,
+        settings=choices,
+        wall_seconds=time.perf_counter() - began,
+        status=f"{missed} of {len(progress.rows)} reconstructions not converged" if missed else Status.CONVERGED.value,
+        lines=[],
+    )
+    save_comparison(folder, comparison, progress, manifest, orientation)
+    return manifest.status
+
+
+def _images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) -> tuple[list[TestImage], Orientation]:
+    images: list[TestImage] = []
+    orientation: Orientation = "ky-rows"
+    for source in sources:
+        path, choice = split_source(source, slices)
+        data = load_input(path, recipe, seed)
+        orientation = data.orientation if not images else orientation
+        for index in choice.indices(data.n_slices):
+            scan = prepare(data.select_slice(index), recipe)
+            reference = scan.reference(0)
+            if reference is None:
+                raise InputError(
+                    field=path,
+                    got="lines missing inside the acquired window",
+                    wanted="a fully sampled scan to compare with",
+                )
+            one = scan.slice_model(0, recipe)
+            images.append(TestImage(f"{data.name}[{index}]", one, reference, scan.calibration_lines))
+    names = [image.name for image in images]
+    if len(set(names)) < len(names):
+        raise UsageError("two inputs have the same name and slice; rename one of the files")
+    return images, orientation

@@ -1,0 +1,159 @@
+"""A design run from its input to its folder: lines, image, error bars, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mri_design.design import DesignTrace
+from mri_design.errors import UsageError
+from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_outputs import (
+    NamedImage,
+    image_sections,
+    metric_rows,
+    save_design,
+    save_images,
+    save_report,
+    with_zero_filled,
+)
+from mri_design.experiment import (
+    Recipe,
+    fingerprint,
+    load_input,
+    make_strategy,
+    prepare,
+    reconstruct,
+    run_design,
+    start_count,
+)
+from mri_design.status import Convergence, Status
+
+__all__ = ["design_into"]
+
+
+def design_into(
+    folder: RunFolder,
+    source: str,
+    recipe: Recipe,
+    lines: int,
+    *,
+    index: int = 0,
+    seed: int = 0,
+    resume: bool = False,
+    command: Sequence[str] = (),
+    show: Callable[[str, int, int], None] = lambda *_: None,
+) -> str:
+    """Run a design and leave everything in ``folder``.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    source : str
+        File or phantom; it is replayed as the scanner.
+    recipe : Recipe
+        Strategy, start, inference and reconstruction.
+    lines : int
+        Lines in the end.
+    index, seed : int
+        Slice, and seed of everything random.
+    resume : bool
+        Whether to go on from a checkpoint in the folder.
+    command : sequence of str
+        For the manifest.
+    show : callable
+        Progress: what, done, of how many.
+
+    Returns
+    -------
+    str
+        "converged", or what did not.
+
+    Raises
+    ------
+    UsageError
+        For an unknown strategy, or a checkpoint in the folder without ``resume``.
+    InputError
+        Where the input or the checkpoint cannot be used.
+    """
+    began = time.perf_counter()
+    strategy = make_strategy(recipe.design.strategy)
+    inputs = InputFile.of_all([source])
+    checkpoint = folder.output_path("checkpoint.npz")
+    if checkpoint.exists() and not resume:
+        raise UsageError(f"{folder.path.name} holds an unfinished design; add --resume, or give another --out")
+    data = load_input(source, recipe, seed).select_slice(index)
+    scan = prepare(data, recipe, calibration_lines=recipe.design.start)
+    one = scan.slice_model(0, recipe)
+    start = start_count(strategy, one.shape[0], lines, recipe, scan.calibration_lines)
+    state = run_design(
+        [one],
+        strategy,
+        lines,
+        recipe,
+        seed=seed,
+        start=start,
+        checkpoint=checkpoint,
+        identity=fingerprint(
+            {
+                "recipe": recipe.as_settings(),
+                "input": [i.sha256 for i in inputs] or source,
+                "slice": index,
+                "seed": seed,
+                "lines": lines,
+            }
+        ),
+        callback=lambda s: show("designing", len(s.trace.lines) - start, lines - start),
+    )
+    trace = state.trace
+    method = recipe.reconstruction.method
+    result = reconstruct(
+        one,
+        trace.lines,
+        method,
+        recipe,
+        np.random.default_rng([seed, 2]),
+        warm_start=state.warm[0] if state.warm else None,
+        signal=state.signals[0],
+        callback=lambda s: show("reconstructing", s.loop, recipe.inference.loops),
+    )
+    reference = scan.reference(0)
+    images = with_zero_filled([NamedImage(method, result)], one, trace.lines)
+    rows = metric_rows(images, reference, lines, one.shape[0])
+    sections = [
+        *save_design(folder, trace, one.noise_variance),
+        *image_sections(folder, images, reference, data.orientation, rows),
+    ]
+    save_images(folder, result, rows)
+    manifest = Manifest(
+        command=command,
+        seed=seed,
+        inputs=inputs,
+        settings={"source": source, "slice": index, "start": start, **recipe.as_settings()},
+        wall_seconds=time.perf_counter() - began,
+        status=_status(trace, result.convergence),
+        lines=trace.lines,
+    )
+    summary: dict[str, object] = {
+        "lines": lines,
+        "of": one.shape[0],
+        "acceleration": one.shape[0] / lines,
+        "start lines": start,
+        "multiplications with A": sum(s.mvms for s in trace.steps),
+        "seconds": round(manifest.wall_seconds, 1),
+        "status": manifest.status,
+    }
+    save_report(folder, f"Line design: {data.name}", summary, sections, manifest)
+    checkpoint.unlink(missing_ok=True)
+    return manifest.status
+
+
+def _status(trace: DesignTrace, reconstruction: Convergence) -> str:
+    if not reconstruction.converged:
+        return f"not converged ({reconstruction.status.value})"
+    missed = sum(not step.converged for step in trace.steps)
+    return f"not converged ({missed} of {len(trace.steps)} design steps)" if missed else Status.CONVERGED.value

@@ -1,0 +1,113 @@
+"""A reconstruction run from its input to its folder: image, error bars, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.evaluation import plots
+from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.report import ReportFigure, Section
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_outputs import (
+    NamedImage,
+    image_sections,
+    metric_rows,
+    save_images,
+    save_report,
+    with_zero_filled,
+)
+from mri_design.experiment import Recipe, load_input, prepare, reconstruct
+from mri_design.io.mask import read_mask
+
+__all__ = ["reconstruct_into"]
+
+
+def reconstruct_into(
+    folder: RunFolder,
+    source: str,
+    recipe: Recipe,
+    *,
+    mask: Path | None = None,
+    index: int = 0,
+    seed: int = 0,
+    command: Sequence[str] = (),
+    show: Callable[[str, int, int], None] = lambda *_: None,
+) -> str:
+    """Reconstruct one slice and leave everything in ``folder``.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    source : str
+        File or phantom.
+    recipe : Recipe
+        Method, prior, inference.
+    mask : Path, optional
+        ``.npy``, bool (ky,): the lines to use; all measured ones by default.
+    index, seed : int
+        Slice, and seed of everything random.
+    command : sequence of str
+        For the manifest.
+    show : callable
+        Progress: what, done, of how many.
+
+    Returns
+    -------
+    str
+        "converged", or what did not.
+
+    Raises
+    ------
+    InputError
+        Where the input or the mask cannot be used.
+    """
+    began = time.perf_counter()
+    method = recipe.reconstruction.method
+    data = load_input(source, recipe, seed).select_slice(index)
+    flags = data.measured if mask is None else read_mask(mask, data.measured)
+    lines = np.flatnonzero(flags).tolist()
+    scan = prepare(data, recipe, measured=flags)
+    one = scan.slice_model(0, recipe)
+    result = reconstruct(
+        one,
+        lines,
+        method,
+        recipe,
+        np.random.default_rng([seed, 2]),
+        callback=lambda s: show("outer loops", s.loop, recipe.inference.loops),
+    )
+    reference = scan.reference(0)
+    images = with_zero_filled([NamedImage(method, result)], one, lines)
+    rows = metric_rows(images, reference, len(lines), len(flags))
+    picture = folder.write_figure("mask", plots.mask_barcodes({"measured lines": flags}))
+    sections = [
+        *image_sections(folder, images, reference, data.orientation, rows),
+        Section("Lines", [ReportFigure(picture.read_bytes(), "The lines the image was made from.")]),
+    ]
+    folder.write_mask(flags)
+    save_images(folder, result, rows)
+    converged = result.convergence.converged
+    manifest = Manifest(
+        command=command,
+        seed=seed,
+        inputs=InputFile.of_all([source] if mask is None else [source, str(mask)]),
+        settings={"source": source, "slice": index, **recipe.as_settings()},
+        wall_seconds=time.perf_counter() - began,
+        status="converged" if converged else f"not converged ({result.convergence.status.value})",
+        lines=lines,
+    )
+    summary: dict[str, object] = {
+        "method": method,
+        "lines": len(lines),
+        "of": len(flags),
+        "multiplications with A": result.convergence.mvms,
+        "seconds": round(manifest.wall_seconds, 1),
+        "status": manifest.status,
+    }
+    save_report(folder, f"Reconstruction: {data.name}", summary, sections, manifest)
+    return manifest.status
