@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import convolve2d
 from scipy.special import jv
 
 __all__ = ["TrigonometricSeries", "phase_series"]
@@ -51,6 +50,8 @@ class TrigonometricSeries:
 
     def __mul__(self, other: TrigonometricSeries) -> TrigonometricSeries:
         """Product of the two functions; coefficients convolve and negligible rims are dropped."""
+        from scipy.signal import convolve2d  # here, because the import takes a second
+
         return TrigonometricSeries(_without_rim(convolve2d(self.coefficients, other.coefficients)))
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import (
@@ -120,6 +121,13 @@ def test_sign_test_by_hand():
     # 3 smaller, 1 larger: 2 * (1 + 4) / 16
     assert paired_sign_test([1, 1, 1, 3], [2, 2, 2, 2]) == pytest.approx(10 / 16)
     assert paired_sign_test([1, 2], [1, 2]) == 1.0
+
+
+def test_sign_test_is_the_two_sided_binomial_test():
+    for pairs in (1, 2, 7, 12, 61):
+        for smaller in range(pairs + 1):
+            a = np.where(np.arange(pairs) < smaller, 0.0, 2.0)
+            assert paired_sign_test(a, np.ones(pairs)) == pytest.approx(binomtest(smaller, pairs, 0.5).pvalue)
 
 
 def test_sign_test_refuses_what_is_not_paired():
