@@ -46,7 +46,7 @@ def compare(
     method: MethodName = None,
     seed: Seed = 0,
     recipe: RecipeFile = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Threads; results do not depend on it.")] = max(
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes; results do not depend on it.")] = max(
         1, min(4, os.cpu_count() or 1)
     ),
     quiet: Quiet = False,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.comparison import Comparison, TestImage
+from mri_design.evaluation.comparison import Comparison
+from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.comparison_report import save_comparison
 from mri_design.evaluation.manifest import InputFile, Manifest

@@ -1,0 +1,127 @@
+"""The pieces of a comparison that can be computed apart: a mask, and the error of one mask on one image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mri_design.evaluation.metrics import measure
+from mri_design.experiment import Recipe, make_strategy, reconstruct, run_design
+from mri_design.model import MRSlice
+from mri_design.operators import Array
+
+__all__ = ["Lines", "MaskJob", "Material", "TestImage", "TuningJob", "design_mask", "mask_error", "tuning_error"]
+
+Lines = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TestImage:
+    """One slice to test (or train) on.
+
+    Parameters
+    ----------
+    name : str
+        For tables.
+    one : MRSlice
+        Calibrated data.
+    reference : complex array, shape (ky, kx)
+        What errors are measured against.
+    calibration_lines : int
+        Centre lines that every mask has to hold because the coil maps came from them.
+    """
+
+    __test__ = False  # not a pytest class
+
+    name: str
+    one: MRSlice
+    reference: Array
+    calibration_lines: int = 0
+
+
+@dataclass(frozen=True)
+class Material:
+    """What every piece needs.
+
+    Parameters
+    ----------
+    tests, training : sequences of TestImage
+        Images.
+    recipe : Recipe
+        Inference and reconstruction.
+    seed : int
+        Of everything.
+    """
+
+    tests: Sequence[TestImage]
+    training: Sequence[TestImage]
+    recipe: Recipe
+    seed: int
+
+
+@dataclass(frozen=True)
+class MaskJob:
+    """A mask to make: strategy by name, lines in the end and at the start, draw, and the images it is made on."""
+
+    strategy: str
+    target: int
+    start: int
+    draw: int
+    images: tuple[int, ...]
+    on_training: bool
+
+
+@dataclass(frozen=True)
+class TuningJob:
+    """A mask to make without looking at data, and the training image to try it on."""
+
+    strategy: str
+    target: int
+    start: int
+    draw: int
+    image: int
+
+
+def design_mask(material: Material, job: MaskJob) -> Lines:
+    """Lines of a mask, in acquisition order."""
+    images = material.training if job.on_training else material.tests
+    slices = [images[i].one for i in job.images]
+    return _lines(material, slices, job.strategy, job.target, job.start, job.draw)
+
+
+def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:
+    """Errors of a test image reconstructed from some lines."""
+    image, lines = job
+    return _error(material, material.tests[image], lines)
+
+
+def tuning_error(material: Material, job: TuningJob) -> float:
+    """Relative error of a training image with one draw of a mask."""
+    image = material.training[job.image]
+    lines = _lines(material, [image.one], job.strategy, job.target, job.start, job.draw)
+    return float(str(_error(material, image, lines)["relative_l2"]))
+
+
+def _lines(material: Material, slices: Sequence[MRSlice], strategy: str, target: int, start: int, draw: int) -> Lines:
+    seed = int(np.random.SeedSequence([material.seed, draw]).generate_state(1)[0])
+    return run_design(slices, make_strategy(strategy), target, material.recipe, seed=seed, start=start).trace.lines
+
+
+def _error(material: Material, image: TestImage, lines: Lines) -> dict[str, object]:
+    result = reconstruct(
+        image.one,
+        sorted(lines),
+        material.recipe.reconstruction.method,
+        material.recipe,
+        np.random.default_rng([material.seed, 2]),
+        with_std=False,
+    )
+    found = measure(result.image, image.reference)
+    return {
+        "relative_l2": found.relative_l2,
+        "psnr": found.psnr,
+        "ssim": found.ssim,
+        "converged": result.convergence.converged,
+    }
