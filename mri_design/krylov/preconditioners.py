@@ -24,17 +24,13 @@ def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array
 
     Notes
     -----
-    Circulants commute with shifts, so uncentred FFTs serve. Real vectors stay real: a real C has a spectrum that is
-    symmetric under k -> -k, and it is made so here.
+    Circulants commute with shifts, so uncentred FFTs serve. Real vectors stay real: the real part is the circulant
+    whose spectrum is made symmetric under k -> -k, as that of a real C is.
     """
     inverse = 1 / spectrum
-    mirrored = np.roll(inverse[::-1, ::-1], (1, 1), axis=(0, 1))
-    symmetric = 0.5 * (inverse + mirrored)
 
     def precondition(r: Array) -> Array:
-        real = r.real.dtype
-        if np.iscomplexobj(r):
-            return np.asarray(scipy.fft.ifft2(inverse.astype(real) * scipy.fft.fft2(r)))
-        return np.asarray(scipy.fft.ifft2(symmetric.astype(real) * scipy.fft.fft2(r)).real)
+        solution = np.asarray(scipy.fft.ifft2(inverse.astype(r.real.dtype) * scipy.fft.fft2(r)))
+        return solution if np.iscomplexobj(r) else solution.real
 
     return precondition
