@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design.model import GeneralizedLinearModel, PosteriorPrecision
+from mri_design.operators import RealAndImaginary
 
 Pi = tuple[np.ndarray, ...]
 
@@ -41,6 +42,12 @@ def test_complex_linear_where_real_and_imaginary_parts_are_exchangeable(tiny_mod
     if model.measurement.in_complex:
         u = np.random.default_rng(4).standard_normal(model.image_shape) + 0j
         assert A.complex_linear == np.allclose(A(1j * u), 1j * A(u))
+
+
+def test_measurements_of_parts_are_not_complex_linear_either(tiny_model):
+    blocks = tiny_model("moduli").blocks
+    A = PosteriorPrecision(RealAndImaginary((6, 5)), blocks, (np.array(1.0), np.array(1.0)))
+    assert not A.complex_linear
 
 
 def test_single_precision_stays_single(tiny_model, model_name, random_precisions):

@@ -123,6 +123,9 @@ def test_complex_linear_is_true_only_where_i_passes_through(double_operator, dra
 def test_a_round_through_parts_is_real_linear_though_both_sides_are_complex(draw):
     keep_real = RealImage((4, 3)) @ RealImage((4, 3)).H
     assert keep_real.in_complex and keep_real.out_complex and not keep_real.complex_linear
+    assert not (Identity((4, 3)) @ keep_real).complex_linear
+    assert not (keep_real @ Identity((4, 3))).complex_linear
+    assert not (Identity((4, 3)) + keep_real).complex_linear
     u = draw(keep_real, 25)
     np.testing.assert_array_equal(keep_real(u), u.real)
 

@@ -71,6 +71,23 @@ def test_samples_are_handed_on_and_seeds_repeat(tiny_model, random_precisions):
     assert first.log_determinant is None
 
 
+def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random_precisions):
+    """Same noise, sites 5 % stronger: the same values as from zero, for fewer multiplications."""
+    model = tiny_model("coils")
+    pi = random_precisions(model, 7)
+    precision = PosteriorPrecision(model.measurement, model.blocks, tuple(1.05 * p for p in pi))
+    estimator = PerturbAndSolve(50, tolerance=1e-4, max_iterations=200)
+    before = run(estimator, model, pi, seed=8)
+    analyses = [b.analysis for b in model.blocks]
+    cold, warm = (
+        estimator(precision, analyses, np.random.default_rng(8), model.back_projection(), previous)
+        for previous in (None, before)
+    )
+    assert warm.convergence.converged and warm.convergence.mvms < 0.9 * cold.convergence.mvms
+    np.testing.assert_allclose(together(warm.values), together(cold.values), rtol=2e-3)
+    assert np.abs(together(warm.values) / together(before.values) - 1).max() > 0.01
+
+
 def test_single_precision_stays_single(tiny_model, random_precisions):
     model = tiny_model("groups", real=np.float32)
     pi = tuple(p.astype(np.float32) for p in random_precisions(model, 5))
