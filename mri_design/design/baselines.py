@@ -123,7 +123,7 @@ class Equispaced:
 
     def default_start(self, n_lines: int, target: int) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
-        return min(max(1, target // 2), max(1, round(n_lines * self.centre_fraction)))
+        return _centre_share(n_lines, target, self.centre_fraction)
 
     def choose(
         self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
@@ -151,7 +151,7 @@ class GoldenRatio:
 
     def default_start(self, n_lines: int, target: int) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
-        return min(max(1, target // 2), max(1, round(n_lines * self.centre_fraction)))
+        return _centre_share(n_lines, target, self.centre_fraction)
 
     def choose(
         self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
@@ -162,3 +162,7 @@ class GoldenRatio:
         distance = np.abs(np.arange(candidates.n_lines) - wanted)
         circular = np.minimum(distance, candidates.n_lines - distance)
         return Choice(best_line(-circular, candidates).line)
+
+
+def _centre_share(n_lines: int, target: int, fraction: float) -> int:
+    return min(max(1, target // 2), max(1, round(n_lines * fraction)))

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 import numpy as np
 
 from mri_design.errors import InputError
+from mri_design.experiment import PHANTOM_PREFIX
 from mri_design.status import Status
 
 __all__ = ["InputFile", "Manifest", "installed_versions", "manifest_text"]
@@ -72,7 +73,7 @@ class InputFile:
         InputError
             Where a file cannot be read.
         """
-        return [cls.of(source) for source in sources if not source.startswith("phantom:")]
+        return [cls.of(source) for source in sources if not source.startswith(PHANTOM_PREFIX)]
 
 
 @dataclass(frozen=True)
