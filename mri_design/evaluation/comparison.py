@@ -167,14 +167,14 @@ class Comparison:
         target = max(counts)
         strategy, start = self._strategy(progress, name, target, image)
         if not name.endswith(FIXED):
-            return MaskJob(strategy, target, start, draw, (image,), on_training=False)
+            return MaskJob(strategy, target, start, draw, image)
         shape = self.tests[image].one.shape
-        images = tuple(i for i, t in enumerate(self.training) if t.one.shape == shape)
-        if not images:
+        training = tuple(i for i, t in enumerate(self.training) if t.one.shape == shape)
+        if not training:
             raise InputError(
                 field="training scans", got="none on the test scan's grid", wanted="at least one for a fixed mask"
             )
-        return MaskJob(strategy, target, start, draw, images, on_training=True)
+        return MaskJob(strategy, target, start, draw, image, training)
 
     def _measure(
         self, progress: ComparisonProgress, wanted: Sequence[Cell], workers: Workers[Material], show: Show

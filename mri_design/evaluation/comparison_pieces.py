@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,14 +63,17 @@ class Material:
 
 @dataclass(frozen=True)
 class MaskJob:
-    """A mask to make: strategy by name, lines in the end and at the start, draw, and the images it is made on."""
+    """A mask to make for a test image: strategy by name, lines in the end and at the start, draw.
+
+    With ``training`` images it is designed on them together, from the lines that the test image holds.
+    """
 
     strategy: str
     target: int
     start: int
     draw: int
-    images: tuple[int, ...]
-    on_training: bool
+    image: int
+    training: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,9 @@ class TuningJob:
 
 def design_mask(material: Material, job: MaskJob) -> Lines:
     """Lines of a mask, in acquisition order."""
-    images = material.training if job.on_training else material.tests
-    slices = [images[i].one for i in job.images]
+    test = material.tests[job.image].one
+    training = [material.training[i].one for i in job.training]
+    slices = [replace(one, measured=one.measured & test.measured) for one in training] or [test]
     return _lines(material, slices, job.strategy, job.target, job.start, job.draw)
 
 

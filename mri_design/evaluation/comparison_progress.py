@@ -44,7 +44,9 @@ class ComparisonProgress:
             return cls(path, identity)
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            found, masks, rows, tuned = (stored[key] for key in ("identity", "masks", "rows", "tuned"))
+            found, *parts = (stored[key] for key in ("identity", "masks", "rows", "tuned"))
+            if not all(isinstance(part, dict) for part in parts):
+                raise TypeError("a part that is no table")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 field=path.name,
@@ -59,7 +61,7 @@ class ComparisonProgress:
                 wanted="one with the same inputs and options",
                 cure="Give the same options as before, or another --out.",
             )
-        return cls(path, identity, masks, rows, tuned)
+        return cls(path, identity, *parts)
 
     def save(self) -> None:
         """Write everything finished so far, atomically."""
