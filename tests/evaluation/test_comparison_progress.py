@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.evaluation.comparison_progress import ComparisonProgress
+
+
+def filled(path: Path | None) -> ComparisonProgress:
+    row = {"strategy": "random", "lines": 8, "relative_l2": 0.1 + 0.2, "converged": True}
+    return ComparisonProgress(path, "me", {"random|8": [3, 1, 2]}, {"random|8|0|0": row}, {"vd|8|16": 3.0})
+
+
+def test_what_was_saved_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "progress.json"
+    filled(path).save()
+    assert ComparisonProgress.open(path, "me") == filled(path)
+
+
+def test_without_a_file_it_begins_empty(tmp_path: Path) -> None:
+    fresh = ComparisonProgress.open(tmp_path / "progress.json", "me")
+    assert (fresh.masks, fresh.rows, fresh.tuned) == ({}, {}, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_in_memory_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    filled(None).save()
+    assert ComparisonProgress.open(None, "me").rows == {}
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_comparison_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "progress.json"
+    filled(path).save()
+    with pytest.raises(InputError, match="the progress of another comparison") as caught:
+        ComparisonProgress.open(path, "you")
+    assert caught.value.field == "progress.json"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"3", b"null", b'{"identity": "me"}', b"\xff\xfe", b'{"identity": "me", "masks": 1}'],
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "progress.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="an unreadable file") as caught:
+        ComparisonProgress.open(path, "me")
+    assert caught.value.cure == "Delete it."
+
+
+@pytest.mark.parametrize("field", ["masks", "rows", "tuned"])
+def test_a_part_of_the_wrong_kind_is_refused(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "progress.json"
+    parts = {"masks": "{}", "rows": "{}", "tuned": "{}"} | {field: "[]"}
+    path.write_text('{"identity": "me", ' + ", ".join(f'"{k}": {v}' for k, v in parts.items()) + "}")
+    with pytest.raises(InputError, match="an unreadable file"):
+        ComparisonProgress.open(path, "me")
