@@ -60,7 +60,8 @@ def load_state(path: Path, identity: str) -> DesignState:
         Where the file is damaged, or belongs to another input, recipe, seed or command.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # Opened here: NumPy leaves the file open where it is no archive.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             found = str(stored["identity"])
             if found != identity:
                 raise InputError(
