@@ -1,0 +1,76 @@
+"""A small scan on disk, a quick recipe, and ways to call the command line."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from mri_design.cli.main import app
+from mri_design.simulation import load_phantom
+
+REPOSITORY = Path(__file__).parents[2]
+QUICK = """
+[simulation]
+matrix = 16
+[inference]
+samples = 6
+loops = 8
+tolerance = 0.1
+[reconstruction]
+std_samples = 6
+"""
+
+
+@pytest.fixture(scope="session")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with scan.npz (24 x 20, one coil, noise and truth known), its like head.npz, and quick.toml."""
+    folder = tmp_path_factory.mktemp("work")
+    for name, phantom in (("scan", "brain"), ("head", "shepp-logan")):
+        data = load_phantom(phantom, shape=(24, 20), rng=np.random.default_rng(0))
+        assert data.reference is not None and data.noise_variance is not None
+        np.savez(
+            folder / f"{name}.npz",
+            kspace=data.kspace,
+            reference=data.reference,
+            noise_variance=np.float64(data.noise_variance),
+        )
+    (folder / "quick.toml").write_text(QUICK)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(work: Path) -> Callable[..., Result]:
+    """Call the command line in this process; words that name a file of the work folder become its path."""
+
+    def call(*words: object) -> Result:
+        known = {path.name: str(path) for path in work.iterdir()}
+        return CliRunner().invoke(app, [known.get(str(word), str(word)) for word in words])
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def spawn(work: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Start the command line in a process of its own, in the work folder."""
+
+    def start(*words: object, threads: int = 1) -> "subprocess.Popen[str]":
+        environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": str(threads)}
+        command = [sys.executable, "-m", "mri_design.cli.main", *map(str, words)]
+        return subprocess.Popen(
+            command, cwd=work, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def designed(work: Path, run: Callable[..., Result]) -> tuple[Path, Result]:
+    """A finished design of 12 lines, and what the command said."""
+    out = work / "designed"
+    arguments = ("design", "scan.npz", "--lines", 12, "--start", 6, "--recipe", "quick.toml")
+    return out, run(*arguments, "--out", out)

@@ -1,0 +1,54 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+from typer.testing import Result
+
+from mri_design.cli import options
+from mri_design.experiment import METHODS, shipped_recipes, strategy_names
+from mri_design.simulation import phantom_names
+
+Run = Callable[..., Result]
+VERBS = ["demo", "info", "design", "recon", "compare"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_s_help_ends_with_an_example(run: Run, verb: str) -> None:
+    result = run(verb, "--help")
+    assert result.exit_code == 0
+    assert f"Example: mri-design {verb}" in result.output
+
+
+def test_the_first_help_names_all_verbs_and_exit_codes(run: Run) -> None:
+    text = run("--help").output
+    assert all(verb in text for verb in VERBS)
+    assert "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 finished but not converged" in text
+
+
+def test_the_names_in_the_help_are_the_real_ones() -> None:
+    assert phantom_names() == options.PHANTOMS
+    assert shipped_recipes() == options.RECIPES
+    assert options.METHODS == METHODS
+    assert strategy_names() == options.STRATEGIES
+
+
+def test_help_keeps_what_stands_in_brackets(run: Run) -> None:
+    assert "[default: the strategy's]" in run("design", "--help").output
+
+
+@pytest.mark.parametrize("heavy", ["numpy", "scipy", "matplotlib", "skimage", "pydantic", "h5py"])
+def test_help_does_not_wait_for_the_numerics(heavy: str) -> None:
+    """A handful of such imports is the difference between half a second and four."""
+    code = f"import mri_design.cli.main, sys; sys.exit('{heavy}' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_version_is_the_installed_one(run: Run) -> None:
+    try:
+        installed = version("mri-design")
+    except PackageNotFoundError:
+        pytest.skip("the package is not installed here")
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"mri-design {installed}\n")

@@ -1,0 +1,88 @@
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+
+def methods(folder: Path) -> list[str]:
+    with (folder / "metrics.csv").open(newline="") as stream:
+        return [row["method"] for row in csv.DictReader(stream)]
+
+
+def test_the_mask_of_a_design_gives_an_image_with_error_bars(
+    run: Run, designed: tuple[Path, Result], tmp_path: Path
+) -> None:
+    mask, out = designed[0] / "mask.npy", tmp_path / "x"
+    result = run("recon", "scan.npz", "--mask", mask, "--recipe", "quick.toml", "--out", out)
+    assert result.exit_code == 0
+    assert result.stdout == f"mean, converged: {out / 'report.html'}\n"
+    assert (out / "mask.npy").read_bytes() == mask.read_bytes()
+    assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (24, 20)
+    assert methods(out) == ["mean", "zero-filled"]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert [entry["name"] for entry in manifest["inputs"]] == ["scan.npz", "mask.npy"]
+    assert manifest["lines"] == sorted(json.loads((designed[0] / "manifest.json").read_text())["lines"])
+    assert {"mask.png", "images.png", "errors.png", "std.png"} == {p.name for p in (out / "figures").iterdir()}
+    designed_image = np.load(designed[0] / "recon.npy")
+    difference = np.abs(np.load(out / "recon.npy") - designed_image)
+    assert np.linalg.norm(difference) < 0.1 * np.linalg.norm(designed_image)
+
+
+@pytest.mark.parametrize("method", ["map", "least-squares", "zero-filled"])
+def test_point_estimates_have_no_error_bars(run: Run, tmp_path: Path, method: str) -> None:
+    out = tmp_path / "x"
+    assert run("recon", "scan.npz", "--method", method, "--out", out).exit_code == 0
+    assert methods(out)[0] == method
+    assert not (out / "std.npy").exists()
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["settings"]["reconstruction"]["method"] == method
+    assert manifest["lines"] == list(range(24))
+
+
+def test_without_a_mask_all_measured_lines_are_used_and_no_others(run: Run, work: Path, tmp_path: Path) -> None:
+    with np.load(work / "scan.npz") as stored:
+        kspace = stored["kspace"].copy()
+    kspace[:, :, [0, 5, 23]] = 0
+    np.save(tmp_path / "holed.npy", kspace)
+    result = run("recon", tmp_path / "holed.npy", "--method", "zero-filled", "--out", tmp_path / "x")
+    assert result.exit_code == 0
+    assert np.flatnonzero(~np.load(tmp_path / "x" / "mask.npy")).tolist() == [0, 5, 23]
+    with (tmp_path / "x" / "metrics.csv").open(newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert row["relative_l2"] == ""  # nothing to compare with
+    mask = np.ones(24, dtype=bool)
+    np.save(tmp_path / "mask.npy", mask)
+    refused = run("recon", tmp_path / "holed.npy", "--mask", tmp_path / "mask.npy", "--out", tmp_path / "y")
+    assert refused.exit_code == 3
+    assert "lines [0, 5, 23], which hold no data" in refused.stderr
+
+
+def test_a_reconstruction_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "hasty.toml").write_text("[inference]\nloops = 1\ntolerance = 1e-9\n")
+    result = run("recon", "scan.npz", "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x")
+    assert result.exit_code == 4
+    assert "not converged" in result.stdout
+    assert json.loads((tmp_path / "x" / "manifest.json").read_text())["status"].startswith("not converged")
+    assert "Not converged" in (tmp_path / "x" / "report.html").read_text()
+
+
+def test_info_tells_shape_lines_noise_and_coils(run: Run, work: Path, tmp_path: Path) -> None:
+    text = run("info", "scan.npz").stdout
+    assert "24 phase-encode lines x 20 readout samples" in text
+    assert "measured lines  24 of 24\n" in text
+    assert "0.007 per real component (given)" in text
+    assert "coil maps       one coil" in text
+    with np.load(work / "scan.npz") as stored:
+        kspace = stored["kspace"].copy()
+    kspace[:, :, [0, 1, 2, 7, 23]] = 0
+    np.save(tmp_path / "holed.npy", kspace)
+    text = run("info", tmp_path / "holed.npy").stdout
+    assert "measured lines  19 of 24, missing 0-2, 7, 23" in text
+    assert "fully sampled   no" in text
+    assert "(estimated)" in text
