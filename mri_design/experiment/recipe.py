@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -95,7 +96,9 @@ class ReconstructionRecipe(_Settings):
 
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
         """MAP with these settings."""
-        inner = IRLS(tolerance=inference.inner_tolerance, max_iterations=inference.inner_iterations)
+        inner = replace(
+            MapEstimate().inner, tolerance=inference.inner_tolerance, max_iterations=inference.inner_iterations
+        )
         return MapEstimate(self.map_smoothing, self.map_stages, inner)
 
 
