@@ -10,9 +10,13 @@ from typer.testing import Result
 Run = Callable[..., Result]
 
 
-def methods(folder: Path) -> list[str]:
+def metrics(folder: Path) -> list[dict[str, str]]:
     with (folder / "metrics.csv").open(newline="") as stream:
-        return [row["method"] for row in csv.DictReader(stream)]
+        return list(csv.DictReader(stream))
+
+
+def methods(folder: Path) -> list[str]:
+    return [row["method"] for row in metrics(folder)]
 
 
 def test_the_mask_of_a_design_gives_an_image_with_error_bars(
@@ -32,6 +36,8 @@ def test_the_mask_of_a_design_gives_an_image_with_error_bars(
     designed_image = np.load(designed[0] / "recon.npy")
     difference = np.abs(np.load(out / "recon.npy") - designed_image)
     assert np.linalg.norm(difference) < 0.1 * np.linalg.norm(designed_image)
+    # the design's own image starts from its last posterior
+    assert int(metrics(designed[0])[0]["mvms"]) < 0.8 * int(metrics(out)[0]["mvms"])
 
 
 @pytest.mark.parametrize("method", ["map", "least-squares", "zero-filled"])
@@ -53,14 +59,29 @@ def test_without_a_mask_all_measured_lines_are_used_and_no_others(run: Run, work
     result = run("recon", tmp_path / "holed.npy", "--method", "zero-filled", "--out", tmp_path / "x")
     assert result.exit_code == 0
     assert np.flatnonzero(~np.load(tmp_path / "x" / "mask.npy")).tolist() == [0, 5, 23]
-    with (tmp_path / "x" / "metrics.csv").open(newline="") as stream:
-        (row,) = csv.DictReader(stream)
+    (row,) = metrics(tmp_path / "x")
     assert row["relative_l2"] == ""  # nothing to compare with
     mask = np.ones(24, dtype=bool)
     np.save(tmp_path / "mask.npy", mask)
     refused = run("recon", tmp_path / "holed.npy", "--mask", tmp_path / "mask.npy", "--out", tmp_path / "y")
     assert refused.exit_code == 3
     assert "lines [0, 5, 23], which hold no data" in refused.stderr
+
+
+def test_what_the_mask_leaves_out_cannot_be_seen(run: Run, work: Path, tmp_path: Path) -> None:
+    """Neither in the image nor through the noise that is estimated: garbage there changes no byte."""
+    with np.load(work / "scan.npz") as stored:
+        kspace = stored["kspace"].copy()
+    mask = np.zeros(24, dtype=bool)
+    mask[6:18] = mask[::3] = True
+    np.save(tmp_path / "mask.npy", mask)
+    for name in ("honest", "fooled"):
+        np.save(tmp_path / f"{name}.npy", kspace)
+        options = ("--mask", tmp_path / "mask.npy", "--recipe", "quick.toml", "--out", tmp_path / name)
+        assert run("recon", tmp_path / f"{name}.npy", *options).exit_code == 0
+        kspace[:, :, ~mask] = 50
+    for file in ("recon.npy", "std.npy"):
+        assert (tmp_path / "honest" / file).read_bytes() == (tmp_path / "fooled" / file).read_bytes()
 
 
 def test_a_reconstruction_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ def test_equispaced_lines_are_equally_spaced_outside_the_centre(n: int, target: 
         teeth = np.searchsorted(free, lines[start:])
         assert set(np.diff(teeth)) <= {len(free) // len(teeth), len(free) // len(teeth) + 1}
         assert teeth[0] < len(free) / len(teeth)
+        assert len(free) - teeth[-1] <= len(free) / len(teeth) + 1
         offsets.add(int(teeth[0]))
     assert len(offsets) > 1 or len(free) < 2 * (target - start)
 

@@ -147,8 +147,12 @@ def test_each_step_sees_all_lines_so_far_and_fresh_randomness(make_slice: SliceM
 
 
 @pytest.mark.parametrize("coils", [1, 4])
-def test_predicted_and_actual_energy_are_those_of_the_chosen_line(make_slice: SliceMaker, coils: int) -> None:
+@pytest.mark.parametrize("louder", [1, 1e4], ids=["uncertain image", "noisy data"])
+def test_predicted_and_actual_energy_are_those_of_the_chosen_line(
+    make_slice: SliceMaker, coils: int, louder: float
+) -> None:
     one = make_slice(coils)
+    one = replace(one, noise_variance=louder * one.noise_variance)
     seen: list[tuple[list[GaussianPosterior], LineCandidates, float]] = []
     exact = DesignEngine(Recorder(seen), DoubleLoop(ExactVariances(), max_loops=3))
     step = exact.run([one], exact.begin([one], (8, 7, 9, 6, 10)), 6).trace.steps[0]
