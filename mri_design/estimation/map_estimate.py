@@ -28,8 +28,7 @@ class MapEstimate:
     stages : int
         Geometric steps of epsilon from the start variance down to ``smoothing`` times it.
     inner : IRLS
-        Solver of each stage. As the smoothing goes, site precisions span more decades and linear solves take more
-        iterations; they need room, since nothing converges on solves that were cut off.
+        Solver of each stage.
 
     Raises
     ------
@@ -44,7 +43,7 @@ class MapEstimate:
 
     smoothing: float = 1e-4
     stages: int = 6
-    inner: IRLS = field(default_factory=lambda: IRLS(tolerance=1e-4, solver_tolerance=0.2, solver_iterations=300))
+    inner: IRLS = field(default_factory=lambda: IRLS(tolerance=1e-4, solver_tolerance=0.2))
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.smoothing) and self.smoothing > 0):
