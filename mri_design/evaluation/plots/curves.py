@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -16,6 +17,8 @@ from mri_design.evaluation.plots.style import GREY, MARKERS, PALETTE, empty_figu
 
 __all__ = ["ErrorCurve", "calibration", "error_against_lines"]
 
+MOST_INSIDE = 6
+"""Curves whose legend fits inside the axes."""
 _LINE_STYLES = ("-", "--", "-.", ":")
 
 
@@ -84,7 +87,7 @@ def error_against_lines(
             curve.lines,
             mean,
             color=colour,
-            linestyle=_LINE_STYLES[index % len(_LINE_STYLES)],
+            linestyle=_LINE_STYLES[index // len(PALETTE) % len(_LINE_STYLES)],
             marker=MARKERS[index % len(MARKERS)],
             markersize=4,
             linewidth=1.4,
@@ -93,7 +96,9 @@ def error_against_lines(
     axes.set_ylim(bottom=0.0)
     label_axes(axes, "measured phase-encode lines", y_label)
     axes.grid(color="#e6e6e6", linewidth=0.6)
-    axes.legend(fontsize=7.5, frameon=False, title="mean, band \N{PLUS-MINUS SIGN} 1 std over runs", title_fontsize=7)
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(curves) > MOST_INSIDE else {}
+    title = "mean, band \N{PLUS-MINUS SIGN} 1 std over runs"
+    axes.legend(fontsize=7.5, frameon=False, title=title, title_fontsize=7, **beside)
     return figure
 
 

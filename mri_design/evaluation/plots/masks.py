@@ -15,6 +15,8 @@ from mri_design.kspace import Orientation
 
 __all__ = ["mask_barcodes"]
 
+MOST_STANDING = 5
+"""Masks that fit side by side with readable titles; more lie one above the other."""
 _UNMEASURED, _MEASURED = "#ececec", "#1a1a1a"
 
 
@@ -26,8 +28,8 @@ def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]], orientation: Orientati
     masks : mapping of str to bool array, shape (ky,)
         Title to mask; True where the line is measured. All of one length.
     orientation : {"ky-rows", "ky-columns"}
-        As for the images: in "ky-rows" ky runs down the page and the masks stand side by side, in
-        "ky-columns" it runs across and they lie one above the other.
+        As for the images: in "ky-rows" ky runs down the page and the masks stand side by side (as long as there
+        are few), in "ky-columns" it runs across and they lie one above the other.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]], orientation: Orientati
     lengths = {mask.shape for mask in masks.values()}
     if len(lengths) > 1 or any(mask.ndim != 1 or mask.dtype != np.bool_ for mask in masks.values()):
         raise InputError(field="masks", got=f"shapes {sorted(lengths)}", wanted="bool vectors of one length")
-    lying = across(orientation)
+    lying = across(orientation) or len(masks) > MOST_STANDING
     if lying:
         figure = empty_figure(height=0.62 * len(masks) + 0.55)
         cells = figure.subplots(len(masks), 1, squeeze=False, sharex=True)[:, 0]
