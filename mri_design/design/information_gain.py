@@ -41,18 +41,18 @@ def exact_gain(precision: PosteriorPrecision, encoding: CartesianLines) -> NDArr
 def gain_from_factors(factors: LanczosFactors, encoding: CartesianLines) -> NDArray[np.float64]:
     """Score with A^-1 replaced by its Lanczos approximation V V^H, a lower bound (TR-175 section 6.1).
 
-    For each line log det(I + V_*^H V_*) is a k x k determinant, V_* = X_* V for all lines at once.
+    For each line log det(I + V_*^H V_*) is a k x k determinant, V_* = X_* V for all lines at once, one coil after
+    another so that memory stays at k images.
     """
-    root = encoding(factors.inverse_root())
-    k, _, n_lines, _ = root.shape
-    scores = np.empty(n_lines)
-    for line in range(n_lines):
-        v = root[:, :, line, :].reshape(k, -1)
-        overlap = np.conj(v) @ v.T
-        overlap[np.diag_indices(k)] += 1
-        # 2 log det for complex rows (they count twice) = 4 sum log diag of the Cholesky factor.
-        scores[line] = 4 * np.sum(np.log(np.real(np.diag(scipy.linalg.cholesky(overlap, lower=True)))))
-    return scores
+    root = factors.inverse_root()
+    k, n_lines = len(root), encoding.grid[0]
+    overlaps = np.zeros((n_lines, k, k), dtype=root.dtype)
+    for coil in encoding.single_coils():
+        v = coil(root)[:, 0].swapaxes(0, 1)  # (ky, k, kx)
+        overlaps += np.conj(v) @ v.mT
+    overlaps[:, np.arange(k), np.arange(k)] += 1
+    # 2 log det for complex rows: they count twice.
+    return np.asarray(2 * np.linalg.slogdet(overlaps)[1], dtype=np.float64)
 
 
 def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -61,6 +61,14 @@ class CartesianLines(LinearOperator):
     def mask(self) -> Array:
         """Bool (ky,), true where measured."""
         return self._sampling.mask
+
+    def single_coils(self) -> Iterator[CartesianLines]:
+        """The same lines seen by one coil after the other."""
+        if self.maps is None:
+            yield self
+            return
+        for sensitivity in self.maps:
+            yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
 
     def _apply(self, u: Array) -> Array:
         coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
