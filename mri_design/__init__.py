@@ -42,7 +42,7 @@ _HOMES = {
     "potentials": ("Gaussian", "Laplace", "Potential", "StudentT"),
     "simulation": ("load_phantom", "simulate_scan"),
     "status": ("Convergence", "Status"),
-    "variances": ("ExactVariances", "LanczosVariances", "PerturbAndSolve"),
+    "variances": ("Exact", "Lanczos", "MonteCarlo"),
 }
 _ROOM_OF = {name: room for room, names in _HOMES.items() for name in names}
 

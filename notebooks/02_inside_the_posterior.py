@@ -46,7 +46,7 @@ model = md.GeneralizedLinearModel(
 
 # %%
 inner = md.IRLS(tolerance=1e-9, max_iterations=200, solver_tolerance=1e-3)
-exact = md.DoubleLoop(md.ExactVariances(), inner, max_loops=15, tolerance=1e-4).infer(model, rng)
+exact = md.DoubleLoop(md.Exact(), inner, outer_iterations=15, tolerance=1e-4).infer(model, rng)
 print("phi:", np.round(exact.criterion, 3), exact.criterion_kind)
 print("evidence bound:", round(md.evidence_bound(model, exact.criterion[-1]), 3), "-", exact.convergence.status.value)
 
@@ -60,11 +60,11 @@ print("evidence bound:", round(md.evidence_bound(model, exact.criterion[-1]), 3)
 reference = exact.variances.values[1]
 analyses = [block.analysis for block in model.blocks]
 for estimator in (
-    md.LanczosVariances(20),
-    md.LanczosVariances(80),
-    md.LanczosVariances(N * N),
-    md.PerturbAndSolve(12, tolerance=1e-3),
-    md.PerturbAndSolve(200, tolerance=1e-3),
+    md.Lanczos(20),
+    md.Lanczos(80),
+    md.Lanczos(N * N),
+    md.MonteCarlo(12, tolerance=1e-3),
+    md.MonteCarlo(200, tolerance=1e-3),
 ):
     found = estimator(exact.precision, analyses, np.random.default_rng(0), exact.mean)
     ratio = found.values[1] / reference

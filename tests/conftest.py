@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.model import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import (
-    DenseOperator,
+    Dense,
     FiniteDifferences,
     Identity,
     LinearOperator,
@@ -35,13 +35,13 @@ def _parts(name: str, rng: np.random.Generator) -> tuple[LinearOperator, np.ndar
         u = np.zeros(8)
         u[[1, 2, 5]] = 1.5, 1.0, -2.0
         walk = np.eye(8)[1:] - np.eye(8)[:-1]
-        X = DenseOperator(rng.standard_normal((5, 8)) / np.sqrt(5))
+        X = Dense(rng.standard_normal((5, 8)) / np.sqrt(5))
         return (
             X,
             u,
             {
                 "entries": (Identity((8,), is_complex=False), 1.0, ()),
-                "steps": (DenseOperator(walk), 0.5, ()),
+                "steps": (Dense(walk), 0.5, ()),
             },
         )
     shape = (5, 4) if name in ("parts", "coils") else (6, 5)

@@ -117,7 +117,7 @@ class DesignEngine:
         posteriors: list[GaussianPosterior] = []
         mvms, converged = 0, True
         if self.strategy.needs_posterior:
-            inference = replace(self.inference, max_loops=self.step_loops if state.warm else self.first_loops)
+            inference = replace(self.inference, outer_iterations=self.step_loops if state.warm else self.first_loops)
             for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True)):
                 model = one.model(candidates.acquired, signal)
                 warm = state.warm[i] if state.warm else None

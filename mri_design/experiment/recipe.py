@@ -14,7 +14,7 @@ from mri_design.errors import InputError
 from mri_design.estimation import IRLS, MapEstimate
 from mri_design.inference import DoubleLoop
 from mri_design.model import SparsityBlock
-from mri_design.variances import ExactVariances, LanczosVariances, PerturbAndSolve, VarianceEstimator
+from mri_design.variances import Exact, Lanczos, MonteCarlo, VarianceEstimator
 
 __all__ = ["Recipe", "load_recipe", "shipped_recipes"]
 
@@ -65,10 +65,10 @@ class InferenceRecipe(_Settings):
     def estimator(self) -> VarianceEstimator:
         """The chosen variance estimator."""
         if self.variances == "exact":
-            return ExactVariances()
+            return Exact()
         if self.variances == "lanczos":
-            return LanczosVariances(self.lanczos_steps)
-        return PerturbAndSolve(self.samples, self.solver_tolerance)
+            return Lanczos(self.lanczos_steps)
+        return MonteCarlo(self.samples, self.solver_tolerance)
 
     def engine(self) -> DoubleLoop:
         """The double loop with these settings."""

@@ -20,7 +20,7 @@ from mri_design.inference.criterion import criterion_value
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, Variances
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
-from mri_design.variances import PerturbAndSolve, VarianceEstimator
+from mri_design.variances import MonteCarlo, VarianceEstimator
 
 __all__ = ["DoubleLoop", "pooled_variances"]
 
@@ -38,7 +38,7 @@ class DoubleLoop:
         Who computes z.
     inner : IRLS
         Who minimises the inner problem.
-    max_loops : int
+    outer_iterations : int
         Outer loops; one from a warm start is enough to choose a line, two or three to report uncertainty.
     tolerance : float
         Stop when z changes by less than this in a loop: mean over sites of 2 |z - z_old| / (z + z_old). A random
@@ -50,14 +50,14 @@ class DoubleLoop:
         For no loop; for sites that are not super-Gaussian.
     """
 
-    variances: VarianceEstimator = field(default_factory=PerturbAndSolve)
+    variances: VarianceEstimator = field(default_factory=MonteCarlo)
     inner: IRLS = field(default_factory=IRLS)
-    max_loops: int = 6
+    outer_iterations: int = 6
     tolerance: float = 1e-2
 
     def __post_init__(self) -> None:
-        if self.max_loops < 1:
-            raise InputError(field="max_loops", got=str(self.max_loops), wanted="1 or more")
+        if self.outer_iterations < 1:
+            raise InputError(field="outer_iterations", got=str(self.outer_iterations), wanted="1 or more")
 
     def infer(
         self,
@@ -99,7 +99,7 @@ class DoubleLoop:
         trace: list[float] = []
         marginals: Variances | None = None
         status, mvms, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
-        for loop in range(1, self.max_loops + 1):
+        for loop in range(1, self.outer_iterations + 1):
             problem = PenalisedProblem(model, z)
             u, inner = self.inner(problem, u)
             coefficients = model.analysis_coefficients(u)
@@ -125,7 +125,7 @@ class DoubleLoop:
             if change < self.tolerance and inner.converged and marginals.convergence.converged:
                 status = Status.CONVERGED
                 break
-        assert marginals is not None  # max_loops >= 1
+        assert marginals is not None  # outer_iterations >= 1
         return GaussianPosterior(
             model=model,
             mean=u,

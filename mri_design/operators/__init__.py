@@ -2,7 +2,7 @@
 
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.coils import Coils
-from mri_design.operators.dense import DenseOperator
+from mri_design.operators.dense import Dense
 from mri_design.operators.diagonal import Diagonal, Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
@@ -16,7 +16,7 @@ __all__ = [
     "CartesianLines",
     "CentredFFT",
     "Coils",
-    "DenseOperator",
+    "Dense",
     "Diagonal",
     "FiniteDifferences",
     "Identity",

@@ -7,10 +7,10 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["DenseOperator"]
+__all__ = ["Dense"]
 
 
-class DenseOperator(LinearOperator):
+class Dense(LinearOperator):
     """u -> M u for a matrix of shape (rows, columns); real matrices act on real vectors."""
 
     def __init__(self, matrix: Array) -> None:

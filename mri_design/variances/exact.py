@@ -14,11 +14,11 @@ from mri_design.operators import Array, LinearOperator
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite
 
-__all__ = ["ExactVariances"]
+__all__ = ["Exact"]
 
 
 @dataclass(frozen=True)
-class ExactVariances:
+class Exact:
     """z by dense linear algebra on the real unknowns.
 
     Parameters

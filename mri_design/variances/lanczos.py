@@ -14,11 +14,11 @@ from mri_design.operators import Array, LinearOperator
 from mri_design.status import Status
 from mri_design.variances.base import not_positive_definite
 
-__all__ = ["LanczosVariances"]
+__all__ = ["Lanczos"]
 
 
 @dataclass(frozen=True)
-class LanczosVariances:
+class Lanczos:
     """z_k = sum over j <= k of |B v_j|^2, rising monotonically to z (TR-175 section 4.5, appendix B).
 
     Parameters
@@ -56,7 +56,7 @@ class LanczosVariances:
         is_complex = precision.measurement.in_complex
         if is_complex and not precision.complex_linear:
             raise InputError(
-                field="LanczosVariances",
+                field="Lanczos",
                 got="sites on real and imaginary parts of a complex image",
                 wanted="sites on moduli, or a real image",
                 cure="Use variances = 'perturb-and-solve'.",

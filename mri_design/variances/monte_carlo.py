@@ -14,11 +14,11 @@ from mri_design.operators import Array, LinearOperator
 from mri_design.status import Status
 from mri_design.variances.base import not_positive_definite
 
-__all__ = ["PerturbAndSolve"]
+__all__ = ["MonteCarlo"]
 
 
 @dataclass(frozen=True)
-class PerturbAndSolve:
+class MonteCarlo:
     """Unbiased z with relative standard error sqrt(2 / K) on real, sqrt(1 / K) on complex coefficients.
 
     Parameters

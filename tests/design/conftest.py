@@ -9,7 +9,7 @@ import pytest
 from mri_design.inference import DoubleLoop
 from mri_design.model import GaussianPosterior, MRSlice
 from mri_design.simulation import load_phantom
-from mri_design.variances import ExactVariances
+from mri_design.variances import Exact
 
 SliceMaker = Callable[..., MRSlice]
 
@@ -23,7 +23,7 @@ def _slice(n_coils: int, shape: tuple[int, int], seed: int, name: str) -> MRSlic
 @cache
 def _posterior(n_coils: int, lines: tuple[int, ...]) -> GaussianPosterior:
     one = _slice(n_coils, (16, 16), 0, "brain")
-    return DoubleLoop(ExactVariances(), max_loops=4).infer(one.model(lines), np.random.default_rng(0))
+    return DoubleLoop(Exact(), outer_iterations=4).infer(one.model(lines), np.random.default_rng(0))
 
 
 @pytest.fixture(scope="session")

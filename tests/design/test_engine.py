@@ -16,10 +16,10 @@ from mri_design.design import (
 from mri_design.errors import InputError
 from mri_design.inference import DoubleLoop, WarmStart, pooled_variances
 from mri_design.model import GaussianPosterior, MRSlice
-from mri_design.variances import ExactVariances, PerturbAndSolve
+from mri_design.variances import Exact, MonteCarlo
 
 SliceMaker = Callable[..., MRSlice]
-INFERENCE = DoubleLoop(PerturbAndSolve(8, 0.03), max_loops=3, tolerance=0.03)
+INFERENCE = DoubleLoop(MonteCarlo(8, 0.03), outer_iterations=3, tolerance=0.03)
 
 
 def engine(seed: int = 0, strategy: object = None, **settings: int) -> DesignEngine:
@@ -154,7 +154,7 @@ def test_predicted_and_actual_energy_are_those_of_the_chosen_line(
     one = make_slice(coils)
     one = replace(one, noise_variance=louder * one.noise_variance)
     seen: list[tuple[list[GaussianPosterior], LineCandidates, float]] = []
-    exact = DesignEngine(Recorder(seen), DoubleLoop(ExactVariances(), max_loops=3))
+    exact = DesignEngine(Recorder(seen), DoubleLoop(Exact(), outer_iterations=3))
     step = exact.run([one], exact.begin([one], (8, 7, 9, 6, 10)), 6).trace.steps[0]
     posterior = seen[0][0][0]
     maps = np.ones((1, 16, 16)) if one.maps is None else one.maps
@@ -181,7 +181,7 @@ def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
     signal = one.signal_level(lines)
     before = INFERENCE.infer(one.model(lines, signal), np.random.default_rng(0))
     warm = WarmStart(before.mean, pooled_variances(before.model, before.variances))
-    once = replace(INFERENCE, max_loops=1)
+    once = replace(INFERENCE, outer_iterations=1)
     longer = one.model((*lines, 5), signal)
     cold_cost = once.infer(longer, np.random.default_rng(1)).convergence.mvms
     warm_cost = once.infer(longer, np.random.default_rng(1), warm_start=warm).convergence.mvms
@@ -196,7 +196,7 @@ def test_steps_after_the_first_are_warm(make_slice: SliceMaker) -> None:
 
 def test_a_step_whose_variances_did_not_converge_says_so(make_slice: SliceMaker) -> None:
     one = make_slice()
-    strict = DoubleLoop(PerturbAndSolve(4, 1e-6, max_iterations=1), max_loops=1)
+    strict = DoubleLoop(MonteCarlo(4, 1e-6, max_iterations=1), outer_iterations=1)
     unfinished = DesignEngine(InformationGain(4), strict)
     trace = unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 5).trace
     assert not trace.converged

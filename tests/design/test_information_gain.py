@@ -10,7 +10,7 @@ from mri_design.design import InformationGain, LanczosInformationGain, LineCandi
 from mri_design.design.information_gain import all_lines, exact_gain, gain_from_draws, gain_from_factors
 from mri_design.krylov import lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision, SiteBlock
-from mri_design.operators import DenseOperator, Identity, cartesian
+from mri_design.operators import Dense, Identity, cartesian
 from mri_design.potentials import Laplace
 
 Maker = Callable[..., GaussianPosterior]
@@ -190,9 +190,9 @@ def test_only_cartesian_measurements_have_lines(make_posterior: Maker) -> None:
     posterior = make_posterior(1)
     other = replace(
         posterior.model,
-        measurement=DenseOperator(np.eye(2)),
+        measurement=Dense(np.eye(2)),
         data=np.zeros(2),
         blocks=(SiteBlock("entries", Identity((2,), is_complex=False), Laplace(1.0)),),
     )
-    with pytest.raises(TypeError, match="Cartesian measurement, not DenseOperator"):
+    with pytest.raises(TypeError, match="Cartesian measurement, not Dense"):
         all_lines(replace(posterior, model=other))

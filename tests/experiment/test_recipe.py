@@ -5,7 +5,7 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.experiment import Recipe, load_recipe, make_strategy, shipped_recipes
 from mri_design.inference import DoubleLoop
-from mri_design.variances import ExactVariances, LanczosVariances, PerturbAndSolve
+from mri_design.variances import Exact, Lanczos, MonteCarlo
 
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
@@ -111,7 +111,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("exact", ExactVariances), ("lanczos", LanczosVariances), ("perturb-and-solve", PerturbAndSolve)],
+    [("exact", Exact), ("lanczos", Lanczos), ("perturb-and-solve", MonteCarlo)],
 )
 def test_variances_by_name(name: str, kind: type) -> None:
     recipe = Recipe.model_validate({"inference": {"variances": name, "samples": 7, "lanczos_steps": 31}})

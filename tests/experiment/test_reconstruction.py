@@ -8,7 +8,7 @@ from mri_design.evaluation import relative_l2
 from mri_design.experiment import METHODS, Recipe, load_input, pixel_std, prepare, reconstruct
 from mri_design.inference import DoubleLoop
 from mri_design.model import MRSlice
-from mri_design.variances import ExactVariances
+from mri_design.variances import Exact
 
 LINES = (8, 7, 9, 6, 10, 5, 11, 3, 13)
 
@@ -85,7 +85,7 @@ def test_one_loop_from_cold_is_reported_as_not_converged(one: MRSlice, small: Re
 
 
 def test_pixel_std_from_draws_agrees_with_the_exact_one(one: MRSlice) -> None:
-    posterior = DoubleLoop(ExactVariances(), max_loops=3).infer(one.model(LINES), np.random.default_rng(0))
+    posterior = DoubleLoop(Exact(), outer_iterations=3).infer(one.model(LINES), np.random.default_rng(0))
     covariance = one.noise_variance * np.linalg.inv(posterior.precision.dense_real())
     variances = np.diag(covariance)
     expected = np.sqrt(variances[:256] + variances[256:]).reshape(16, 16)

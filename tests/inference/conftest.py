@@ -10,7 +10,7 @@ from mri_design.estimation import IRLS
 from mri_design.inference import DoubleLoop
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel
 from mri_design.potentials import Gaussian, Laplace, StudentT
-from mri_design.variances import ExactVariances
+from mri_design.variances import Exact
 
 SITES = {
     "Laplace": Laplace,
@@ -23,7 +23,7 @@ SITES = {
 def accurate() -> DoubleLoop:
     """Exact variances and inner problems solved to rounding."""
     inner = IRLS(tolerance=1e-12, max_iterations=200, solver_tolerance=1e-2, solver_iterations=200)
-    return DoubleLoop(ExactVariances(), inner, max_loops=40, tolerance=1e-7)
+    return DoubleLoop(Exact(), inner, outer_iterations=40, tolerance=1e-7)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.inference import evidence_bound
 from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import DenseOperator
+from mri_design.operators import Dense
 from mri_design.potentials import Gaussian, Laplace, StudentT
 
 
@@ -34,13 +34,13 @@ def log_evidence(model: GeneralizedLinearModel) -> float:
 
 
 def real_model(rows: list, y: list, analysis: list, site, sigma2: float = 0.3) -> GeneralizedLinearModel:
-    block = SiteBlock("rows", DenseOperator(np.array(analysis, float)), site)
-    return GeneralizedLinearModel(DenseOperator(np.array(rows, float)), np.array(y, float), sigma2, (block,))
+    block = SiteBlock("rows", Dense(np.array(analysis, float)), site)
+    return GeneralizedLinearModel(Dense(np.array(rows, float)), np.array(y, float), sigma2, (block,))
 
 
 def complex_model(site, sigma2: float = 0.3) -> GeneralizedLinearModel:
-    block = SiteBlock("modulus", DenseOperator(np.array([[1.0 + 0j], [0.5 - 1j]])), site)
-    X = DenseOperator(np.array([[0.8 + 0.3j]]))
+    block = SiteBlock("modulus", Dense(np.array([[1.0 + 0j], [0.5 - 1j]])), site)
+    X = Dense(np.array([[0.8 + 0.3j]]))
     return GeneralizedLinearModel(X, np.array([1.1 - 0.4j]), sigma2, (block,))
 
 

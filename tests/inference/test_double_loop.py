@@ -20,12 +20,12 @@ from mri_design.model import GeneralizedLinearModel
 from mri_design.operators import cartesian
 from mri_design.potentials import Gaussian, Laplace
 from mri_design.status import Status
-from mri_design.variances import ExactVariances, LanczosVariances, PerturbAndSolve
+from mri_design.variances import Exact, Lanczos, MonteCarlo
 
 
 @pytest.mark.parametrize(("site", "scale"), [("Laplace", 0.3), ("Laplace", 5.0), ("Student-t", 1.0)])
 def test_the_criterion_never_rises(site, scale, tiny_model, model_name, sites, accurate, rng):
-    trace = replace(accurate, max_loops=6).infer(tiny_model(model_name, sites[site], scale=scale), rng).criterion
+    trace = replace(accurate, outer_iterations=6).infer(tiny_model(model_name, sites[site], scale=scale), rng).criterion
     assert len(trace) == 6
     assert all(later <= earlier + 1e-11 * abs(earlier) for earlier, later in pairwise(trace))
     assert trace[-1] < trace[0] - 1e-3
@@ -65,11 +65,9 @@ def closed_form(model: GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarray]:
     return covariance @ X.T @ y, covariance
 
 
-@pytest.mark.parametrize(
-    "variances", [ExactVariances(), LanczosVariances(100), PerturbAndSolve(4)], ids=lambda v: type(v).__name__
-)
+@pytest.mark.parametrize("variances", [Exact(), Lanczos(100), MonteCarlo(4)], ids=lambda v: type(v).__name__)
 def test_gaussian_sites_give_the_closed_form_posterior(variances, tiny_model, model_name, accurate, rng):
-    if model_name == "parts" and isinstance(variances, LanczosVariances):
+    if model_name == "parts" and isinstance(variances, Lanczos):
         pytest.skip("Lanczos refuses sites on parts")
     model = tiny_model(model_name, Gaussian)
     scales = [np.random.default_rng(5).uniform(0.2, 2, b.site_shape) for b in model.blocks]  # distinct eigenvalues
@@ -82,7 +80,7 @@ def test_gaussian_sites_give_the_closed_form_posterior(variances, tiny_model, mo
     found = np.concatenate([found.real, found.imag]) if model.measurement.in_complex else found
     np.testing.assert_allclose(found, mean, atol=1e-9)
     np.testing.assert_allclose(np.linalg.inv(posterior.precision.dense_real()), covariance, atol=1e-10)
-    if isinstance(variances, PerturbAndSolve):
+    if isinstance(variances, MonteCarlo):
         return
     for block, values in zip(model.blocks, posterior.variances.values, strict=True):
         B = block.analysis.to_dense_real()
@@ -102,7 +100,7 @@ def test_mean_precision_and_variances_belong_together(model_name, settled, rng):
         assert pi.shape == z_block.shape == block.site_shape
         x = block.site_power(s) / model.noise_variance
         np.testing.assert_allclose(pi, block.potential.scale / np.sqrt(x + z_block), rtol=1e-6)
-    again = ExactVariances()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
+    again = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
     for values, other in zip(posterior.variances.values, again.values, strict=True):
         np.testing.assert_allclose(values, other, rtol=1e-10)
 
@@ -115,7 +113,7 @@ def test_a_warm_start_finds_the_same_optimum_with_fewer_multiplications(settled,
     X = cartesian([*lines, 3], model.image_shape, model.measurement.maps)
     noise = np.random.default_rng(1).standard_normal((3, 1, 4)) * 0.1
     more = model.with_measurement(X, np.concatenate([model.data, X(before.mean)[:, -1:] + noise], axis=1))
-    loose = DoubleLoop(ExactVariances(), max_loops=30, tolerance=3e-3)
+    loose = DoubleLoop(Exact(), outer_iterations=30, tolerance=3e-3)
     cold = loose.infer(more, rng)
     warm = loose.infer(more, rng, warm_start=WarmStart(before.mean, pooled_variances(model, before.variances)))
     assert cold.convergence.converged and warm.convergence.converged
@@ -136,20 +134,20 @@ def test_cold_start_is_the_back_projection_and_the_sites_own_scales(tiny_model):
 @pytest.mark.parametrize(
     "short",
     [
-        DoubleLoop(ExactVariances(), max_loops=1, tolerance=1e-3),
-        DoubleLoop(ExactVariances(), IRLS(max_iterations=1, tolerance=1e-9), max_loops=4, tolerance=10),
-        DoubleLoop(PerturbAndSolve(4, tolerance=1e-9, max_iterations=2), max_loops=4, tolerance=10),
+        DoubleLoop(Exact(), outer_iterations=1, tolerance=1e-3),
+        DoubleLoop(Exact(), IRLS(max_iterations=1, tolerance=1e-9), outer_iterations=4, tolerance=10),
+        DoubleLoop(MonteCarlo(4, tolerance=1e-9, max_iterations=2), outer_iterations=4, tolerance=10),
     ],
     ids=["one loop", "inner problem cut short", "variances cut short"],
 )
 def test_stopping_short_is_flagged(short, tiny_model, rng):
     posterior = short.infer(tiny_model("moduli", scale=3.0), rng)
     assert posterior.convergence.status is Status.MAX_ITERATIONS and not posterior.convergence.converged
-    assert posterior.convergence.iterations == short.max_loops
+    assert posterior.convergence.iterations == short.outer_iterations
 
 
 def test_default_settings_converge_and_say_what_is_random(tiny_model, rng):
-    posterior = DoubleLoop(max_loops=30).infer(tiny_model("moduli"), rng)
+    posterior = DoubleLoop(outer_iterations=30).infer(tiny_model("moduli"), rng)
     assert posterior.convergence.converged and posterior.convergence.residual < 1e-2
     assert posterior.variances.kind == "unbiased" and posterior.variances.std_error is not None
     assert posterior.criterion == () and posterior.criterion_kind == "none"
@@ -158,7 +156,7 @@ def test_default_settings_converge_and_say_what_is_random(tiny_model, rng):
 def test_random_variances_come_near_the_exact_result(settled, rng):
     exact = settled("groups")
     model = exact.model
-    sampled = DoubleLoop(PerturbAndSolve(200, tolerance=1e-4), max_loops=20).infer(model, rng)
+    sampled = DoubleLoop(MonteCarlo(200, tolerance=1e-4), outer_iterations=20).infer(model, rng)
     scale = np.abs(exact.mean).max()
     assert np.abs(sampled.mean - exact.mean).max() < 0.03 * scale
     for a, b in zip(sampled.variances.values, exact.variances.values, strict=True):
@@ -175,9 +173,9 @@ def test_seeds_repeat(tiny_model):
 @pytest.mark.parametrize("steps", [3, 10])
 def test_lanczos_variances_lie_below_the_exact_ones(steps, tiny_model, rng):
     model = tiny_model("moduli")
-    posterior = DoubleLoop(LanczosVariances(steps)).infer(model, rng)
+    posterior = DoubleLoop(Lanczos(steps)).infer(model, rng)
     assert posterior.variances.kind == "lower_bound" and posterior.criterion_kind == "estimate"
-    exact = ExactVariances()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
+    exact = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
     for low, high in zip(posterior.variances.values, exact.values, strict=True):
         assert (low <= high * (1 + 1e-9)).all()
         assert low.sum() < 0.8 * high.sum()
@@ -185,21 +183,21 @@ def test_lanczos_variances_lie_below_the_exact_ones(steps, tiny_model, rng):
 
 def test_at_full_length_lanczos_is_exact_inference(settled, accurate, rng):
     exact = settled("coils")
-    full = replace(accurate, variances=LanczosVariances(20)).infer(exact.model, rng)
+    full = replace(accurate, variances=Lanczos(20)).infer(exact.model, rng)
     np.testing.assert_allclose(full.mean, exact.mean, atol=1e-6)
     assert full.criterion[-1] == pytest.approx(exact.criterion[-1], rel=1e-8)
 
 
-@pytest.mark.parametrize("variances", [ExactVariances(), PerturbAndSolve(8)], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize("variances", [Exact(), MonteCarlo(8)], ids=lambda v: type(v).__name__)
 def test_single_precision_agrees_with_double(variances, tiny_model):
     posteriors = [
-        DoubleLoop(variances, max_loops=4).infer(tiny_model("groups", real=real), np.random.default_rng(3))
+        DoubleLoop(variances, outer_iterations=4).infer(tiny_model("groups", real=real), np.random.default_rng(3))
         for real in (np.float32, np.float64)
     ]
     single, double = posteriors
     assert single.mean.dtype == np.complex64 and single.variances.values[0].dtype == np.float32
     assert all(p.dtype == np.float32 for p in single.precision.site_precisions)
-    if isinstance(variances, PerturbAndSolve):
+    if isinstance(variances, MonteCarlo):
         return  # the noise differs between precisions
     np.testing.assert_allclose(single.mean, double.mean, atol=1e-3 * np.abs(double.mean).max())
     for a, b in zip(single.variances.values, double.variances.values, strict=True):
@@ -209,7 +207,7 @@ def test_single_precision_agrees_with_double(variances, tiny_model):
 
 def test_every_loop_is_reported(tiny_model, rng):
     seen = []
-    posterior = DoubleLoop(ExactVariances(), max_loops=3, tolerance=1e-12).infer(
+    posterior = DoubleLoop(Exact(), outer_iterations=3, tolerance=1e-12).infer(
         tiny_model("moduli"), rng, callback=seen.append
     )
     assert [info.loop for info in seen] == [1, 2, 3]
@@ -232,5 +230,5 @@ def test_sites_that_are_not_super_gaussian_are_refused_by_name(tiny_model, rng):
 
 
 def test_no_loop_is_refused():
-    with pytest.raises(InputError, match=r"max_loops.*0"):
-        DoubleLoop(max_loops=0)
+    with pytest.raises(InputError, match=r"outer_iterations.*0"):
+        DoubleLoop(outer_iterations=0)

@@ -5,7 +5,7 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import DenseOperator, FiniteDifferences, Identity, cartesian
+from mri_design.operators import Dense, FiniteDifferences, Identity, cartesian
 from mri_design.potentials import Laplace, StudentT
 
 SHAPE = (6, 5)
@@ -84,5 +84,5 @@ def test_blocks_that_cannot_be_are_refused(change, match):
 def test_scales_may_broadcast_over_sites():
     for scale in (np.ones((6, 1)), np.ones(5), np.ones((6, 5))):
         assert pixels(potential=Laplace(scale)).site_shape == SHAPE
-    vectors = SiteBlock("entries", DenseOperator(np.eye(4)), Laplace(np.ones(4)))
+    vectors = SiteBlock("entries", Dense(np.eye(4)), Laplace(np.ones(4)))
     assert vectors.site_shape == (4,)

@@ -9,7 +9,7 @@ from mri_design.kspace import KSpaceData
 from mri_design.model import MRSlice, SparsityBlock
 from mri_design.model.mr_image import central_run
 from mri_design.operators import CentredFFT, FiniteDifferences, Identity, Wavelet
-from mri_design.variances import ExactVariances
+from mri_design.variances import Exact
 
 N = (16, 12)
 
@@ -96,7 +96,7 @@ def test_prior_blocks_and_their_scales():
 @pytest.mark.parametrize("scale", [1e-4, 300.0])
 def test_scaling_the_data_scales_the_mean_and_nothing_else(scale):
     lines = [8, 7, 9, 6, 10, 2, 13]
-    loop = DoubleLoop(variances=ExactVariances(), max_loops=3, tolerance=1e-12)
+    loop = DoubleLoop(variances=Exact(), outer_iterations=3, tolerance=1e-12)
     results = [loop.infer(one_slice(c).model(lines), np.random.default_rng(1)) for c in (1.0, scale)]
     np.testing.assert_allclose(results[1].mean, scale * results[0].mean, rtol=1e-6, atol=1e-6 * scale)
     for z, z_scaled in zip(results[0].variances.values, results[1].variances.values, strict=True):

@@ -9,7 +9,7 @@ from mri_design.operators import (
     CartesianLines,
     CentredFFT,
     Coils,
-    DenseOperator,
+    Dense,
     Diagonal,
     FiniteDifferences,
     Identity,
@@ -67,8 +67,8 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "wavelet db4, real": lambda shape, real: Wavelet(shape, "db4", 2, is_complex=False),
     "real image": lambda shape, real: RealImage(shape),
     "real and imaginary": lambda shape, real: RealAndImaginary(shape),
-    "dense": lambda shape, real: DenseOperator(noise((5, shape[0]), True, real, 2)),
-    "dense, real": lambda shape, real: DenseOperator(noise((5, shape[0]), False, real, 2)),
+    "dense": lambda shape, real: Dense(noise((5, shape[0]), True, real, 2)),
+    "dense, real": lambda shape, real: Dense(noise((5, shape[0]), False, real, 2)),
     "sampling @ Fourier": lambda shape, real: LineSampling(lines_of(shape), shape) @ CentredFFT(shape),
     "lines of a real image": lambda shape, real: (
         cartesian(lines_of(shape), shape, maps_of(shape, real)) @ RealImage(shape)

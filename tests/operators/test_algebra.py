@@ -7,7 +7,7 @@ import scipy.sparse.linalg
 from mri_design.errors import InputError
 from mri_design.operators import (
     CentredFFT,
-    DenseOperator,
+    Dense,
     Diagonal,
     FiniteDifferences,
     Identity,
@@ -181,8 +181,8 @@ def test_scipy_finds_singular_values_and_solutions(coil_lines):
         (lambda: RealAndImaginary((4, 2)) + FiniteDifferences((4, 2)), r"sum of operators"),
         (lambda: 1j * Identity((3, 3), is_complex=False), r"scalar"),
         (lambda: Diagonal(np.ones((2, 2)) * 1j, is_complex=False), r"diagonal"),
-        (lambda: DenseOperator(np.zeros(3)), r"matrix"),
-        (lambda: DenseOperator(np.full((2, 2), np.nan)), r"matrix"),
+        (lambda: Dense(np.zeros(3)), r"matrix"),
+        (lambda: Dense(np.full((2, 2), np.nan)), r"matrix"),
         (lambda: Identity((80, 80)).to_dense(), r"6400 columns.*5000"),
         (lambda: Identity((60, 60)).to_dense_real(), r"7200 columns.*5000"),
         (lambda: cartesian([0], (40, 40)).to_dense(limit=100), r"1600 columns"),

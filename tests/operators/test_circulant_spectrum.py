@@ -6,7 +6,7 @@ import pytest
 from mri_design.operators import (
     CentredFFT,
     Coils,
-    DenseOperator,
+    Dense,
     Diagonal,
     FiniteDifferences,
     Identity,
@@ -96,7 +96,7 @@ def test_it_is_the_nearest_circulant():
     "operator",
     [
         Coils(np.ones((2, 4, 4))),
-        DenseOperator(np.ones((3, 4))),
+        Dense(np.ones((3, 4))),
         RealImage((4, 4)),
         cartesian([0], (4, 4)) @ RealImage((4, 4)),
     ],

@@ -5,16 +5,14 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
-from mri_design.operators import DenseOperator, FiniteDifferences, Identity, RealAndImaginary, cartesian
+from mri_design.operators import Dense, FiniteDifferences, Identity, RealAndImaginary, cartesian
 from mri_design.potentials import Laplace
-from mri_design.variances import ExactVariances, LanczosVariances, PerturbAndSolve
+from mri_design.variances import Exact, Lanczos, MonteCarlo
 
 
 def exact(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...]) -> Variances:
     precision = PosteriorPrecision(model.measurement, model.blocks, pi)
-    return ExactVariances()(
-        precision, [b.analysis for b in model.blocks], np.random.default_rng(0), model.back_projection()
-    )
+    return Exact()(precision, [b.analysis for b in model.blocks], np.random.default_rng(0), model.back_projection())
 
 
 def test_they_are_the_diagonal_of_the_dense_covariance(tiny_model, model_name, random_precisions):
@@ -67,7 +65,7 @@ def test_they_cover_any_operator_not_only_the_blocks(tiny_model, random_precisio
     model = tiny_model("parts")
     precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 5))
     shape = model.image_shape
-    whole, parts = ExactVariances()(
+    whole, parts = Exact()(
         precision, [Identity(shape), RealAndImaginary(shape)], np.random.default_rng(0), np.zeros(shape, complex)
     ).values
     np.testing.assert_allclose(parts.sum(axis=-1), whole, rtol=1e-12)
@@ -78,7 +76,7 @@ def test_single_precision_only_at_the_end(tiny_model, random_precisions):
     model = tiny_model("moduli")
     pi = random_precisions(model, 6)
     precision = PosteriorPrecision(model.measurement, model.blocks, pi)
-    single = ExactVariances()(precision, [Identity((6, 5))], np.random.default_rng(0), np.zeros((6, 5), np.complex64))
+    single = Exact()(precision, [Identity((6, 5))], np.random.default_rng(0), np.zeros((6, 5), np.complex64))
     assert single.values[0].dtype == np.float32
     np.testing.assert_allclose(single.values[0], exact(model, pi).values[0], rtol=1e-6)
 
@@ -87,12 +85,10 @@ def test_too_large_a_problem_is_refused(tiny_model, random_precisions):
     model = tiny_model("moduli")
     precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 7))
     with pytest.raises(InputError, match=r"60 columns.*at most 59.*matrix-free"):
-        ExactVariances(limit=59)(precision, [], np.random.default_rng(0), np.zeros((6, 5), complex))
+        Exact(limit=59)(precision, [], np.random.default_rng(0), np.zeros((6, 5), complex))
 
 
-@pytest.mark.parametrize(
-    "estimator", [ExactVariances(), LanczosVariances(500), PerturbAndSolve(4)], ids=lambda e: type(e).__name__
-)
+@pytest.mark.parametrize("estimator", [Exact(), Lanczos(500), MonteCarlo(4)], ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("shape", [(6, 6), (9, 7), (8, 5)])
 def test_a_direction_that_nobody_measures_is_refused_with_a_cure(estimator, shape):
     """Differences and lines without DC both leave the mean of the image open."""
@@ -110,10 +106,10 @@ def test_null_spaces_that_rounding_hides_are_found():
     for _ in range(30):
         null = rng.standard_normal(12)
         null /= np.linalg.norm(null)
-        X, B = (DenseOperator(M - np.outer(M @ null, null)) for M in rng.standard_normal((2, 9, 12)))
+        X, B = (Dense(M - np.outer(M @ null, null)) for M in rng.standard_normal((2, 9, 12)))
         precision = PosteriorPrecision(X, (SiteBlock("rows", B, Laplace(1.0)),), (rng.uniform(0.1, 10, 9),))
         with pytest.raises(InputError, match="not positive definite"):
-            ExactVariances()(precision, [B], rng, np.zeros(12))
+            Exact()(precision, [B], rng, np.zeros(12))
 
 
 def test_ill_conditioned_is_not_singular(tiny_model):

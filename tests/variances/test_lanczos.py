@@ -5,7 +5,7 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, Variances
-from mri_design.variances import ExactVariances, LanczosVariances, VarianceEstimator
+from mri_design.variances import Exact, Lanczos, VarianceEstimator
 
 COMPLEX_LINEAR_OR_REAL = ["moduli", "groups", "coils", "wavelet", "real image", "matrix"]
 
@@ -22,11 +22,11 @@ def run(
 def test_they_rise_to_the_exact_values(name, tiny_model, random_precisions):
     model = tiny_model(name)
     pi = random_precisions(model, 1)
-    exact = run(ExactVariances(), model, pi)
+    exact = run(Exact(), model, pi)
     n = int(np.prod(model.image_shape))
     last = tuple(np.zeros(b.analysis.out_shape) for b in model.blocks)
     for steps in sorted({1, 2, 3, 5, n // 4, n // 2, n - 1, n}):
-        result = run(LanczosVariances(steps), model, pi)
+        result = run(Lanczos(steps), model, pi)
         assert result.kind == "lower_bound" and result.convergence.mvms == steps
         for low, value, high in zip(last, result.values, exact.values, strict=True):
             assert (value >= low - 1e-9).all()
@@ -42,14 +42,14 @@ def test_they_rise_to_the_exact_values(name, tiny_model, random_precisions):
 def test_few_steps_fall_far_short(name, tiny_model, random_precisions):
     model = tiny_model(name)
     pi = random_precisions(model, 2)
-    few, exact = run(LanczosVariances(4), model, pi), run(ExactVariances(), model, pi)
+    few, exact = run(Lanczos(4), model, pi), run(Exact(), model, pi)
     assert few.values[0].sum() < 0.5 * exact.values[0].sum()
 
 
 def test_single_precision_stays_single(tiny_model, random_precisions):
     model = tiny_model("moduli", real=np.float32)
     pi = tuple(p.astype(np.float32) for p in random_precisions(model, 3))
-    single, exact = run(LanczosVariances(30), model, pi), run(ExactVariances(), model, pi)
+    single, exact = run(Lanczos(30), model, pi), run(Exact(), model, pi)
     assert single.values[0].dtype == np.float32 and single.factors.basis.dtype == np.complex64
     np.testing.assert_allclose(single.values[0], exact.values[0], rtol=1e-3)
 
@@ -57,9 +57,9 @@ def test_single_precision_stays_single(tiny_model, random_precisions):
 def test_sites_on_parts_of_complex_pairs_are_refused(tiny_model, random_precisions):
     model = tiny_model("parts")
     with pytest.raises(InputError, match=r"real and imaginary parts.*perturb-and-solve"):
-        run(LanczosVariances(5), model, random_precisions(model, 4))
+        run(Lanczos(5), model, random_precisions(model, 4))
 
 
 def test_no_step_is_refused():
     with pytest.raises(InputError, match=r"Lanczos steps.*0"):
-        LanczosVariances(0)
+        Lanczos(0)

@@ -6,9 +6,9 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, Variances
 from mri_design.status import Status
-from mri_design.variances import ExactVariances, PerturbAndSolve, VarianceEstimator
+from mri_design.variances import Exact, MonteCarlo, VarianceEstimator
 
-ACCURATE = PerturbAndSolve(samples=400, tolerance=1e-6, max_iterations=300)
+ACCURATE = MonteCarlo(samples=400, tolerance=1e-6, max_iterations=300)
 
 
 def run(
@@ -26,7 +26,7 @@ def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
 def test_unbiased_within_the_standard_error(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     pi = random_precisions(model, 1)
-    exact, seeds = together(run(ExactVariances(), model, pi).values), range(8)
+    exact, seeds = together(run(Exact(), model, pi).values), range(8)
     results = [run(ACCURATE, model, pi, seed) for seed in seeds]
     assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
     values = np.array([together(r.values) for r in results])
@@ -54,15 +54,15 @@ def test_default_settings_are_biased_by_less_than_two_percent(tiny_model, random
     """The looser tolerance of the solver takes its share, downwards."""
     model = tiny_model("moduli")
     pi = random_precisions(model, 3)
-    many = PerturbAndSolve(samples=3000)
-    ratio = together(run(many, model, pi).values) / together(run(ExactVariances(), model, pi).values)
+    many = MonteCarlo(samples=3000)
+    ratio = together(run(many, model, pi).values) / together(run(Exact(), model, pi).values)
     assert abs(ratio.mean() - 1) < 0.02
 
 
 def test_samples_are_handed_on_and_seeds_repeat(tiny_model, random_precisions):
     model = tiny_model("coils")
     pi = random_precisions(model, 4)
-    first, again, other = (run(PerturbAndSolve(5), model, pi, seed) for seed in (1, 1, 2))
+    first, again, other = (run(MonteCarlo(5), model, pi, seed) for seed in (1, 1, 2))
     assert first.samples.shape == (5, *model.image_shape)
     np.testing.assert_array_equal(first.samples, again.samples)
     assert np.abs(first.samples - other.samples).max() > 0.01
@@ -76,7 +76,7 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
     model = tiny_model("coils")
     pi = random_precisions(model, 7)
     precision = PosteriorPrecision(model.measurement, model.blocks, tuple(1.05 * p for p in pi))
-    estimator = PerturbAndSolve(50, tolerance=1e-4, max_iterations=200)
+    estimator = MonteCarlo(50, tolerance=1e-4, max_iterations=200)
     before = run(estimator, model, pi, seed=8)
     analyses = [b.analysis for b in model.blocks]
     cold, warm = (
@@ -91,18 +91,18 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
 def test_single_precision_stays_single(tiny_model, random_precisions):
     model = tiny_model("groups", real=np.float32)
     pi = tuple(p.astype(np.float32) for p in random_precisions(model, 5))
-    result = run(PerturbAndSolve(3), model, pi)
+    result = run(MonteCarlo(3), model, pi)
     assert result.values[0].dtype == result.std_error[0].dtype == np.float32
     assert result.samples.dtype == np.complex64
 
 
 def test_solves_cut_short_are_flagged(tiny_model, random_precisions):
     model = tiny_model("moduli")
-    result = run(PerturbAndSolve(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
+    result = run(MonteCarlo(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
     assert result.convergence.status is Status.MAX_ITERATIONS
     assert result.convergence.mvms == 6
 
 
 def test_a_single_sample_has_no_error_estimate_and_is_refused():
     with pytest.raises(InputError, match=r"variance samples.*1.*2 or more"):
-        PerturbAndSolve(1)
+        MonteCarlo(1)
