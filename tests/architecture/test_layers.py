@@ -45,7 +45,7 @@ HERMITS = {
 DATA_FOLDERS = {"phantoms", "recipes"}
 
 # Inside operators/ a leaf knows `base` alone; these files compose leaves by name.
-OPERATOR_COMPOSERS = {"__init__", "measurement", "sparsity"}
+OPERATOR_COMPOSERS = {"__init__", "measurement"}
 
 # Outside libraries with one door each (paths without suffix, relative to the package); () is nowhere.
 DOORS = {
