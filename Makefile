@@ -17,7 +17,7 @@ export MPLBACKEND ?= Agg
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
 
-demo: $(READY)  ## design a scan of a phantom, reconstruct it and write a report to demo-run/
+demo: $(READY)  ## design a real low-field scan, compare strategies and write a report to demo-run/
 	@rm -rf demo-run
 	$(BIN)/mri-design demo --out demo-run
 	@echo "The report: $(CURDIR)/demo-run/report.html"
