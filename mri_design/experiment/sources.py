@@ -36,6 +36,9 @@ class SliceChoice:
         parts = self.text.split(",")
         if not all(_RANGE.fullmatch(part.strip()) for part in parts):
             raise UsageError(f"slices {self.text!r}: give numbers as 0,3,6-9, or 'middle', or 'all'")
+        for first, last in self._ranges():
+            if last < first:
+                raise UsageError(f"slices {self.text!r}: {first}-{last} holds no slice; write {last}-{first}")
 
     def indices(self, n_slices: int) -> list[int]:
         """The chosen slices of a scan, in order, each once.
@@ -50,15 +53,15 @@ class SliceChoice:
         if self.text == MIDDLE:
             return [n_slices // 2]
         chosen: list[int] = []
-        for first, last in (match.groups() for match in map(_RANGE.fullmatch, self._parts()) if match):
-            stop = int(last or first)
-            if max(int(first), stop) >= n_slices:
+        for first, last in self._ranges():
+            if last >= n_slices:
                 raise InputError(field="slices", got=self.text, wanted=f"0 to {n_slices - 1}")
-            chosen += range(int(first), stop + 1)
+            chosen += range(first, last + 1)
         return list(dict.fromkeys(chosen))
 
-    def _parts(self) -> list[str]:
-        return [part.strip() for part in self.text.split(",")]
+    def _ranges(self) -> list[tuple[int, int]]:
+        matches = (_RANGE.fullmatch(part.strip()) for part in self.text.split(","))
+        return [(int(match[1]), int(match[2] or match[1])) for match in matches if match]
 
 
 def split_source(source: str, default: str) -> tuple[str, SliceChoice]:
