@@ -31,6 +31,10 @@ _PACKAGES = (
     "matplotlib",
     "h5py",
     "ismrmrd",
+    "sigpy",
+    "pydantic",
+    "jinja2",
+    "typer",
 )
 
 

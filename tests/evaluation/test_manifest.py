@@ -84,6 +84,11 @@ def test_an_unreadable_input_is_named(tmp_path):
         InputFile.of(Path(tmp_path / "gone.h5"))
 
 
+def test_every_package_that_computes_or_checks_has_its_version():
+    known = {"numpy", "scipy", "pyfftw", "h5py", "ismrmrd", "sigpy", "pydantic", "jinja2", "typer"}
+    assert known <= set(installed_versions())
+
+
 def test_versions_name_what_is_absent():
     versions = installed_versions(["numpy", "no-such-package-here"])
     assert versions["numpy"] == np.__version__
