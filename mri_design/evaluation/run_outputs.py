@@ -144,14 +144,14 @@ def design_sections(folder: RunFolder, trace: DesignTrace, noise_variance: float
     actual = np.array([s.actual_energy for s in trace.steps])
     if len(predicted) > 1 and np.isfinite(predicted).all():
         ky = np.array([s.line for s in trace.steps]) - trace.n_lines // 2
-        ratio = float(np.exp(np.mean(np.log(predicted) - np.log(np.maximum(actual, np.finfo(float).tiny)))))
+        ratio = float(np.exp(np.mean(np.log(np.maximum(actual, np.finfo(float).tiny)) - np.log(predicted))))
         sections.append(
             Section(
                 "Was the posterior right?",
                 [
                     Paragraph(
-                        "Every line was predicted, with error bars, before it was measured. Predicted over actual "
-                        f"energy of the innovation, geometric mean over lines: {ratio:.2f} (1 is calibrated, below 1 "
+                        "Every line was predicted, with error bars, before it was measured. Actual over predicted "
+                        f"energy of the innovation, geometric mean over lines: {ratio:.2f} (1 is calibrated, above 1 "
                         "is overconfident)."
                     ),
                     _figure(

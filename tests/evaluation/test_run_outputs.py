@@ -92,11 +92,11 @@ def test_a_design_with_scores_shows_them_and_one_without_does_not(folder: RunFol
         assert [row["score"] for row in csv.DictReader(stream)] == ["", "", ""]
 
 
-def test_calibration_is_predicted_over_actual_as_a_geometric_mean(folder: RunFolder) -> None:
+def test_calibration_is_actual_over_predicted_as_a_geometric_mean(folder: RunFolder) -> None:
     text = texts(design_sections(folder, TRACE, 1.0))
-    assert "geometric mean over lines: 1.00" in text  # (3/6 * 4/2)^(1/2)
+    assert "geometric mean over lines: 1.00" in text  # (6/3 * 2/4)^(1/2)
     twice = replace(TRACE, steps=tuple(replace(s, predicted_energy=2 * s.predicted_energy) for s in TRACE.steps))
-    assert "geometric mean over lines: 2.00" in texts(design_sections(folder, twice, 1.0))
+    assert "geometric mean over lines: 0.50" in texts(design_sections(folder, twice, 1.0))
 
 
 def test_metric_rows_by_hand(image: np.ndarray) -> None:
