@@ -31,7 +31,7 @@ def design(
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
-    interrupted run and gives the same lines as one that was not.
+    interrupted run and gives the same lines as one that was not; a finished one is left as it is.
     """
     from mri_design.evaluation import RunFolder
     from mri_design.evaluation.design_run import design_into
@@ -50,6 +50,7 @@ def design(
             resume=resume,
             command=sys.argv[1:],
             show=bar.update,
+            say=lambda text: say(text, quiet),
         )
     say(f"{lines} lines, {status}: {out / 'report.html'}", quiet)
     return ending(status)

@@ -38,7 +38,15 @@ def recon(
     check_method(chosen)
     with RunFolder(out) as folder, progress(quiet) as bar:
         status = reconstruct_into(
-            folder, source, settings, mask=mask, index=index, seed=seed, command=sys.argv[1:], show=bar.update
+            folder,
+            source,
+            settings,
+            mask=mask,
+            index=index,
+            seed=seed,
+            command=sys.argv[1:],
+            show=bar.update,
+            say=lambda text: say(text, quiet),
         )
     say(f"{chosen}, {status}: {out / 'report.html'}", quiet)
     return ending(status)

@@ -9,6 +9,7 @@ import numpy as np
 
 from mri_design.design import DesignTrace
 from mri_design.errors import UsageError
+from mri_design.evaluation.finished_run import CHECKPOINT, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_outputs import (
@@ -20,6 +21,7 @@ from mri_design.evaluation.run_outputs import (
     save_report,
     with_zero_filled,
 )
+from mri_design.evaluation.scan_facts import level_settings, level_summary, simulated_from, simulation_summary
 from mri_design.experiment import (
     Recipe,
     fingerprint,
@@ -46,6 +48,7 @@ def design_into(
     resume: bool = False,
     command: Sequence[str] = (),
     show: Callable[[str, int, int], None] = lambda *_: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Run a design and leave everything in ``folder``.
 
@@ -62,11 +65,13 @@ def design_into(
     index, seed : int
         Slice, and seed of everything random.
     resume : bool
-        Whether to go on from a checkpoint in the folder.
+        Whether to go on from a checkpoint in the folder; where this very design is finished there, nothing is done.
     command : sequence of str
         For the manifest.
     show : callable
         Progress: what, done, of how many.
+    say : callable
+        Takes a line of text that people should see.
 
     Returns
     -------
@@ -76,19 +81,35 @@ def design_into(
     Raises
     ------
     UsageError
-        For an unknown strategy, or a checkpoint in the folder without ``resume``.
+        For an unknown strategy, a checkpoint in the folder without ``resume``, or another run's folder.
     InputError
         Where the input or the checkpoint cannot be used.
     """
     began = time.perf_counter()
     strategy = make_strategy(recipe.design.strategy)
     inputs = InputFile.of_all([source])
-    checkpoint = folder.output_path("checkpoint.npz")
+    checkpoint = folder.output_path(CHECKPOINT)
+    identity = fingerprint(
+        {
+            "run": "design",
+            "recipe": recipe.as_settings(),
+            "input": [i.sha256 for i in inputs] or source,
+            "slice": index,
+            "seed": seed,
+            "lines": lines,
+        }
+    )
+    ended = finished_status(folder, identity, own=CHECKPOINT)
+    if ended is not None and resume and not checkpoint.exists():
+        say("nothing to do")
+        return ended
     if checkpoint.exists() and not resume:
         raise UsageError(f"{folder.path.name} holds an unfinished design; add --resume, or give another --out")
     data = load_input(source, recipe, seed).select_slice(index)
     scan = prepare(data, recipe, calibration_lines=recipe.design.start)
     one = scan.slice_model(0, recipe)
+    if simulated_from(data):
+        say(f"simulated k-space {simulated_from(data)}")
     start = start_count(strategy, one.shape[0], lines, recipe, scan.calibration_lines)
     state = run_design(
         [one],
@@ -98,15 +119,7 @@ def design_into(
         seed=seed,
         start=start,
         checkpoint=checkpoint,
-        identity=fingerprint(
-            {
-                "recipe": recipe.as_settings(),
-                "input": [i.sha256 for i in inputs] or source,
-                "slice": index,
-                "seed": seed,
-                "lines": lines,
-            }
-        ),
+        identity=identity,
         callback=lambda s: show("designing", len(s.trace.lines) - start, lines - start),
     )
     trace = state.trace
@@ -133,7 +146,14 @@ def design_into(
         command=command,
         seed=seed,
         inputs=inputs,
-        settings={"source": source, "slice": index, "start": start, **recipe.as_settings()},
+        settings={
+            "source": source,
+            "slice": index,
+            "start": start,
+            "identity": identity,
+            **level_settings(one.noise_variance, state.signals[0]),
+            **recipe.as_settings(),
+        },
         wall_seconds=time.perf_counter() - began,
         status=_status(trace, result.convergence),
         lines=trace.lines,
@@ -143,6 +163,8 @@ def design_into(
         "of": one.shape[0],
         "acceleration": one.shape[0] / lines,
         "start lines": start,
+        **simulation_summary([simulated_from(data)]),
+        **level_summary(one.noise_variance, state.signals[0]),
         "multiplications with A": sum(s.mvms for s in trace.steps),
         "seconds": round(manifest.wall_seconds, 1),
         "status": manifest.status,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.evaluation import plots
+from mri_design.evaluation.finished_run import finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.report import ReportFigure, Section
 from mri_design.evaluation.run_folder import RunFolder
@@ -20,7 +21,8 @@ from mri_design.evaluation.run_outputs import (
     save_report,
     with_zero_filled,
 )
-from mri_design.experiment import Recipe, load_input, prepare, reconstruct
+from mri_design.evaluation.scan_facts import level_settings, level_summary, simulated_from, simulation_summary
+from mri_design.experiment import PHANTOM_PREFIX, Recipe, fingerprint, load_input, prepare, reconstruct
 from mri_design.io.mask import read_mask
 
 __all__ = ["reconstruct_into"]
@@ -36,6 +38,7 @@ def reconstruct_into(
     seed: int = 0,
     command: Sequence[str] = (),
     show: Callable[[str, int, int], None] = lambda *_: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Reconstruct one slice and leave everything in ``folder``.
 
@@ -55,6 +58,8 @@ def reconstruct_into(
         For the manifest.
     show : callable
         Progress: what, done, of how many.
+    say : callable
+        Takes a line of text that people should see.
 
     Returns
     -------
@@ -63,22 +68,40 @@ def reconstruct_into(
 
     Raises
     ------
+    UsageError
+        Where the folder holds another run.
     InputError
         Where the input or the mask cannot be used.
     """
     began = time.perf_counter()
     method = recipe.reconstruction.method
+    inputs = InputFile.of_all([source] if mask is None else [source, str(mask)])
+    identity = fingerprint(
+        {
+            "run": "reconstruction",
+            "recipe": recipe.as_settings(),
+            "phantom": source if source.startswith(PHANTOM_PREFIX) else "",
+            "inputs": [i.sha256 for i in inputs],
+            "slice": index,
+            "seed": seed,
+        }
+    )
+    finished_status(folder, identity)  # the same reconstruction may be made again
     data = load_input(source, recipe, seed).select_slice(index)
     flags = data.measured if mask is None else read_mask(mask, data.measured)
     lines = np.flatnonzero(flags).tolist()
     scan = prepare(data, recipe, measured=flags)
     one = scan.slice_model(0, recipe)
+    signal = one.signal_level(lines)
+    if simulated_from(data):
+        say(f"simulated k-space {simulated_from(data)}")
     result = reconstruct(
         one,
         lines,
         method,
         recipe,
         np.random.default_rng([seed, 2]),
+        signal=signal,
         callback=lambda s: show("outer loops", s.loop, recipe.inference.loops),
     )
     reference = scan.reference(0)
@@ -95,8 +118,14 @@ def reconstruct_into(
     manifest = Manifest(
         command=command,
         seed=seed,
-        inputs=InputFile.of_all([source] if mask is None else [source, str(mask)]),
-        settings={"source": source, "slice": index, **recipe.as_settings()},
+        inputs=inputs,
+        settings={
+            "source": source,
+            "slice": index,
+            "identity": identity,
+            **level_settings(one.noise_variance, signal),
+            **recipe.as_settings(),
+        },
         wall_seconds=time.perf_counter() - began,
         status="converged" if converged else f"not converged ({result.convergence.status.value})",
         lines=lines,
@@ -105,6 +134,8 @@ def reconstruct_into(
         "method": method,
         "lines": len(lines),
         "of": len(flags),
+        **simulation_summary([simulated_from(data)]),
+        **level_summary(one.noise_variance, signal),
         "multiplications with A": result.convergence.mvms,
         "seconds": round(manifest.wall_seconds, 1),
         "status": manifest.status,

@@ -96,6 +96,8 @@ def test_the_manifest_tells_the_run_without_places(designed: Designed, work: Pat
     assert (manifest["seed"], manifest["status"]) == (0, "converged")
     assert manifest["settings"]["inference"]["samples"] == 6
     assert (manifest["settings"]["start"], manifest["settings"]["slice"]) == (6, 0)
+    assert manifest["settings"]["noise_sd_per_real_component"] == pytest.approx(0.007)
+    assert manifest["settings"]["signal_level"] > 0
     assert {"python", "numpy", "mri-design"} <= set(manifest["versions"])
     assert manifest["wall_seconds"] > 0
     assert str(work) not in text and str(work.parent) not in text
@@ -220,6 +222,19 @@ def test_another_design_does_not_go_on_from_it(run: Run, stopped: Path, change: 
     result = run("design", source, *OPTIONS, *changed, "--out", stopped, "--resume")
     assert result.exit_code == 3
     assert "a checkpoint of another input, recipe, seed or start" in result.stderr
+
+
+def test_a_finished_design_is_left_as_it_is(run: Run, designed: Designed) -> None:
+    out, first = designed
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    result = run("design", "scan.npz", *OPTIONS, "--out", out, "--resume")
+    assert result.exit_code == 0
+    assert result.stdout == f"nothing to do\n{first.stdout}"
+    for other in (["--seed", 1], ["--lines", 13], ["--resume", "--start", 5]):
+        refused = run("design", "scan.npz", *OPTIONS, *other, "--out", out)
+        assert refused.exit_code == 2
+        assert "designed holds a finished run; give another --out" in refused.stderr
+    assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 
 def test_a_damaged_checkpoint_is_refused(run: Run, stopped: Path) -> None:

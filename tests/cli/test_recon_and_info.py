@@ -84,6 +84,38 @@ def test_what_the_mask_leaves_out_cannot_be_seen(run: Run, work: Path, tmp_path:
         assert (tmp_path / "honest" / file).read_bytes() == (tmp_path / "fooled" / file).read_bytes()
 
 
+def test_noise_and_signal_in_force_are_recorded(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    result = run("recon", "phantom:t2w", "--recipe", "quick.toml", "--method", "zero-filled", "--out", out)
+    assert result.stdout.splitlines()[0] == "simulated k-space from images"
+    settings = json.loads((out / "manifest.json").read_text())["settings"]
+    assert settings["noise_sd_per_real_component"] == pytest.approx(0.007)
+    assert 0.3 < settings["signal_level"] < 3  # images are scaled to a 99.5th percentile of one
+    page = (out / "report.html").read_text()
+    for text in ("noise sd per real component", "signal level", "<td>0.007</td>", "<td>simulated from images</td>"):
+        assert text in page
+
+
+def test_the_same_reconstruction_may_be_made_again_and_another_may_not(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    command = ("recon", "scan.npz", "--method", "zero-filled", "--out", out)
+    assert run(*command).exit_code == 0
+    assert run(*command).exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    others = (
+        ("recon", "head.npz", "--method", "zero-filled"),
+        ("recon", "scan.npz", "--method", "least-squares"),
+        ("design", "scan.npz", "--lines", 8),
+        ("design", "scan.npz", "--lines", 8, "--resume"),
+        ("compare", "scan.npz", "--lines", 8),
+    )
+    for other in others:
+        result = run(*other, "--out", out)
+        assert result.exit_code == 2, result.output
+        assert "x holds a finished run; give another --out" in result.stderr
+    assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
 def test_a_reconstruction_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None:
     (tmp_path / "hasty.toml").write_text("[inference]\nloops = 1\ntolerance = 1e-9\n")
     result = run("recon", "scan.npz", "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x")

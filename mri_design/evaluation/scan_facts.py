@@ -1,0 +1,43 @@
+"""What a run knew about its scan before it began: noise, signal, and whether k-space was simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mri_design.kspace import KSpaceData
+
+__all__ = ["level_settings", "level_summary", "simulated_from", "simulation_summary"]
+
+
+def simulated_from(data: KSpaceData) -> str:
+    """What k-space was simulated from ("from images"); empty where it was not simulated."""
+    return str(data.card.get("simulated", "")).split(",")[0]
+
+
+def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
+    """One row for a report's table that says which k-space was simulated; none where no scan's was.
+
+    Parameters
+    ----------
+    origins : iterable of str
+        `simulated_from` of every scan.
+    """
+    listed = list(origins)
+    kinds = list(dict.fromkeys(origin for origin in listed if origin))
+    if not kinds:
+        return {}
+    some = sum(bool(origin) for origin in listed)
+    share = "" if some == len(listed) else f" ({some} of {len(listed)} images)"
+    return {"k-space": f"simulated {' and '.join(kinds)}{share}"}
+
+
+def level_settings(noise_variance: float, signal: float) -> dict[str, object]:
+    """Noise and signal level in force, for a manifest; in the units of the calibrated data."""
+    return {"noise_sd_per_real_component": float(np.sqrt(noise_variance)), "signal_level": float(signal)}
+
+
+def level_summary(noise_variance: float, signal: float) -> dict[str, object]:
+    """The same for a report's table."""
+    return {"noise sd per real component": float(np.sqrt(noise_variance)), "signal level": float(signal)}
