@@ -79,6 +79,7 @@ def compare(
             jobs=jobs,
             command=sys.argv[1:],
             show=bar.update,
+            say=lambda text: say(text, quiet),
         )
     say(f"{status}: {out / 'report.html'}", quiet)
     return ending(status)

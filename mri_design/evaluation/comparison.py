@@ -50,7 +50,8 @@ class Comparison:
     Parameters
     ----------
     tests, training : sequences of TestImage
-        Images to evaluate on, and to tune and design on; no image may be in both.
+        Images to evaluate on, and to tune and design on, all with one number of phase-encode lines; no image may be
+        in both.
     strategies : sequence of str
         Names, see `experiment.make_strategy`.
     lines : sequence of int
@@ -77,6 +78,16 @@ class Comparison:
     def __post_init__(self) -> None:
         if not self.tests:
             raise InputError(field="compare", got="no test image", wanted="at least one")
+        first = self.tests[0]
+        for other in self.tests[1:]:
+            if other.one.shape[0] != first.one.shape[0]:
+                raise InputError(
+                    field="test scans",
+                    got=f"{first.name} with {first.one.shape[0]} and {other.name} with {other.one.shape[0]} "
+                    "phase-encode lines",
+                    wanted="one number of phase-encode lines: the same line count is another acceleration on each",
+                    cure="Run one comparison per matrix size.",
+                )
         shapes = {t.one.shape[0] for t in self.training} - {t.one.shape[0] for t in self.tests}
         if shapes:
             raise InputError(
@@ -144,9 +155,11 @@ class Comparison:
             groups.setdefault((name, group, draw, image), []).append(count)
         jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
         found = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
-        for done, (((name, _, draw, image), counts), lines) in enumerate(found, 1):
+        for done, (((name, _, draw, image), counts), mask) in enumerate(found, 1):
             for count in counts:
-                progress.masks[self._mask_key(name, count, draw, image)] = [int(k) for k in lines[:count]]
+                key = self._mask_key(name, count, draw, image)
+                progress.masks[key] = [int(k) for k in mask.lines[:count]]
+                progress.masks_converged[key] = count <= mask.converged_lines
             progress.save()
             show("designing masks", done, len(jobs))
 
@@ -184,6 +197,7 @@ class Comparison:
         for done, (cell, errors) in enumerate(zip(left, workers.map(mask_error, jobs), strict=True), 1):
             name, count, draw, image = cell
             test = self.tests[image]
+            mask_converged = progress.masks_converged[self._mask_key(*cell)]
             progress.rows[_key(*cell)] = {
                 "strategy": name,
                 "lines": count,
@@ -191,29 +205,26 @@ class Comparison:
                 "draw": draw,
                 "image": test.name,
                 **errors,
+                "mask_converged": mask_converged,
+                "converged": mask_converged and bool(errors["reconstruction_converged"]),
             }
             if done % 20 == 0 or done == len(left):
                 progress.save()
             show("reconstructing", done, len(left))
 
     def _tune(self, progress: ComparisonProgress, workers: Workers[Material], show: Show) -> None:
-        """The power with the least mean error on the training images, for each family, count and grid."""
+        """The power with the least mean error on the training images, for each family and count."""
         families = [name for name in self.strategies if name in TUNED_FAMILIES] if self.training else []
-        grids = sorted({t.one.shape[0] for t in self.tests})
-        wanted = [(f, n, g) for f in families for n in self.lines for g in grids]
+        grid = self.tests[0].one.shape[0]
+        wanted = [(f, n, grid) for f in families for n in self.lines]
         wanted = [job for job in wanted if "|".join(map(str, job)) not in progress.tuned]
-        for done, (family, count, grid) in enumerate(wanted, 1):
-            images = [i for i, t in enumerate(self.training) if t.one.shape[0] == grid]
-            if not images:
-                raise InputError(
-                    field="training scans", got=f"none with {grid} lines", wanted=f"one, to tune {family} on"
-                )
+        for done, (family, count, _) in enumerate(wanted, 1):
             powers = TUNED_FAMILIES[family]
             jobs = [
-                TuningJob(name, count, self._start(name, count, self.training[i]), draw, i)
+                TuningJob(name, count, self._start(name, count, image), draw, i)
                 for name in (f"{family}:{power:g}" for power in powers)
                 for draw in range(min(self.seeds, TUNING_DRAWS))
-                for i in images
+                for i, image in enumerate(self.training)
             ]
             errors = np.array(list(workers.map(tuning_error, jobs))).reshape(len(powers), -1)
             progress.tuned[f"{family}|{count}|{grid}"] = powers[int(np.argmin(errors.mean(axis=1)))]

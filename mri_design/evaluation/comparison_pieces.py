@@ -12,7 +12,17 @@ from mri_design.experiment import Recipe, make_strategy, reconstruct, run_design
 from mri_design.model import MRSlice
 from mri_design.operators import Array
 
-__all__ = ["Lines", "MaskJob", "Material", "TestImage", "TuningJob", "design_mask", "mask_error", "tuning_error"]
+__all__ = [
+    "DesignedMask",
+    "Lines",
+    "MaskJob",
+    "Material",
+    "TestImage",
+    "TuningJob",
+    "design_mask",
+    "mask_error",
+    "tuning_error",
+]
 
 Lines = tuple[int, ...]
 
@@ -31,6 +41,8 @@ class TestImage:
         What errors are measured against.
     calibration_lines : int
         Centre lines that every mask has to hold because the coil maps came from them.
+    simulated : str
+        How its k-space was simulated; empty where it was not.
     """
 
     __test__ = False  # not a pytest class
@@ -39,6 +51,7 @@ class TestImage:
     one: MRSlice
     reference: Array
     calibration_lines: int = 0
+    simulated: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,12 +100,28 @@ class TuningJob:
     image: int
 
 
-def design_mask(material: Material, job: MaskJob) -> Lines:
-    """Lines of a mask, in acquisition order."""
+@dataclass(frozen=True)
+class DesignedMask:
+    """A mask, and whether what chose it can be trusted.
+
+    Parameters
+    ----------
+    lines : tuple of int
+        In acquisition order.
+    converged_lines : int
+        That many of the first lines were chosen by steps that converged.
+    """
+
+    lines: Lines
+    converged_lines: int
+
+
+def design_mask(material: Material, job: MaskJob) -> DesignedMask:
+    """A mask, with how far its design converged."""
     test = material.tests[job.image].one
     training = [material.training[i].one for i in job.training]
     slices = [replace(one, measured=one.measured & test.measured) for one in training] or [test]
-    return _lines(material, slices, job.strategy, job.target, job.start, job.draw)
+    return _design(material, slices, job.strategy, job.target, job.start, job.draw)
 
 
 def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:
@@ -104,13 +133,17 @@ def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:
 def tuning_error(material: Material, job: TuningJob) -> float:
     """Relative error of a training image with one draw of a mask."""
     image = material.training[job.image]
-    lines = _lines(material, [image.one], job.strategy, job.target, job.start, job.draw)
-    return float(str(_error(material, image, lines)["relative_l2"]))
+    mask = _design(material, [image.one], job.strategy, job.target, job.start, job.draw)
+    return float(str(_error(material, image, mask.lines)["relative_l2"]))
 
 
-def _lines(material: Material, slices: Sequence[MRSlice], strategy: str, target: int, start: int, draw: int) -> Lines:
+def _design(
+    material: Material, slices: Sequence[MRSlice], strategy: str, target: int, start: int, draw: int
+) -> DesignedMask:
     seed = int(np.random.SeedSequence([material.seed, draw]).generate_state(1)[0])
-    return run_design(slices, make_strategy(strategy), target, material.recipe, seed=seed, start=start).trace.lines
+    trace = run_design(slices, make_strategy(strategy), target, material.recipe, seed=seed, start=start).trace
+    missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.converged]
+    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines))
 
 
 def _error(material: Material, image: TestImage, lines: Lines) -> dict[str, object]:
@@ -127,5 +160,5 @@ def _error(material: Material, image: TestImage, lines: Lines) -> dict[str, obje
         "relative_l2": found.relative_l2,
         "psnr": found.psnr,
         "ssim": found.ssim,
-        "converged": result.convergence.converged,
+        "reconstruction_converged": result.convergence.converged,
     }

@@ -9,8 +9,11 @@ from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row
 from mri_design.io.atomic import write_json
+from mri_design.status import Status
 
 __all__ = ["ComparisonProgress"]
+
+_PARTS = ("masks", "rows", "tuned", "masks_converged")
 
 
 @dataclass
@@ -30,6 +33,19 @@ class ComparisonProgress:
     masks: dict[str, list[int]] = field(default_factory=dict)
     rows: dict[str, Row] = field(default_factory=dict)
     tuned: dict[str, float] = field(default_factory=dict)
+    masks_converged: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        """ "converged", or how many reconstructions and how many designs of masks did not."""
+        parts = []
+        for flags, what in (
+            ([bool(row["reconstruction_converged"]) for row in self.rows.values()], "reconstructions"),
+            (list(self.masks_converged.values()), "masks"),
+        ):
+            if not all(flags):
+                parts.append(f"{flags.count(False)} of {len(flags)} {what}")
+        return f"{' and '.join(parts)} not converged" if parts else Status.CONVERGED.value
 
     @classmethod
     def open(cls, path: Path | None, identity: str) -> ComparisonProgress:
@@ -44,9 +60,11 @@ class ComparisonProgress:
             return cls(path, identity)
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            found, *parts = (stored[key] for key in ("identity", "masks", "rows", "tuned"))
+            found, *parts = (stored[key] for key in ("identity", *_PARTS))
             if not all(isinstance(part, dict) for part in parts):
                 raise TypeError("a part that is no table")
+            if parts[0].keys() != parts[-1].keys():
+                raise ValueError("masks without how their design ended")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 field=path.name,
@@ -66,7 +84,4 @@ class ComparisonProgress:
     def save(self) -> None:
         """Write everything finished so far, atomically."""
         if self.path is not None:
-            write_json(
-                self.path,
-                {"identity": self.identity, "masks": self.masks, "rows": self.rows, "tuned": self.tuned},
-            )
+            write_json(self.path, {"identity": self.identity} | {name: getattr(self, name) for name in _PARTS})

@@ -9,12 +9,13 @@ import numpy as np
 from mri_design.evaluation import plots
 from mri_design.evaluation.comparison import Comparison
 from mri_design.evaluation.comparison_progress import ComparisonProgress
-from mri_design.evaluation.comparison_tables import errors_by_image, paired_table, summary_table
+from mri_design.evaluation.comparison_tables import errors_by_image, paired_table, summary_table, winners_table
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.plots import ErrorCurve, ImagePanel, metric_caption
 from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section, write_report
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.scan_facts import simulation_summary
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.experiment import Reconstruction, make_strategy, reconstruct
 from mri_design.io.atomic import write_json, write_text
@@ -31,6 +32,7 @@ FORMATS = {
     "psnr": ".2f",
     "ssim": ".4f",
     "change": "+.1%",
+    "lead": "+.1%",
     "worst_change": "+.1%",
     "p": ".3f",
 }
@@ -43,14 +45,14 @@ def save_comparison(
     manifest: Manifest,
     orientation: Orientation,
 ) -> None:
-    """Write metrics.csv, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and report."""
+    """Write metrics.csv, winners.csv/.md, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and report."""
     names = comparison.expanded()
     rows = [progress.rows["|".join(map(str, cell))] for cell in comparison.rows_wanted()]
     folder.write_metrics(rows)
     summary = summary_table(rows, names, comparison.lines)
     blind = [n for n in names if not make_strategy(n.split("@")[0]).needs_posterior]
     designed = [n for n in names if n not in blind]
-    tables = {"summary": summary}
+    tables = {"winners": winners_table(rows, names, comparison.lines), "summary": summary}
     if designed and blind:
         tables["paired"] = paired_table(rows, designed, blind, comparison.lines)
     for name, table in tables.items():
@@ -73,6 +75,7 @@ def save_comparison(
         {
             "test images": len(comparison.tests),
             "training images": len(comparison.training),
+            **simulation_summary([t.simulated for t in (*comparison.tests, *comparison.training)]),
             "strategies": len(names),
             "line counts": ", ".join(map(str, comparison.lines)),
             "reconstruction": comparison.recipe.reconstruction.method,
@@ -120,6 +123,14 @@ def _errors_section(
                 "images for the others.",
             )
         )
+    blocks.append(
+        ReportTable(
+            tables["winners"],
+            "The strategy with the least mean error at each count, the second, and the first one's error relative to "
+            "it.",
+            FORMATS,
+        )
+    )
     blocks.append(
         ReportTable(
             tables["summary"],

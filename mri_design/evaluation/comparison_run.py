@@ -11,11 +11,12 @@ from mri_design.evaluation.comparison import Comparison
 from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.comparison_report import save_comparison
+from mri_design.evaluation.finished_run import PROGRESS, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.scan_facts import simulated_from
 from mri_design.experiment import Recipe, fingerprint, load_input, prepare, split_source
 from mri_design.kspace import Orientation
-from mri_design.status import Status
 
 __all__ = ["compare_into"]
 
@@ -34,6 +35,7 @@ def compare_into(
     jobs: int = 1,
     command: Sequence[str] = (),
     show: Callable[[str, int, int], None] = lambda *_: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Run a comparison and leave everything in ``folder``; what is finished there is not done again.
 
@@ -53,26 +55,23 @@ def compare_into(
         For the manifest.
     show : callable
         Progress: what, done, of how many.
+    say : callable
+        Takes a line of text that people should see.
 
     Returns
     -------
     str
-        "converged", or how many reconstructions did not.
+        "converged", or how many reconstructions and masks did not.
 
     Raises
     ------
     UsageError
-        Where an image is used for testing and training, or two inputs have one name.
+        Where an image is used for testing and training, two inputs have one name, or the folder holds another
+        finished run.
     InputError
-        Where an input cannot be used, or the folder holds another comparison.
+        Where an input cannot be used, or the folder holds another comparison's beginning.
     """
     began = time.perf_counter()
-    tests, orientation = _images(sources, slices, recipe, seed)
-    training, _ = _images(train, slices, recipe, seed)
-    both = {t.name for t in tests} & {t.name for t in training}
-    if both:
-        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
-    comparison = Comparison(tests, strategies, lines, recipe, training, seeds, seed, jobs)
     inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *train])))
     choices = {
         "sources": [Path(s).name for s in sources],
@@ -84,17 +83,25 @@ def compare_into(
         "seed": seed,
         **recipe.as_settings(),
     }
-    identity = fingerprint({**choices, "inputs": [i.sha256 for i in inputs]})
-    progress = ComparisonProgress.open(folder.output_path("progress.json"), identity)
+    identity = fingerprint({"run": "comparison", **choices, "inputs": [i.sha256 for i in inputs]})
+    finished_status(folder, identity, own=PROGRESS)  # a finished one is written again from its pieces
+    tests, orientation = _images(sources, slices, recipe, seed)
+    training, _ = _images(train, slices, recipe, seed)
+    both = {t.name for t in tests} & {t.name for t in training}
+    if both:
+        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
+    comparison = Comparison(tests, strategies, lines, recipe, training, seeds, seed, jobs)
+    progress = ComparisonProgress.open(folder.output_path(PROGRESS), identity)
+    for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
+        say(f"simulated k-space {origin}")
     comparison.run(progress, show)
-    missed = sum(not bool(row["converged"]) for row in progress.rows.values())
     manifest = Manifest(
         command=command,
         seed=seed,
         inputs=inputs,
-        settings=choices,
+        settings={**choices, "identity": identity},
         wall_seconds=time.perf_counter() - began,
-        status=f"{missed} of {len(progress.rows)} reconstructions not converged" if missed else Status.CONVERGED.value,
+        status=progress.status,
         lines=[],
     )
     save_comparison(folder, comparison, progress, manifest, orientation)
@@ -118,7 +125,8 @@ def _images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) -> t
                     wanted="a fully sampled scan to compare with",
                 )
             one = scan.slice_model(0, recipe)
-            images.append(TestImage(f"{data.name}[{index}]", one, reference, scan.calibration_lines))
+            name = f"{data.name}[{index}]"
+            images.append(TestImage(name, one, reference, scan.calibration_lines, simulated_from(data)))
     names = [image.name for image in images]
     if len(set(names)) < len(names):
         raise UsageError("two inputs have the same name and slice; rename one of the files")

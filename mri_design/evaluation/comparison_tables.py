@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mri_design.evaluation.metrics import paired_sign_test
 from mri_design.evaluation.tables import Row
 
-__all__ = ["METRICS", "errors_by_image", "paired_table", "summary_table"]
+__all__ = ["METRICS", "errors_by_image", "paired_table", "summary_table", "winners_table"]
 
 METRICS = ("relative_l2", "psnr", "ssim")
 
@@ -40,6 +40,22 @@ def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
                     row["sd_draws"] = float(values.mean(axis=1).std(ddof=1)) if values.shape[0] > 1 else None
                     row["worst"] = float(values.mean(axis=0).max())
             table.append(row)
+    return table
+
+
+def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
+    """Who had the least mean error at each count, who came second, and by how much (relative, negative is better).
+
+    The mean is over images and draws, as in `summary_table`; a lead says nothing about its significance.
+    """
+    table: list[Row] = []
+    for count in lines:
+        ranked = sorted((float(errors_by_image(rows, name, count).mean()), name) for name in strategies)
+        row: dict[str, object] = {"lines": count, "best": ranked[0][1], "relative_l2": ranked[0][0]}
+        second = ranked[1] if len(ranked) > 1 else None
+        row["second"] = second[1] if second else None
+        row["lead"] = ranked[0][0] / second[0] - 1 if second and second[0] > 0 else None
+        table.append(row)
     return table
 
 

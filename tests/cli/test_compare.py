@@ -43,7 +43,7 @@ def test_the_study_is_complete(compared: tuple[Path, Result]) -> None:
     assert result.exit_code == 0, result.output
     assert result.stdout == f"converged: {out / 'report.html'}\n"
     names = {path.name for path in out.iterdir()}
-    assert {"summary.csv", "summary.md", "paired.csv", "paired.md", "tuned.csv"} <= names
+    assert {"winners.csv", "winners.md", "summary.csv", "summary.md", "paired.csv", "paired.md", "tuned.csv"} <= names
     assert {"metrics.csv", "masks.json", "manifest.json", "report.html", "progress.json"} <= names
     figures = {path.stem for path in (out / "figures").iterdir()}
     assert {"error-curves", "masks", "reconstructions", "errors"} <= figures
@@ -105,6 +105,15 @@ def test_the_same_command_again_does_nothing_twice(
 
 def test_another_comparison_in_the_folder_is_refused(run: Run, compared: tuple[Path, Result]) -> None:
     result = run(*COMMAND, "--seed", 1, "--out", compared[0])
+    assert result.exit_code == 2
+    assert "holds a finished run; give another --out" in result.stderr
+
+
+def test_another_comparison_than_the_unfinished_one_is_refused(
+    run: Run, compared: tuple[Path, Result], tmp_path: Path
+) -> None:
+    (tmp_path / "progress.json").write_bytes((compared[0] / "progress.json").read_bytes())
+    result = run(*COMMAND, "--seed", 1, "--out", tmp_path)
     assert result.exit_code == 3
     assert "the progress of another comparison" in result.stderr
 
@@ -116,6 +125,36 @@ def test_one_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None
     assert result.exit_code == 4
     assert "1 of 1 reconstructions not converged" in result.stdout
     assert "1 of 1 reconstructions not converged." in (tmp_path / "x" / "report.html").read_text()
+
+
+def test_designs_that_did_not_converge_end_with_4_even_where_every_image_did(
+    run: Run, work: Path, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "blunt.toml"
+    quick = (work / "quick.toml").read_text()
+    recipe.write_text(quick.replace("[inference]", "[inference]\ninner_iterations = 1\ninner_tolerance = 1e-12"))
+    command = ("compare", "scan.npz", "--lines", "10,12", "--strategies", "information-gain,low-pass", "--jobs", 1)
+    result = run(*command, "--method", "zero-filled", "--recipe", recipe, "--out", tmp_path / "x")
+    assert result.exit_code == 4
+    assert "2 of 4 masks not converged" in result.stdout
+    found = {(row["strategy"], row["converged"]) for row in rows(tmp_path / "x" / "metrics.csv")}
+    assert found == {("information-gain", "no"), ("low-pass", "yes")}
+    progress = json.loads((tmp_path / "x" / "progress.json").read_text())
+    assert sorted(progress["masks_converged"].values()) == [False, False, True, True]
+
+
+def test_simulated_scans_are_called_simulated(run: Run, tmp_path: Path) -> None:
+    command = ("compare", "phantom:t2w", "--lines", 8, "--strategies", "low-pass", "--jobs", 1)
+    result = run(*command, "--method", "zero-filled", "--recipe", "quick.toml", "--out", tmp_path / "x")
+    assert result.stdout.splitlines()[0] == "simulated k-space from images"
+    assert "<td>simulated from images</td>" in (tmp_path / "x" / "report.html").read_text()
+
+
+def test_scans_of_different_sizes_are_refused_by_name(run: Run, work: Path, tmp_path: Path) -> None:
+    command = ("compare", "scan.npz", "phantom:t2w", "--lines", 8, "--recipe", "quick.toml", "--jobs", 1)
+    result = run(*command, "--out", tmp_path / "x")
+    assert result.exit_code == 3
+    assert "scan[0] with 24 and" in result.stderr and "one comparison per matrix size" in result.stderr
 
 
 def test_doubled_names_and_counts_count_once(run: Run, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mri_design.evaluation.comparison_tables import errors_by_image, paired_table, summary_table
+from mri_design.evaluation.comparison_tables import errors_by_image, paired_table, summary_table, winners_table
 
 
 def rows_of(name: str, lines: int, errors: list[list[float]]) -> list[dict[str, object]]:
@@ -71,3 +71,14 @@ def test_pairs_are_with_the_best_of_the_others_at_each_count() -> None:
     assert (second["lines"], second["against"]) == (16, "low-pass")
     assert second["change"] == pytest.approx(1 / 3)  # the designed mask loses, and the table says so
     assert second["better_on"] == "0 of 3"
+
+
+def test_the_winner_at_each_count_is_the_least_mean_error() -> None:
+    names = ["gain", "random", "low-pass"]
+    first, second = winners_table(ROWS, names, [8, 16])
+    assert (first["lines"], first["best"], first["second"]) == (8, "gain", "random")
+    assert first["relative_l2"] == pytest.approx(0.2)
+    assert first["lead"] == pytest.approx(0.2 / (2.0 / 6) - 1)
+    assert (second["best"], second["second"]) == ("low-pass", "gain")  # the designed one loses here, and that is said
+    (alone,) = winners_table(ROWS, ["gain"], [8])
+    assert (alone["best"], alone["second"], alone["lead"]) == ("gain", None, None)
