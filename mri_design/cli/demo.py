@@ -33,6 +33,13 @@ COMPARISON_FIGURES = {
     "reconstructions": "What each mask gives, same reconstruction for all.",
     "errors": "The errors, one scale.",
 }
+COMPARISON_TABLES = {
+    "winners.csv": "Which strategy had the least mean error at each line count, which came second, and the first one's "
+    "error relative to it.",
+    "paired.csv": "Designed masks against the best of the others at each count: relative change of the error, negative "
+    "is better. One test image proves nothing in general.",
+    "summary.csv": "All strategies; lower relative_l2 is better.",
+}
 
 
 @exits
@@ -48,12 +55,14 @@ def demo(
     from mri_design.evaluation import RunFolder
     from mri_design.evaluation.comparison_run import compare_into
     from mri_design.evaluation.design_run import design_into
+    from mri_design.evaluation.finished_run import finished_status
     from mri_design.evaluation.overview import RunSummary, save_overview
     from mri_design.experiment import load_recipe
 
     recipe = load_recipe(None)
     command = sys.argv[1:]
     with RunFolder(out) as folder, progress(quiet) as bar:
+        finished_status(folder, "demo")  # the demo itself leaves no manifest: one that is there is another run's
         with RunFolder(out / "design") as scan_folder:
             first = design_into(
                 scan_folder, SCAN, recipe, LINES, seed=seed, resume=True, command=command, show=bar.update
@@ -79,15 +88,16 @@ def demo(
                 "one after another from the posterior over the image, and the image they give with its error bars.",
                 out / "design",
                 DESIGN_FIGURES,
-                "metrics.csv",
+                {"metrics.csv": "Errors are of the magnitude, relative to the fully sampled scan."},
             ),
             RunSummary(
                 "Against other ways to sample",
-                f"A 3 T head at {MATRIX} x {MATRIX} with smooth phase and noise added, so that the truth is known; the "
-                "variable density was tuned on another head, and the fixed design (@train) comes from that head too.",
+                f"A 3 T head at {MATRIX} x {MATRIX}: k-space was simulated from its magnitude image, with smooth phase "
+                "and noise added, so that the truth is known; the variable density was tuned on another head, and the "
+                "fixed design (@train) comes from that head too.",
                 out / "compare",
                 COMPARISON_FIGURES,
-                "summary.csv",
+                COMPARISON_TABLES,
             ),
         ]
         save_overview(folder, "mri-design demo", runs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section, write_report
@@ -26,15 +26,15 @@ class RunSummary:
         A finished run folder.
     figures : mapping of str to str
         Figure name (in ``figures/``, without ending) to caption.
-    table : str
-        Name of a CSV file in the folder to show, or empty.
+    tables : mapping of str to str
+        Name of a CSV file in the folder to caption; shown before the figures, in this order.
     """
 
     title: str
     text: str
     folder: Path
     figures: Mapping[str, str]
-    table: str = ""
+    tables: Mapping[str, str] = field(default_factory=dict)
 
 
 def save_overview(folder: RunFolder, title: str, runs: Sequence[RunSummary]) -> Path:
@@ -49,11 +49,11 @@ def save_overview(folder: RunFolder, title: str, runs: Sequence[RunSummary]) -> 
         if manifest["status"] != "converged":
             warnings.append(f"{run.title}: {manifest['status']}.")
         blocks: list[Paragraph | ReportTable | ReportFigure] = [Paragraph(run.text)]
+        for name, caption in run.tables.items():
+            with (run.folder / name).open(encoding="utf-8", newline="") as stream:
+                blocks.append(ReportTable(list(csv.DictReader(stream)), caption))
         for name, caption in run.figures.items():
             blocks.append(ReportFigure((run.folder / "figures" / f"{name}.png").read_bytes(), caption))
-        if run.table:
-            with (run.folder / run.table).open(encoding="utf-8", newline="") as stream:
-                blocks.append(ReportTable(list(csv.DictReader(stream)), "Details are in the run folder."))
         blocks.append(Paragraph(f"Full report and arrays: folder {run.folder.name}."))
         sections.append(Section(run.title, blocks))
     path = folder.output_path("report.html")

@@ -1,3 +1,4 @@
+import csv
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,20 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     page = (out / "report.html").read_text()
     assert page.count("data:image/png;base64,") == len(module.DESIGN_FIGURES) + len(module.COMPARISON_FIGURES)
     assert (out / "design" / "manifest.json").exists() and (out / "compare" / "summary.csv").exists()
+    assert page.index(module.COMPARISON_TABLES["winners.csv"].split("first one")[0]) > 0
+    assert "Designed masks against the best of the others" in page
+    with (out / "compare" / "winners.csv").open(newline="") as stream:
+        winners = list(csv.DictReader(stream))
+    assert [row["lines"] for row in winners] == ["8", "10"]
+    for row in winners:
+        assert f"<td>{row['lines']}</td><td>{row['best']}</td><td>{row['relative_l2']}</td>" in page
+    again = run("demo", "--out", out)
+    assert again.exit_code == result.exit_code, again.output
+    assert (out / "report.html").exists()
+    (out / "manifest.json").write_text("{}")
+    refused = run("demo", "--out", out)
+    assert refused.exit_code == 2
+    assert "holds a finished run" in refused.stderr
 
 
 def _in_this_process(compare_into: Callable[..., str]) -> Callable[..., str]:

@@ -8,6 +8,8 @@ from mri_design.evaluation.overview import RunSummary, save_overview
 from mri_design.evaluation.report import Section
 from mri_design.evaluation.run_outputs import save_report
 
+TABLES = {"metrics.csv": "All errors."}
+
 
 def finished(path: Path, status: str = "converged") -> Path:
     with RunFolder(path) as folder:
@@ -20,14 +22,24 @@ def finished(path: Path, status: str = "converged") -> Path:
 
 def test_the_overview_shows_figures_tables_and_status_of_every_run(tmp_path: Path) -> None:
     runs = [
-        RunSummary("First", "What <b>happened</b>.", finished(tmp_path / "a"), {"mask": "The lines."}, "metrics.csv"),
+        RunSummary("First", "What <b>happened</b>.", finished(tmp_path / "a"), {"mask": "The lines."}, TABLES),
         RunSummary("Second", "More.", finished(tmp_path / "b"), {}),
     ]
     with RunFolder(tmp_path / "demo") as folder:
         path = save_overview(folder, "A demo", runs)
     page = path.read_text()
     assert path == tmp_path / "demo" / "report.html"
-    for text in ("A demo", "First", "Second", "The lines.", "31.25", "12.5", "folder a", "&lt;b&gt;happened"):
+    for text in (
+        "A demo",
+        "First",
+        "Second",
+        "The lines.",
+        "All errors.",
+        "31.25",
+        "12.5",
+        "folder a",
+        "&lt;b&gt;happened",
+    ):
         assert text in page
     assert page.count("data:image/png;base64,") == 1
     assert "http:" not in page and "https:" not in page and 'src="' not in page.replace('src="data:', "")
