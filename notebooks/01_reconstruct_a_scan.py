@@ -85,9 +85,9 @@ figure
 # %% [markdown]
 # ## Reading the error bars
 #
-# `std` is sqrt(E|u - mean|²) of the complex pixel. Were it right everywhere, the mean of |error|² / std² would be 1. The
-# posterior is an approximation that usually promises too much, and then the number is larger. What error bars tell
-# better is *where* to doubt: sort the pixels by std, and the error should grow with it.
+# `std` is sqrt(E|u - mean|²) of the complex pixel. Were it right everywhere, the mean of |error|² / std² would be 1;
+# above that the bars promise too much, below it too little. What they tell better is *where* to doubt: sort the pixels
+# by std, and the error should grow with it.
 
 # %%
 mean = found["mean"]
