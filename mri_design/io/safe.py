@@ -92,6 +92,8 @@ def check_file(path: Path) -> int:
             )
         with path.open("rb") as stream:
             head = stream.read(64)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a path with an embedded null byte
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(field=str(path), got=reason, wanted="a readable file") from error

@@ -62,8 +62,9 @@ def test_an_unknown_hdf5_layout_lists_what_is_supported(tmp_path: Path) -> None:
 def test_folders_pipes_and_missing_files_are_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, got in (("", "a folder"), ("pipe", "a device, pipe"), ("none.npy", "No such file")):
-        with pytest.raises(InputError, match=got):
+        with pytest.raises(InputError) as caught:
             read(tmp_path / name)
+        assert caught.value.got.startswith(got)  # not one message inside another
     with pytest.raises(InputError, match="null"):
         read("a\0b")
 
