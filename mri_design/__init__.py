@@ -18,16 +18,20 @@ _HOMES = {
         "VariableDensity",
         "centre_lines",
     ),
+    "design.information_gain": ("information_gain",),
     "errors": ("InputError", "MriDesignError", "UsageError"),
     "estimation": ("IRLS", "MapEstimate", "least_squares", "zero_filled"),
+    "estimation.map_estimate": ("PointEstimate", "map_estimate"),
     "evaluation": ("measure",),
     "experiment": (
         "PreparedScan",
         "Recipe",
         "Reconstruction",
         "load_input",
+        "load_kspace",
         "load_recipe",
         "make_strategy",
+        "mr_image_model",
         "pixel_std",
         "prepare",
         "reconstruct",
@@ -50,6 +54,8 @@ __all__ = sorted(_ROOM_OF)
 
 
 def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return import_module(f"{__name__}.{name}")
     if name not in _ROOM_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)

@@ -2,8 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
 
 import mri_design
+import mri_design as md
 
 
 def test_every_public_name_exists() -> None:
@@ -18,3 +23,86 @@ def test_unknown_names_raise_as_usual() -> None:
 def test_importing_the_package_loads_no_numerics() -> None:
     code = "import sys, mri_design; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_fixed_names_on_a_dense_model() -> None:
+    rng = np.random.default_rng(0)
+    x, b = rng.standard_normal((6, 8)), rng.standard_normal((12, 8))
+    data, noise_variance = rng.standard_normal(6), 0.3
+    model = md.GeneralizedLinearModel(
+        measurement=md.operators.Dense(x),
+        data=data,
+        noise_variance=noise_variance,
+        analysis=md.operators.Dense(b),
+        potentials=md.potentials.Laplace(scale=1.5),
+    )
+    loop = md.DoubleLoop(variances=md.variances.Exact(), outer_iterations=60, tolerance=1e-8)
+    posterior = loop.infer(model, rng=np.random.default_rng(1))
+    assert posterior.convergence.converged
+    assert posterior.variances.kind == "exact"
+    a = x.T @ x + b.T @ (posterior.site_precisions[:, None] * b)
+    np.testing.assert_allclose(posterior.variances.values, np.diag(b @ np.linalg.inv(a) @ b.T), rtol=1e-8)
+    np.testing.assert_allclose(posterior.mean, np.linalg.solve(a, x.T @ data), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(posterior.image_variances, noise_variance * np.diag(np.linalg.inv(a)), rtol=1e-8)
+    assert np.all(np.diff(posterior.criterion) <= 1e-9)
+    # At the optimum pi = tau / sqrt(s^2 / sigma^2 + z).
+    s = b @ posterior.mean
+    np.testing.assert_allclose(
+        posterior.site_precisions, 1.5 / np.sqrt(s**2 / noise_variance + posterior.variances.values), rtol=1e-5
+    )
+    new = rng.standard_normal((2, 8))
+    gain = md.information_gain(posterior, md.operators.Dense(new))
+    expected = np.linalg.slogdet(a + new.T @ new)[1] - np.linalg.slogdet(a)[1]
+    np.testing.assert_allclose(gain, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("estimator", [md.variances.Lanczos(steps=8), md.variances.MonteCarlo(samples=4000)])
+def test_the_other_estimators_give_image_variances_too(estimator: object) -> None:
+    rng = np.random.default_rng(2)
+    x, b = rng.standard_normal((6, 8)), rng.standard_normal((12, 8))
+    model = md.GeneralizedLinearModel(
+        md.operators.Dense(x), x[:, 0], 0.3, analysis=md.operators.Dense(b), potentials=md.potentials.Laplace(1.0)
+    )
+    posterior = md.DoubleLoop(variances=estimator, outer_iterations=3, tolerance=1e-3).infer(model, rng=rng)
+    a = x.T @ x + b.T @ (posterior.site_precisions[:, None] * b)
+    np.testing.assert_allclose(posterior.image_variances, 0.3 * np.diag(np.linalg.inv(a)), rtol=0.15)
+
+
+def test_the_fixed_names_on_a_scan() -> None:
+    recipe = md.Recipe.model_validate({"simulation": {"matrix": 32}})
+    scan = md.load_kspace("phantom:brain", recipe=recipe)
+    mask = np.zeros(32, dtype=bool)
+    mask[[3, 8, *range(11, 21), 26]] = True
+    model = md.mr_image_model(scan, mask)
+    assert model.measurement.lines.tolist() == np.flatnonzero(mask).tolist()
+    again = md.mr_image_model(scan.kspace[0, 0], mask, noise_variance=scan.noise_variance)
+    np.testing.assert_array_equal(again.data, model.data)
+    posterior = md.DoubleLoop(variances=md.variances.Exact(), outer_iterations=2).infer(
+        model, rng=np.random.default_rng()
+    )
+    assert posterior.image_variances.shape == (32, 32)
+    before = np.linalg.slogdet(posterior.precision.dense_real())[1]
+    longer = replace(posterior.precision, measurement=md.cartesian([*model.measurement.lines.tolist(), 22], (32, 32)))
+    expected = np.linalg.slogdet(longer.dense_real())[1] - before
+    np.testing.assert_allclose(md.information_gain(posterior, 22), expected, rtol=1e-3)
+    mode = md.map_estimate(model)
+    assert mode.convergence.converged
+    assert np.asarray(mode).shape == (32, 32)
+    np.testing.assert_array_equal(np.abs(mode), np.abs(mode.image))
+
+
+@pytest.mark.parametrize(
+    "mask", [np.ones(31, dtype=bool), np.ones(32), np.zeros(32, dtype=bool)], ids=["length", "dtype", "empty"]
+)
+def test_masks_that_do_not_fit_are_refused(mask: np.ndarray) -> None:
+    scan = md.load_kspace("phantom:brain", recipe=md.Recipe.model_validate({"simulation": {"matrix": 32}}))
+    with pytest.raises(md.InputError):
+        md.mr_image_model(scan, mask)
+
+
+def test_one_potential_for_each_operator() -> None:
+    identity = md.operators.Dense(np.eye(3))
+    with pytest.raises(md.InputError, match="one potential per analysis operator"):
+        md.GeneralizedLinearModel(
+            identity, np.ones(3), 1.0, analysis=[identity, identity], potentials=[md.potentials.Laplace(1.0)]
+        )

@@ -144,7 +144,7 @@ class DesignEngine:
         return DesignState(
             replace(state.trace, steps=(*state.trace.steps, step)),
             state.signals,
-            tuple(WarmStart(p.mean, pooled_variances(p.model, p.variances)) for p in posteriors),
+            tuple(WarmStart(p.mean, pooled_variances(p.model, p.marginals)) for p in posteriors),
         )
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:

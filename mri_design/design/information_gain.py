@@ -19,11 +19,18 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.strategy import Choice, best_line
-from mri_design.krylov import LanczosFactors, lanczos
+from mri_design.krylov import LanczosFactors, conjugate_gradients, lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision
-from mri_design.operators import Array, CartesianLines
+from mri_design.operators import Array, CartesianLines, LinearOperator
 
-__all__ = ["InformationGain", "LanczosInformationGain", "exact_gain", "gain_from_draws", "gain_from_factors"]
+__all__ = [
+    "InformationGain",
+    "LanczosInformationGain",
+    "exact_gain",
+    "gain_from_draws",
+    "gain_from_factors",
+    "information_gain",
+]
 
 
 def exact_gain(precision: PosteriorPrecision, encoding: CartesianLines) -> NDArray[np.float64]:
@@ -36,6 +43,57 @@ def exact_gain(precision: PosteriorPrecision, encoding: CartesianLines) -> NDArr
         root = scipy.linalg.solve_triangular(lower, x_new.T, lower=True)
         scores[line] = np.linalg.slogdet(np.eye(len(x_new)) + root.T @ root)[1]
     return scores
+
+
+def information_gain(
+    posterior: GaussianPosterior, candidate: int | LinearOperator, *, tolerance: float = 1e-5, max_iterations: int = 500
+) -> float:
+    """Score of one candidate, by solving with A for each of its rows.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the measurements so far.
+    candidate : int or LinearOperator
+        A phase-encode line of a Cartesian measurement, or the rows X_* of any measurement.
+    tolerance, max_iterations : float, int
+        Of the conjugate gradients.
+
+    Returns
+    -------
+    float
+        log det(I + X_* A^-1 X_*^H) over real rows: twice the information in nats.
+
+    Notes
+    -----
+    For all lines of a scan at once `gain_from_draws` and `gain_from_factors` are hundreds of times cheaper.
+    """
+    rows = candidate if isinstance(candidate, LinearOperator) else line_rows(posterior, candidate)
+    count = int(np.prod(rows.out_shape))
+    unit = np.eye(count).reshape(count, *rows.out_shape)
+    twice = rows.complex_linear and posterior.precision.complex_linear and rows.out_complex
+    # Where i passes through everything, real and imaginary parts give the same determinant.
+    basis = unit + 0j if twice else np.concatenate([unit + 0j, 1j * unit]) if rows.out_complex else unit
+    rhs = rows.adjoint(basis.astype(np.result_type(basis.dtype, posterior.mean.real.dtype)))
+    solved, _ = conjugate_gradients(
+        posterior.precision,
+        rhs.astype(posterior.mean.dtype),
+        n_axes=posterior.model.n_axes,
+        preconditioner=posterior.precision.preconditioner,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    images = rows(solved).reshape(len(basis), -1)
+    if twice:
+        return 2 * float(np.linalg.slogdet(np.eye(count) + images)[1])
+    real = np.concatenate([images.real, images.imag], axis=1) if rows.out_complex else images.real
+    return float(np.linalg.slogdet(np.eye(len(real)) + real)[1])
+
+
+def line_rows(posterior: GaussianPosterior, line: int) -> CartesianLines:
+    """X_* of one phase-encode line."""
+    every = all_lines(posterior)
+    return CartesianLines([line], every.grid, every.maps, every.library)
 
 
 def gain_from_factors(factors: LanczosFactors, encoding: CartesianLines) -> NDArray[np.float64]:
@@ -134,7 +192,7 @@ class LanczosInformationGain(InformationGain):
 
     def scores(self, posterior: GaussianPosterior, rng: np.random.Generator) -> NDArray[np.float64]:
         """Scores of all lines of the grid under one posterior (lower bounds)."""
-        factors = posterior.variances.factors
+        factors = posterior.marginals.factors
         if factors is None:
             noise = rng.standard_normal((2, *posterior.mean.shape), dtype=posterior.mean.real.dtype.type)
             factors = lanczos(posterior.precision, noise[0] + 1j * noise[1], self.steps)

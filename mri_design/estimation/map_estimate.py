@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from mri_design.model import GeneralizedLinearModel
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["MapEstimate"]
+__all__ = ["MapEstimate", "PointEstimate", "map_estimate"]
 
 
 @dataclass(frozen=True)
@@ -77,3 +78,32 @@ class MapEstimate:
         real = model.data.real.dtype
         z = tuple(np.asarray(factor * np.asarray(b.potential.start_variance), dtype=real) for b in model.blocks)
         return PenalisedProblem(model, z)
+
+
+@dataclass(frozen=True)
+class PointEstimate:
+    """An image and how it was reached; in NumPy expressions it stands for the image.
+
+    Parameters
+    ----------
+    image : array
+        The estimate.
+    convergence : Convergence
+        How it was reached.
+    """
+
+    image: Array
+    convergence: Convergence
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.image, dtype=dtype, copy=copy)
+
+    @property
+    def mean(self) -> Array:
+        """The image, under the name that a posterior gives its own."""
+        return self.image
+
+
+def map_estimate(model: GeneralizedLinearModel, **settings: Any) -> PointEstimate:
+    """Maximum a posteriori image of ``model``; ``settings`` are those of `MapEstimate`."""
+    return PointEstimate(*MapEstimate(**settings)(model))

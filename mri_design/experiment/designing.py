@@ -31,7 +31,7 @@ def start_count(strategy: Strategy, n_lines: int, target: int, recipe: Recipe, c
             field="start lines",
             got=f"{count} (of which {calibration_lines} for coil calibration)",
             wanted=f"at most the number of lines, {target}",
-            cure="Ask for more lines, or fewer at the start.",
+            cure="Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines.",
         )
     return count
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -17,11 +18,11 @@ from mri_design.errors import InputError
 from mri_design.experiment.recipe import Recipe
 from mri_design.io import read
 from mri_design.kspace import ImageStack, KSpaceData
-from mri_design.model import MRSlice
+from mri_design.model import GeneralizedLinearModel, MRSlice
 from mri_design.operators import Array
 from mri_design.simulation import load_phantom, phantom_kind, phantom_names, phantom_path, simulate_scan
 
-__all__ = ["PHANTOM_PREFIX", "PreparedScan", "load_input", "prepare"]
+__all__ = ["PHANTOM_PREFIX", "PreparedScan", "load_input", "load_kspace", "mr_image_model", "prepare"]
 
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
@@ -35,7 +36,7 @@ def load_input(source: str, recipe: Recipe, seed: int = 0) -> KSpaceData:
     source : str
         A path, or ``phantom:NAME``.
     recipe : Recipe
-        Its ``simulation`` applies to images and simulated phantoms.
+        Its ``simulation`` applies to images and simulated phantoms, its ``input`` to files.
     seed : int
         Of the simulation.
 
@@ -56,7 +57,7 @@ def load_input(source: str, recipe: Recipe, seed: int = 0) -> KSpaceData:
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
-    loaded = read(source)
+    loaded = read(source, duplicates=recipe.input.duplicates)
     if isinstance(loaded, ImageStack):
         return simulate_scan(
             loaded,
@@ -112,25 +113,25 @@ def prepare(
     calibration_lines : int, optional
         Centre lines for the coil maps instead of the recipe's number.
     measured : bool array, shape (ky,), optional
-        Lines that calibration may look at (a mask's); all measured ones by default.
+        Lines that coil calibration may look at (a mask's); all measured ones by default. The noise is the
+        scanner's, not the mask's: it is always estimated from everything that was measured.
 
     Raises
     ------
     InputError
         Where there is not enough data to calibrate.
     """
-    allowed = data if measured is None else _only(data, measured)
     variance = recipe.noise.variance
     if variance is not None:
         data = replace(data, noise_variance=variance)
     elif data.n_coils > 1 and data.noise_variance is None:
-        data = prewhiten(data, estimate_noise_covariance(allowed))
-        allowed = data if measured is None else _only(data, measured)
+        data = prewhiten(data, estimate_noise_covariance(data))
     elif data.noise_variance is None:
-        data = replace(data, noise_variance=estimate_noise_variance(allowed))
+        data = replace(data, noise_variance=estimate_noise_variance(data))
     if data.n_coils == 1 or data.coil_maps is not None:
         return PreparedScan(data)
     lines = calibration_lines or min(recipe.coils.calibration_lines, data.grid_shape[0])
+    allowed = data if measured is None else _only(data, measured)
     maps = estimate_coil_maps(allowed, lines=lines).coil_maps
     return PreparedScan(replace(data, coil_maps=maps), lines)
 
@@ -139,3 +140,72 @@ def _only(data: KSpaceData, measured: Array) -> KSpaceData:
     """The data with every other line emptied, as if it had never been acquired."""
     keep = data.measured & measured
     return replace(data, kspace=np.where(keep[:, None], data.kspace, 0), measured=keep)
+
+
+def load_kspace(path: str | Path, *, recipe: Recipe | None = None, seed: int = 0) -> KSpaceData:
+    """k-space from a file of any supported format, or from ``phantom:NAME``.
+
+    Raises
+    ------
+    InputError
+        Where the input cannot be used; the message says why.
+    """
+    return load_input(str(path), recipe or Recipe(), seed)
+
+
+def mr_image_model(
+    kspace: KSpaceData | Array,
+    mask: Array | None = None,
+    *,
+    index: int = 0,
+    noise_variance: float | None = None,
+    coil_maps: Array | None = None,
+    recipe: Recipe | None = None,
+) -> GeneralizedLinearModel:
+    """The model of one MR slice, measured on the lines of a mask; what is not given is estimated from the data.
+
+    Parameters
+    ----------
+    kspace : KSpaceData or complex array
+        From `load_kspace`; or an array (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx).
+    mask : bool array, shape (ky,), optional
+        Lines to use; all measured ones by default.
+    index : int
+        Slice.
+    noise_variance : float, optional
+        Per real component.
+    coil_maps : complex array, shape (coil, ky, kx), optional
+        Sensitivities of the slice, for several coils.
+    recipe : Recipe, optional
+        Prior and calibration; the default recipe without it.
+
+    Raises
+    ------
+    InputError
+        Where the arrays do not fit, or there is too little data to calibrate.
+    """
+    settings = recipe or Recipe()
+    data = (kspace if isinstance(kspace, KSpaceData) else _as_data(kspace)).select_slice(index)
+    if noise_variance is not None:
+        data = replace(data, noise_variance=noise_variance)
+    if coil_maps is not None:
+        data = replace(data, coil_maps=np.asarray(coil_maps, dtype=np.complex64)[None])
+    flags = data.measured if mask is None else np.asarray(mask)
+    if flags.dtype != np.bool_ or flags.shape != data.measured.shape or (flags & ~data.measured).any():
+        raise InputError(
+            field="mask",
+            got=f"{flags.dtype} {flags.shape}",
+            wanted=f"bool ({len(data.measured)},), true only where lines hold data",
+        )
+    one = prepare(data, settings, measured=flags).slice_model(0, settings)
+    return one.model(np.flatnonzero(flags).tolist())
+
+
+def _as_data(kspace: Array) -> KSpaceData:
+    array = np.asarray(kspace)
+    if array.ndim not in (2, 3, 4) or not np.iscomplexobj(array):
+        raise InputError(
+            field="kspace", got=f"{array.dtype} {array.shape}", wanted="complex (ky, kx), (coil, ky, kx) or more"
+        )
+    full = array.reshape((1,) * (4 - array.ndim) + array.shape).astype(np.complex64)
+    return KSpaceData(full, np.any(full, axis=(0, 1, 3)))

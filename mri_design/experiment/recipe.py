@@ -38,6 +38,12 @@ class BlockRecipe(_Settings):
     coarse_scale: Positive = 0.1
 
 
+class InputRecipe(_Settings):
+    """Reading: what becomes of a phase-encode line that raw data hold twice."""
+
+    duplicates: Literal["error", "average", "last"] = "error"
+
+
 class NoiseRecipe(_Settings):
     """Noise variance per real component; None estimates it from the data."""
 
@@ -118,6 +124,7 @@ class Recipe(_Settings):
         BlockRecipe(kind="pixels", scale=100.0),
         BlockRecipe(kind="differences", scale=10.0),
     )
+    input: InputRecipe = InputRecipe()
     noise: NoiseRecipe = NoiseRecipe()
     coils: CoilRecipe = CoilRecipe()
     inference: InferenceRecipe = InferenceRecipe()

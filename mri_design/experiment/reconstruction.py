@@ -116,10 +116,8 @@ def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generat
     1 / (2 sqrt(samples))).
     """
     sd = np.sqrt(posterior.model.noise_variance)
-    if posterior.variances.kind == "exact":
-        for block, z in zip(posterior.model.blocks, posterior.variances.values, strict=True):
-            if block.name == "pixels":
-                return np.asarray(sd * np.sqrt(z), dtype=np.float32)
+    if posterior.marginals.kind == "exact":
+        return np.asarray(np.sqrt(posterior.image_variances), dtype=np.float32)
     power = np.zeros(posterior.mean.shape)
     draws = posterior.deviations(rng, samples)
     for draw in draws:

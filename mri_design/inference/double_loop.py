@@ -37,7 +37,8 @@ class DoubleLoop:
     variances : VarianceEstimator
         Who computes z.
     inner : IRLS
-        Who minimises the inner problem.
+        Who minimises the inner problem; by default IRLS to the square of ``tolerance`` (its decrease is quadratic in
+        the error).
     outer_iterations : int
         Outer loops; one from a warm start is enough to choose a line, two or three to report uncertainty.
     tolerance : float
@@ -51,7 +52,7 @@ class DoubleLoop:
     """
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
-    inner: IRLS = field(default_factory=IRLS)
+    inner: IRLS | None = None
     outer_iterations: int = 6
     tolerance: float = 1e-2
 
@@ -93,6 +94,7 @@ class DoubleLoop:
                     wanted="super-Gaussian sites",
                     cure="Use an engine that does not need the super-Gaussian bound.",
                 )
+        solver = self.inner or IRLS(tolerance=self.tolerance**2, max_iterations=500)
         start = warm_start or cold_start(model)
         u, z = start.mean, start.z
         noise_seed = int(rng.integers(2**63))
@@ -101,7 +103,7 @@ class DoubleLoop:
         status, mvms, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
         for loop in range(1, self.outer_iterations + 1):
             problem = PenalisedProblem(model, z)
-            u, inner = self.inner(problem, u)
+            u, inner = solver(problem, u)
             coefficients = model.analysis_coefficients(u)
             pi = problem.site_precisions(coefficients)
             precision = PosteriorPrecision(model.measurement, model.blocks, pi)
@@ -130,7 +132,7 @@ class DoubleLoop:
             model=model,
             mean=u,
             precision=precision,
-            variances=marginals,
+            marginals=marginals,
             convergence=Convergence(status, loop, float(change), mvms),
             criterion=tuple(trace),
             criterion_kind="none" if not trace else "exact" if marginals.kind == "exact" else "estimate",

@@ -6,7 +6,8 @@ sigma^2 is always per real component. Seeger & Nickisch 2008 (TR-175), section 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, replace
 
 import numpy as np
 
@@ -81,6 +82,8 @@ class GeneralizedLinearModel:
         sigma^2 per real component.
     blocks : tuple of SiteBlock
         Sites; together with X they must leave no direction of the unknowns undetermined.
+    analysis, potentials : LinearOperator and Potential, or sequences of them
+        The short way to ``blocks`` without names and groups: one potential per analysis operator.
 
     Raises
     ------
@@ -91,9 +94,18 @@ class GeneralizedLinearModel:
     measurement: LinearOperator
     data: Array
     noise_variance: float
-    blocks: tuple[SiteBlock, ...]
+    blocks: tuple[SiteBlock, ...] = ()
+    analysis: InitVar[LinearOperator | Sequence[LinearOperator] | None] = None
+    potentials: InitVar[Potential | Sequence[Potential] | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(
+        self,
+        analysis: LinearOperator | Sequence[LinearOperator] | None,
+        potentials: Potential | Sequence[Potential] | None,
+    ) -> None:
+        if analysis is not None or potentials is not None:
+            object.__setattr__(self, "blocks", (*self.blocks, *_paired(analysis, potentials)))
+        object.__setattr__(self, "data", _floating(self.data))
         if self.data.shape != self.measurement.out_shape:
             raise InputError(field="data", got=f"shape {self.data.shape}", wanted=f"{self.measurement.out_shape}")
         if not np.isfinite(self.data).all():
@@ -136,6 +148,25 @@ class GeneralizedLinearModel:
     def back_projection(self) -> Array:
         """X^H y."""
         return self.measurement.adjoint(self.data)
+
+
+def _paired(
+    analysis: LinearOperator | Sequence[LinearOperator] | None, potentials: Potential | Sequence[Potential] | None
+) -> tuple[SiteBlock, ...]:
+    operators = (analysis,) if isinstance(analysis, LinearOperator) else tuple(analysis or ())
+    sites = (potentials,) if isinstance(potentials, Potential) else tuple(potentials or ())
+    if len(operators) != len(sites):
+        raise InputError(
+            field="analysis and potentials",
+            got=f"{len(operators)} operators and {len(sites)} potentials",
+            wanted="one potential per analysis operator",
+        )
+    return tuple(SiteBlock(f"block {i}", b, t) for i, (b, t) in enumerate(zip(operators, sites, strict=True)))
+
+
+def _floating(data: Array) -> Array:
+    array = np.asarray(data)
+    return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 
 def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel
@@ -28,8 +31,9 @@ class GaussianPosterior:
         Posterior mean, in the units of the data.
     precision : PosteriorPrecision
         A with the final site precisions.
-    variances : Variances
-        z of the model's blocks under A (per coefficient, not pooled over groups), in units of sigma^2.
+    marginals : Variances
+        z of the model's blocks under A (per coefficient, not pooled over groups), in units of sigma^2: one array per
+        block.
     convergence : Convergence
         Of the inference.
     criterion : tuple of float
@@ -41,10 +45,41 @@ class GaussianPosterior:
     model: GeneralizedLinearModel
     mean: Array
     precision: PosteriorPrecision
-    variances: Variances
+    marginals: Variances
     convergence: Convergence
     criterion: tuple[float, ...] = ()
     criterion_kind: str = "none"
+
+    @property
+    def site_precisions(self) -> Array | tuple[Array, ...]:
+        """pi = 1 / gamma: the array of a model of one block, a tuple of one per block otherwise."""
+        return _alone(self.precision.site_precisions)
+
+    @property
+    def variances(self) -> Variances:
+        """`marginals`, with ``values`` the array of a model of one block (a tuple of one per block otherwise)."""
+        return replace(
+            self.marginals,
+            values=_alone(self.marginals.values),
+            std_error=None if self.marginals.std_error is None else _alone(self.marginals.std_error),
+        )
+
+    @cached_property
+    def image_variances(self) -> Array:
+        """Var[u] of every pixel in the image's units squared, real and imaginary part together.
+
+        Of the same kind as `marginals`: from its draws or Lanczos vectors, or by dense algebra where it was exact.
+        """
+        made = self.marginals
+        if made.samples is not None:
+            scaled = np.mean(np.abs(made.samples) ** 2, axis=0)
+        elif made.factors is not None:
+            components = 2 if self.model.measurement.in_complex else 1
+            scaled = components * np.sum(np.abs(made.factors.inverse_root()) ** 2, axis=0)
+        else:
+            inverse = np.diag(scipy.linalg.inv(self.precision.dense_real()))
+            scaled = inverse.reshape(-1, *self.mean.shape).sum(axis=0)
+        return np.asarray(self.model.noise_variance * scaled, dtype=self.mean.real.dtype)
 
     def draw(
         self, rng: np.random.Generator, count: int, *, tolerance: float = 1e-2, max_iterations: int = 100
@@ -72,9 +107,13 @@ class GaussianPosterior:
 
     def deviations(self, rng: np.random.Generator, count: int) -> Array:
         """At least ``count`` draws of (u - mean) / sigma: those inference made, topped up where they are too few."""
-        made = self.variances.samples
+        made = self.marginals.samples
         if made is None:
             return self.draw(rng, count)[0]
         if len(made) >= count:
             return made
         return np.concatenate([made, self.draw(rng, count - len(made))[0]])
+
+
+def _alone(arrays: tuple[Array, ...]) -> Any:
+    return arrays[0] if len(arrays) == 1 else arrays

@@ -14,6 +14,7 @@ from mri_design.design import (
     centre_lines,
 )
 from mri_design.errors import InputError
+from mri_design.estimation import IRLS
 from mri_design.inference import DoubleLoop, WarmStart, pooled_variances
 from mri_design.model import GaussianPosterior, MRSlice
 from mri_design.variances import Exact, MonteCarlo
@@ -180,7 +181,7 @@ def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
     lines = centre_lines(np.ones(32, dtype=bool), 8)
     signal = one.signal_level(lines)
     before = INFERENCE.infer(one.model(lines, signal), np.random.default_rng(0))
-    warm = WarmStart(before.mean, pooled_variances(before.model, before.variances))
+    warm = WarmStart(before.mean, pooled_variances(before.model, before.marginals))
     once = replace(INFERENCE, outer_iterations=1)
     longer = one.model((*lines, 5), signal)
     cold_cost = once.infer(longer, np.random.default_rng(1)).convergence.mvms
@@ -205,6 +206,6 @@ def test_a_step_whose_variances_did_not_converge_says_so(make_slice: SliceMaker)
 
 def test_a_step_whose_inner_problem_did_not_converge_says_so(make_slice: SliceMaker) -> None:
     one = make_slice()
-    inner = replace(INFERENCE.inner, max_iterations=1, tolerance=1e-12)
+    inner = replace(IRLS(), max_iterations=1, tolerance=1e-12)
     unfinished = DesignEngine(InformationGain(4), replace(INFERENCE, inner=inner))
     assert not unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 4).trace.converged

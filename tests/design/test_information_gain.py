@@ -166,7 +166,7 @@ def test_factors_of_the_inference_are_used_where_it_made_them(make_posterior: Ma
     posterior = make_posterior(1)
     start = np.random.default_rng(8).standard_normal((16, 16)) + 0j
     factors = lanczos(posterior.precision, start, 7)
-    carrying = replace(posterior, variances=replace(posterior.variances, factors=factors))
+    carrying = replace(posterior, marginals=replace(posterior.marginals, factors=factors))
     scores = LanczosInformationGain(steps=100).scores(carrying, np.random.default_rng(9))
     np.testing.assert_array_equal(scores, gain_from_factors(factors, all_lines(posterior)))
 
@@ -174,7 +174,7 @@ def test_factors_of_the_inference_are_used_where_it_made_them(make_posterior: Ma
 def test_draws_of_the_inference_are_used_where_it_made_them(make_posterior: Maker) -> None:
     posterior = make_posterior(1)
     draws = exact_draws(posterior.precision, 12, seed=10)
-    carrying = replace(posterior, variances=replace(posterior.variances, samples=draws))
+    carrying = replace(posterior, marginals=replace(posterior.marginals, samples=draws))
     scores = InformationGain(draws=12).scores(carrying, np.random.default_rng(11))
     np.testing.assert_array_equal(scores, gain_from_draws(draws, all_lines(posterior)))
 

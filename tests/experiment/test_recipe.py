@@ -1,3 +1,6 @@
+import re
+import tomllib
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,24 @@ from mri_design.variances import Exact, Lanczos, MonteCarlo
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
     assert load_recipe("default") == Recipe() == load_recipe(None)
+
+
+def test_the_shipped_default_lists_every_setting_with_a_comment() -> None:
+    """Settings without a default, and those of other kinds of blocks, are there as commented-out lines."""
+    text = (resources.files("mri_design") / "recipes" / "default.toml").read_text(encoding="utf-8")
+    every = re.sub(r"^# (?=\[|\w+ = )", "", text, flags=re.MULTILINE)
+    listed = tomllib.loads(every)
+    assert Recipe.model_validate(listed)
+    settings = Recipe().as_settings()
+    assert {block["kind"] for block in listed["prior"]} == {"pixels", "differences", "wavelet"}
+    assert {key for block in listed.pop("prior") for key in block} == set(settings.pop("prior")[0])
+    assert set(listed) == set(settings)
+    for section, values in settings.items():
+        if isinstance(values, dict):
+            assert set(listed[section]) == set(values), section
+            in_force = tomllib.loads(text)[section]
+            assert in_force == {key: value for key, value in values.items() if value is not None}
+    assert not re.findall(r"^\w+ = [^#]*$", every, flags=re.MULTILINE)  # none without its comment
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -37,6 +58,7 @@ def test_the_recipes_of_the_help_are_there() -> None:
         ("[inference]\ntolerance = -0.1", "inference.tolerance", "greater than 0"),
         ("[inference]\ntolerance = nan", "inference.tolerance", "finite"),
         ("[inference]\nvariances = 'guess'", "inference.variances", "'perturb-and-solve', 'lanczos' or 'exact'"),
+        ("[input]\nduplicates = 'first'", "input.duplicates", "'error', 'average' or 'last'"),
         ("[noise]\nvariance = inf", "noise.variance", "finite"),
         ("[noise]\nvariance = 0.0", "noise.variance", "greater than 0"),
         ("[coils]\ncalibration_lines = 4", "coils.calibration_lines", "greater than or equal to 8"),

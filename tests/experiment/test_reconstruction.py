@@ -92,6 +92,6 @@ def test_pixel_std_from_draws_agrees_with_the_exact_one(one: MRSlice) -> None:
     exact = pixel_std(posterior, 8, np.random.default_rng(1))
     np.testing.assert_allclose(exact, expected, rtol=1e-3)
     assert exact.dtype == np.float32
-    sampled = replace(posterior, variances=replace(posterior.variances, kind="unbiased"))
+    sampled = replace(posterior, marginals=replace(posterior.marginals, kind="unbiased"))
     drawn = pixel_std(sampled, 400, np.random.default_rng(1))
     assert np.abs(drawn / expected - 1).mean() < 0.05

@@ -82,7 +82,7 @@ def test_gaussian_sites_give_the_closed_form_posterior(variances, tiny_model, mo
     np.testing.assert_allclose(np.linalg.inv(posterior.precision.dense_real()), covariance, atol=1e-10)
     if isinstance(variances, MonteCarlo):
         return
-    for block, values in zip(model.blocks, posterior.variances.values, strict=True):
+    for block, values in zip(model.blocks, posterior.marginals.values, strict=True):
         B = block.analysis.to_dense_real()
         diagonal = np.einsum("ij,jk,ik->i", B, covariance, B)
         diagonal = diagonal.reshape(2, -1).sum(axis=0) if block.analysis.out_complex else diagonal
@@ -94,14 +94,14 @@ def test_mean_precision_and_variances_belong_together(model_name, settled, rng):
     posterior = settled(model_name)
     model = posterior.model
     np.testing.assert_allclose(posterior.precision(posterior.mean), model.back_projection(), atol=1e-4)
-    z = pooled_variances(model, posterior.variances)
+    z = pooled_variances(model, posterior.marginals)
     coefficients = model.analysis_coefficients(posterior.mean)
     for block, s, z_block, pi in zip(model.blocks, coefficients, z, posterior.precision.site_precisions, strict=True):
         assert pi.shape == z_block.shape == block.site_shape
         x = block.site_power(s) / model.noise_variance
         np.testing.assert_allclose(pi, block.potential.scale / np.sqrt(x + z_block), rtol=1e-6)
     again = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
-    for values, other in zip(posterior.variances.values, again.values, strict=True):
+    for values, other in zip(posterior.marginals.values, again.values, strict=True):
         np.testing.assert_allclose(values, other, rtol=1e-10)
 
 
@@ -115,7 +115,7 @@ def test_a_warm_start_finds_the_same_optimum_with_fewer_multiplications(settled,
     more = model.with_measurement(X, np.concatenate([model.data, X(before.mean)[:, -1:] + noise], axis=1))
     loose = DoubleLoop(Exact(), outer_iterations=30, tolerance=3e-3)
     cold = loose.infer(more, rng)
-    warm = loose.infer(more, rng, warm_start=WarmStart(before.mean, pooled_variances(model, before.variances)))
+    warm = loose.infer(more, rng, warm_start=WarmStart(before.mean, pooled_variances(model, before.marginals)))
     assert cold.convergence.converged and warm.convergence.converged
     assert warm.convergence.mvms < cold.convergence.mvms
     assert warm.convergence.iterations <= cold.convergence.iterations
@@ -159,7 +159,7 @@ def test_random_variances_come_near_the_exact_result(settled, rng):
     sampled = DoubleLoop(MonteCarlo(200, tolerance=1e-4), outer_iterations=20).infer(model, rng)
     scale = np.abs(exact.mean).max()
     assert np.abs(sampled.mean - exact.mean).max() < 0.03 * scale
-    for a, b in zip(sampled.variances.values, exact.variances.values, strict=True):
+    for a, b in zip(sampled.marginals.values, exact.marginals.values, strict=True):
         assert abs(np.mean(a / b) - 1) < 0.05
 
 
@@ -176,7 +176,7 @@ def test_lanczos_variances_lie_below_the_exact_ones(steps, tiny_model, rng):
     posterior = DoubleLoop(Lanczos(steps)).infer(model, rng)
     assert posterior.variances.kind == "lower_bound" and posterior.criterion_kind == "estimate"
     exact = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
-    for low, high in zip(posterior.variances.values, exact.values, strict=True):
+    for low, high in zip(posterior.marginals.values, exact.values, strict=True):
         assert (low <= high * (1 + 1e-9)).all()
         assert low.sum() < 0.8 * high.sum()
 
@@ -195,12 +195,12 @@ def test_single_precision_agrees_with_double(variances, tiny_model):
         for real in (np.float32, np.float64)
     ]
     single, double = posteriors
-    assert single.mean.dtype == np.complex64 and single.variances.values[0].dtype == np.float32
+    assert single.mean.dtype == np.complex64 and single.marginals.values[0].dtype == np.float32
     assert all(p.dtype == np.float32 for p in single.precision.site_precisions)
     if isinstance(variances, MonteCarlo):
         return  # the noise differs between precisions
     np.testing.assert_allclose(single.mean, double.mean, atol=1e-3 * np.abs(double.mean).max())
-    for a, b in zip(single.variances.values, double.variances.values, strict=True):
+    for a, b in zip(single.marginals.values, double.marginals.values, strict=True):
         np.testing.assert_allclose(a, b, rtol=3e-3)
     assert single.criterion[-1] == pytest.approx(double.criterion[-1], rel=1e-4)
 

@@ -99,7 +99,7 @@ def test_scaling_the_data_scales_the_mean_and_nothing_else(scale):
     loop = DoubleLoop(variances=Exact(), outer_iterations=3, tolerance=1e-12)
     results = [loop.infer(one_slice(c).model(lines), np.random.default_rng(1)) for c in (1.0, scale)]
     np.testing.assert_allclose(results[1].mean, scale * results[0].mean, rtol=1e-6, atol=1e-6 * scale)
-    for z, z_scaled in zip(results[0].variances.values, results[1].variances.values, strict=True):
+    for z, z_scaled in zip(results[0].marginals.values, results[1].marginals.values, strict=True):
         np.testing.assert_allclose(z_scaled, z, rtol=1e-6)
 
 
