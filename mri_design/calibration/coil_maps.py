@@ -77,7 +77,12 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
     if phase not in get_args(MapPhase):
         raise InputError(field="phase", got=repr(phase), wanted="'virtual-coil' or 'image'")
     if lines is not None and lines < _FEWEST_LINES:
-        raise InputError(field="lines", got=str(lines), wanted=f"at least {_FEWEST_LINES}")
+        raise InputError(
+            field="calibration lines",
+            got=str(lines),
+            wanted=f"at least {_FEWEST_LINES} centre lines for coil calibration",
+            cure="Begin with more lines (--start), or calibrate with more (calibration_lines under [coils]).",
+        )
     if data.n_coils == 1 and phase == "virtual-coil":
         return replace(data, coil_maps=np.ones_like(data.kspace))
     width = min(calibration_lines(data), lines or _USUAL_LINES)
@@ -85,7 +90,7 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
         raise InputError(
             field="measured",
             got=f"{width} gapless lines around the centre of k-space",
-            wanted=f"at least {_FEWEST_LINES} to estimate coil maps",
+            wanted=f"at least {_FEWEST_LINES} for coil calibration",
             cure="Give coil maps, or measure a centre.",
         )
     centre = _centre(data.kspace, width)

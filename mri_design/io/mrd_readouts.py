@@ -212,7 +212,7 @@ def _refuse_repeats(field: str, readouts: list[Readout]) -> None:
                 field=f"{field}[{readout.index}]: kspace_encode_step_1",
                 got=f"row {readout.line} of slice {readout.slice}, as acquisition {first}",
                 wanted="each line once",
-                cure="Say what to do with repeated lines: duplicates='average' or 'last'.",
+                cure="Say what to do with repeated lines: duplicates='average' or 'last', in a recipe under [input].",
             )
 
 
