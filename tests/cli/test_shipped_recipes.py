@@ -1,0 +1,22 @@
+"""Every recipe that is shipped ends converged as it is shipped, on a small head with an odd number of lines."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.experiment import shipped_recipes
+from mri_design.simulation import load_phantom
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_a_design_with_a_shipped_recipe_converges(tmp_path: Path, run: Callable[..., Result], name: str) -> None:
+    data = load_phantom("brain", shape=(45, 38), rng=np.random.default_rng(0))
+    np.save(tmp_path / "odd.npy", data.kspace)
+    result = run(
+        "design", tmp_path / "odd.npy", "--lines", 18, "--start", 14, "--recipe", name, "--out", tmp_path / "o"
+    )
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("18 lines, converged: ")
