@@ -179,7 +179,7 @@ class InformationGain:
 
 @dataclass(frozen=True)
 class LanczosInformationGain(InformationGain):
-    """The papers' rule to the letter: scores from a Lanczos representation of the posterior.
+    """The papers' scores, from a Lanczos representation of the posterior.
 
     Parameters
     ----------
