@@ -251,8 +251,8 @@ def test_resume_without_a_checkpoint_begins(run: Run, tmp_path: Path) -> None:
 
 def test_a_killed_design_goes_on_to_the_same_lines(work: Path, spawn: Spawn, run: Run) -> None:
     """kill -9 at six seeded moments, somewhere between two checkpoints or while one is written."""
-    command = ("design", "phantom:brain", "--lines", 22, "--start", 4, "--recipe", work / "killed.toml")
-    recipe = (work / "quick.toml").read_text().replace("matrix = 16", "matrix = 24")
+    command = ("design", "phantom:brain", "--lines", 30, "--start", 4, "--recipe", work / "killed.toml")
+    recipe = (work / "quick.toml").read_text().replace("matrix = 16", "matrix = 32")
     (work / "killed.toml").write_text(recipe.replace("samples = 6", "samples = 12"))
     assert run(*command, "--out", work / "whole").exit_code == 0
     out, moments = work / "killed", np.random.default_rng(10)
@@ -262,7 +262,7 @@ def test_a_killed_design_goes_on_to_the_same_lines(work: Path, spawn: Spawn, run
         process = spawn(*command, "--out", out, "--resume")
         while process.poll() is None and (not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before):
             time.sleep(0.001)
-        time.sleep(float(moments.uniform(0, 0.05)))
+        time.sleep(float(moments.uniform(0, 0.03)))
         process.kill()
         process.communicate()
         if process.returncode != -signal.SIGKILL:
