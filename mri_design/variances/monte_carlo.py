@@ -41,7 +41,7 @@ class MonteCarlo:
 
     samples: int = 12
     tolerance: float = 1e-2
-    max_iterations: int = 100
+    max_iterations: int = 500
 
     def __post_init__(self) -> None:
         if self.samples < 2:
