@@ -29,14 +29,14 @@ class Convergence:
         Iterations of this loop.
     residual : float
         The final value of the quantity the tolerance was set on (its meaning belongs to the loop).
-    mvms : int
-        Matrix-vector multiplications with the system matrix, counted per vector.
+    matvecs : int
+        Products with the system matrix A spent, counted per vector.
     """
 
     status: Status
     iterations: int
     residual: float
-    mvms: int = 0
+    matvecs: int = 0
 
     @property
     def converged(self) -> bool:

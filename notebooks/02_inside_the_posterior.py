@@ -79,4 +79,4 @@ for estimator in (
 mode, how = md.MapEstimate()(model)
 for name, found in (("mean", exact.mean), ("MAP", mode), ("zero-filled", md.zero_filled(model))):
     print(f"{name:12s} relative error {md.measure(found, image).relative_l2:.4f}")
-print("MAP:", how.status.value, "in", how.mvms, "multiplications")
+print("MAP:", how.status.value, "in", how.matvecs, "multiplications")

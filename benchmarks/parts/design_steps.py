@@ -26,9 +26,9 @@ def design_row(strategy_name: str, grid: int, steps: int, seed: int, coils: int 
         "grid": grid,
         "coils": coils,
         "s per step": median(step.seconds for step in warm),
-        "MVMs per step": round(median(step.mvms for step in warm)),
+        "MVMs per step": round(median(step.matvecs for step in warm)),
         "s of the first step": first.seconds,
-        "MVMs of the first step": first.mvms,
+        "MVMs of the first step": first.matvecs,
         "steps": len(warm),
         "converged": all(step.converged for step in state.trace.steps),
     }

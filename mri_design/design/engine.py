@@ -115,7 +115,7 @@ class DesignEngine:
         began = time.perf_counter()
         number = len(state.trace.steps)
         posteriors: list[GaussianPosterior] = []
-        mvms, converged = 0, True
+        matvecs, converged = 0, True
         if self.strategy.needs_posterior:
             inference = replace(self.inference, outer_iterations=self.step_loops if state.warm else self.first_loops)
             for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True)):
@@ -124,7 +124,7 @@ class DesignEngine:
                 loops: list[StepInfo] = []
                 posterior = inference.infer(model, self._rng(number, i), warm_start=warm, callback=loops.append)
                 posteriors.append(posterior)
-                mvms += posterior.convergence.mvms
+                matvecs += posterior.convergence.matvecs
                 converged &= loops[-1].inner.converged and loops[-1].variances.converged
         choice = self.strategy.choose(posteriors, candidates, self._rng(number, len(slices)))
         predicted, actual = np.nan, np.nan
@@ -138,7 +138,7 @@ class DesignEngine:
             float(predicted),
             float(actual),
             converged,
-            mvms,
+            matvecs,
             time.perf_counter() - began,
         )
         return DesignState(

@@ -25,7 +25,7 @@ class DesignStep:
         posterior (noise included) and found. NaN for rules without a posterior.
     converged : bool
         Whether the inner problem and the variances of this step's last outer loop met their tolerances.
-    mvms : int
+    matvecs : int
         Multiplications with A, per vector, summed over slices.
     seconds : float
         Wall time of the step.
@@ -36,7 +36,7 @@ class DesignStep:
     predicted_energy: float = float("nan")
     actual_energy: float = float("nan")
     converged: bool = True
-    mvms: int = 0
+    matvecs: int = 0
     seconds: float = 0.0
 
     @property

@@ -63,7 +63,7 @@ class IRLS:
         residual = model.data - model.measurement(u)
         s = model.analysis_coefficients(u)
         value = problem.value(residual, s)
-        mvms, decrease, status, iteration = 1, np.inf, Status.MAX_ITERATIONS, 0
+        matvecs, decrease, status, iteration = 1, np.inf, Status.MAX_ITERATIONS, 0
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007 (reported)
             precision = PosteriorPrecision(model.measurement, model.blocks, problem.site_precisions(s))
             # Solve for the step itself: its right-hand side is minus the gradient, so the tolerance is relative to it.
@@ -76,7 +76,7 @@ class IRLS:
                 tolerance=self.solver_tolerance,
                 max_iterations=self.solver_iterations,
             )
-            mvms += solved.mvms + 2
+            matvecs += solved.matvecs + 2
             if solved.status is Status.BREAKDOWN:
                 status = Status.BREAKDOWN
                 break
@@ -100,7 +100,7 @@ class IRLS:
             if decrease < self.tolerance and solved.converged:
                 status = Status.CONVERGED
                 break
-        return u, Convergence(status, iteration, float(decrease), mvms)
+        return u, Convergence(status, iteration, float(decrease), matvecs)
 
 
 def _line_search(

@@ -60,18 +60,18 @@ class MapEstimate:
         ``residual`` of the result is the last decrease of the objective per real unknown at the final smoothing.
         """
         u = model.back_projection() if start is None else start
-        mvms = iterations = 0
+        matvecs = iterations = 0
         solved = Convergence(Status.CONVERGED, 0, 0.0)
         factors = np.geomspace(self.smoothing, 1.0, self.stages)[::-1]  # one stage is the last
         for stage, factor in enumerate(factors):
             last = stage == len(factors) - 1
             inner = self.inner if last else replace(self.inner, tolerance=10 * self.inner.tolerance)
             u, solved = inner(self.smoothed_problem(model, float(factor)), u)
-            mvms += solved.mvms
+            matvecs += solved.matvecs
             iterations += solved.iterations
             if solved.status is Status.BREAKDOWN:
                 break
-        return u, Convergence(solved.status, iterations, solved.residual, mvms)
+        return u, Convergence(solved.status, iterations, solved.residual, matvecs)
 
     def smoothed_problem(self, model: GeneralizedLinearModel, factor: float) -> PenalisedProblem:
         """The penalised problem with epsilon = ``factor`` times each site's start variance."""

@@ -165,7 +165,7 @@ def design_into(
         "start lines": start,
         **simulation_summary([simulated_from(data)]),
         **level_summary(one.noise_variance, state.signals[0]),
-        "multiplications with A": sum(s.mvms for s in trace.steps),
+        "multiplications with A": sum(s.matvecs for s in trace.steps),
         "seconds": round(manifest.wall_seconds, 1),
         "status": manifest.status,
     }

@@ -136,7 +136,7 @@ def reconstruct_into(
         "of": len(flags),
         **simulation_summary([simulated_from(data)]),
         **level_summary(one.noise_variance, signal),
-        "multiplications with A": result.convergence.mvms,
+        "multiplications with A": result.convergence.matvecs,
         "seconds": round(manifest.wall_seconds, 1),
         "status": manifest.status,
     }

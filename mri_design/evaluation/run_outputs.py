@@ -76,7 +76,7 @@ def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: 
                 "psnr": found.psnr if found else None,
                 "ssim": found.ssim if found else None,
                 "converged": named.reconstruction.convergence.converged,
-                "mvms": named.reconstruction.convergence.mvms,
+                "matvecs": named.reconstruction.convergence.matvecs,
             }
         )
     return rows

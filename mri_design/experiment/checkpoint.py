@@ -39,7 +39,7 @@ def save_state(path: Path, state: DesignState, identity: str) -> None:
         "predicted": np.array([s.predicted_energy for s in trace.steps]),
         "actual": np.array([s.actual_energy for s in trace.steps]),
         "converged": np.array([s.converged for s in trace.steps], dtype=bool),
-        "mvms": np.array([s.mvms for s in trace.steps], dtype=np.int64),
+        "matvecs": np.array([s.matvecs for s in trace.steps], dtype=np.int64),
         "seconds": np.array([s.seconds for s in trace.steps]),
         "signals": np.array(state.signals),
         "blocks": np.array([len(w.z) for w in state.warm], dtype=np.int64),
@@ -77,7 +77,7 @@ def load_state(path: Path, identity: str) -> DesignState:
                     float(stored["predicted"][i]),
                     float(stored["actual"][i]),
                     bool(stored["converged"][i]),
-                    int(stored["mvms"][i]),
+                    int(stored["matvecs"][i]),
                     float(stored["seconds"][i]),
                 )
                 for i in range(len(stored["line"]))
@@ -90,7 +90,7 @@ def load_state(path: Path, identity: str) -> DesignState:
                 for i, n in enumerate(stored["blocks"])
             )
             return DesignState(trace, tuple(float(s) for s in stored["signals"]), warm)
-    except (OSError, KeyError, ValueError, IndexError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError, IndexError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

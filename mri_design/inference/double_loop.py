@@ -100,7 +100,7 @@ class DoubleLoop:
         noise_seed = int(rng.integers(2**63))
         trace: list[float] = []
         marginals: Variances | None = None
-        status, mvms, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
+        status, matvecs, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
         for loop in range(1, self.outer_iterations + 1):
             problem = PenalisedProblem(model, z)
             u, inner = solver(problem, u)
@@ -110,7 +110,7 @@ class DoubleLoop:
             marginals = self.variances(
                 precision, [b.analysis for b in model.blocks], np.random.default_rng(noise_seed), u, marginals
             )
-            mvms += inner.mvms + marginals.convergence.mvms
+            matvecs += inner.matvecs + marginals.convergence.matvecs
             phi = None
             if marginals.log_determinant is not None:
                 arguments = problem.site_arguments(coefficients)
@@ -133,7 +133,7 @@ class DoubleLoop:
             mean=u,
             precision=precision,
             marginals=marginals,
-            convergence=Convergence(status, loop, float(change), mvms),
+            convergence=Convergence(status, loop, float(change), matvecs),
             criterion=tuple(trace),
             criterion_kind="none" if not trace else "exact" if marginals.kind == "exact" else "estimate",
         )

@@ -67,7 +67,7 @@ def conjugate_gradients(
     x : array
         Solutions; finished ones are frozen while others go on.
     convergence : Convergence
-        Worst right-hand side; ``residual`` is relative in the preconditioned norm, ``mvms`` counts vectors.
+        Worst right-hand side; ``residual`` is relative in the preconditioned norm, ``matvecs`` counts vectors.
 
     Notes
     -----
@@ -79,7 +79,7 @@ def conjugate_gradients(
     precondition = preconditioner or (lambda r: r)
     real_dtype = rhs.real.dtype
     scale = real_inner(rhs, precondition(rhs), n_axes)
-    mvms = 0
+    matvecs = 0
     if start is None:
         x = np.zeros_like(rhs)
         r = rhs.copy()
@@ -87,7 +87,7 @@ def conjugate_gradients(
         x = start.astype(rhs.dtype, copy=True)
         x[scale == 0] = 0  # the solution for a right-hand side of zero, which no relative residual would reach
         r = rhs - apply(x)
-        mvms += len(rhs)
+        matvecs += len(rhs)
     z = precondition(r)
     rz = real_inner(r, z, n_axes)
     goal = tolerance**2 * scale
@@ -99,7 +99,7 @@ def conjugate_gradients(
         every = active.size == len(rhs)
         p_active = p if every else p[active]
         a_p = apply(p_active)
-        mvms += active.size
+        matvecs += active.size
         curvature = real_inner(p_active, a_p, n_axes)
         if not (np.isfinite(curvature).all() and (curvature > 0).all()):
             status = Status.BREAKDOWN
@@ -130,4 +130,4 @@ def conjugate_gradients(
         status = Status.BREAKDOWN
     elif status is Status.CONVERGED and active.size:
         status = Status.MAX_ITERATIONS
-    return x, Convergence(status, iterations, residual, mvms)
+    return x, Convergence(status, iterations, residual, matvecs)

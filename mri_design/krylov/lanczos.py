@@ -119,7 +119,7 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
         basis[:done].reshape(done, *shape),
         diagonal[:done],
         off_diagonal[: max(done - 1, 0)],
-        Convergence(status, done, residual, mvms=min(done + (status is Status.BREAKDOWN), steps)),
+        Convergence(status, done, residual, matvecs=min(done + (status is Status.BREAKDOWN), steps)),
     )
 
 

@@ -116,7 +116,7 @@ def test_slices_share_one_mask_and_their_scores_add(make_slice: SliceMaker) -> N
     assert together.scores is not None and alone[0].scores is not None and alone[1].scores is not None
     total = alone[0].scores + alone[1].scores
     np.testing.assert_allclose(together.scores, total, rtol=0.2)  # other noise in the second slice's variances
-    assert together.mvms == pytest.approx(sum(s.mvms for s in alone), rel=0.3)
+    assert together.matvecs == pytest.approx(sum(s.matvecs for s in alone), rel=0.3)
 
 
 def test_slices_are_only_asked_for_lines_they_all_hold(make_slice: SliceMaker) -> None:
@@ -173,7 +173,7 @@ def test_predicted_and_actual_energy_are_those_of_the_chosen_line(
 def test_rules_without_a_posterior_predict_nothing_and_cost_nothing(make_slice: SliceMaker) -> None:
     step = designed([make_slice()], 6, strategy=RandomLines()).trace.steps[0]
     assert np.isnan(step.predicted_energy) and np.isnan(step.actual_energy) and np.isnan(step.score)
-    assert (step.mvms, step.scores, step.converged) == (0, None, True)
+    assert (step.matvecs, step.scores, step.converged) == (0, None, True)
 
 
 def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
@@ -184,15 +184,15 @@ def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
     warm = WarmStart(before.mean, pooled_variances(before.model, before.marginals))
     once = replace(INFERENCE, outer_iterations=1)
     longer = one.model((*lines, 5), signal)
-    cold_cost = once.infer(longer, np.random.default_rng(1)).convergence.mvms
-    warm_cost = once.infer(longer, np.random.default_rng(1), warm_start=warm).convergence.mvms
+    cold_cost = once.infer(longer, np.random.default_rng(1)).convergence.matvecs
+    warm_cost = once.infer(longer, np.random.default_rng(1), warm_start=warm).convergence.matvecs
     assert warm_cost < 0.8 * cold_cost
 
 
 def test_steps_after_the_first_are_warm(make_slice: SliceMaker) -> None:
     """One outer loop a step, three at the start, and fewer multiplications for each of them."""
     steps = designed([make_slice(shape=(32, 32))], 12, start=8).trace.steps
-    assert max(s.mvms for s in steps[1:]) < steps[0].mvms / 2
+    assert max(s.matvecs for s in steps[1:]) < steps[0].matvecs / 2
 
 
 def test_a_step_whose_variances_did_not_converge_says_so(make_slice: SliceMaker) -> None:

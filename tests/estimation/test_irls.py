@@ -113,7 +113,7 @@ def test_the_start_is_left_alone_and_a_good_one_saves_work(tiny_model):
     u, cold = TIGHT(problem, start)
     np.testing.assert_array_equal(start, kept)
     _, warm = TIGHT(problem, u)
-    assert warm.iterations <= 2 and warm.mvms < cold.mvms / 5
+    assert warm.iterations <= 2 and warm.matvecs < cold.matvecs / 5
 
 
 def test_multiplications_are_counted(tiny_model):
@@ -123,7 +123,7 @@ def test_multiplications_are_counted(tiny_model):
         problem, problem.model.back_projection()
     )
     assert convergence.iterations == 3
-    assert convergence.mvms == 1 + 3 * (2 + 4)
+    assert convergence.matvecs == 1 + 3 * (2 + 4)
 
 
 @pytest.mark.parametrize("iterations", [0, 1, 5])

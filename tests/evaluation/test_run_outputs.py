@@ -24,7 +24,10 @@ from mri_design.evaluation.run_outputs import (
 from mri_design.experiment import Reconstruction
 from mri_design.status import Convergence, Status
 
-DONE, STOPPED = Convergence(Status.CONVERGED, 3, 0.0, mvms=40), Convergence(Status.MAX_ITERATIONS, 9, 1.0, mvms=70)
+DONE, STOPPED = (
+    Convergence(Status.CONVERGED, 3, 0.0, matvecs=40),
+    Convergence(Status.MAX_ITERATIONS, 9, 1.0, matvecs=70),
+)
 
 
 def scores(**values: float) -> np.ndarray:
@@ -107,7 +110,7 @@ def test_metric_rows_by_hand(image: np.ndarray) -> None:
     ]
     first, second = metric_rows(named, reference, 2, 8)
     assert first["method"] == "mean"
-    assert (first["lines"], first["acceleration"], first["mvms"]) == (2, 4.0, 40)
+    assert (first["lines"], first["acceleration"], first["matvecs"]) == (2, 4.0, 40)
     assert first["relative_l2"] == measure(image, reference).relative_l2
     assert (first["converged"], second["converged"]) == (True, False)
     blank = metric_rows(named, None, 2, 8)[0]

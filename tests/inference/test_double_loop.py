@@ -117,7 +117,7 @@ def test_a_warm_start_finds_the_same_optimum_with_fewer_multiplications(settled,
     cold = loose.infer(more, rng)
     warm = loose.infer(more, rng, warm_start=WarmStart(before.mean, pooled_variances(model, before.marginals)))
     assert cold.convergence.converged and warm.convergence.converged
-    assert warm.convergence.mvms < cold.convergence.mvms
+    assert warm.convergence.matvecs < cold.convergence.matvecs
     assert warm.convergence.iterations <= cold.convergence.iterations
     np.testing.assert_allclose(warm.mean, cold.mean, atol=5e-3)
     assert warm.criterion[-1] == pytest.approx(cold.criterion[-1], rel=1e-4)
@@ -213,7 +213,7 @@ def test_every_loop_is_reported(tiny_model, rng):
     assert [info.loop for info in seen] == [1, 2, 3]
     assert tuple(info.criterion for info in seen) == posterior.criterion
     assert seen[-1].change == posterior.convergence.residual
-    assert sum(info.inner.mvms + info.variances.mvms for info in seen) == posterior.convergence.mvms
+    assert sum(info.inner.matvecs + info.variances.matvecs for info in seen) == posterior.convergence.matvecs
 
 
 class Box(Laplace):

@@ -70,11 +70,11 @@ def test_every_right_hand_side_stops_by_itself(matrix, vectors):
     rhs = np.stack([vectors(12, 7), eigenvector.astype(vectors(1, 0).dtype), vectors(12, 8) * 1e-6, 0 * vectors(12, 9)])
     apply = Counted(matrix)
     x, together = conjugate_gradients(apply, rhs, n_axes=1, tolerance=1e-2)
-    assert together.mvms == apply.vectors
+    assert together.matvecs == apply.vectors
     alone = [conjugate_gradients(Counted(matrix), one[None], n_axes=1, tolerance=1e-2) for one in rhs]
     assert [info.iterations for _, info in alone[1:]] == [1, alone[2][1].iterations, 0]
     assert together.iterations == max(info.iterations for _, info in alone)
-    assert together.mvms == sum(info.mvms for _, info in alone) == sum(info.iterations for _, info in alone)
+    assert together.matvecs == sum(info.matvecs for _, info in alone) == sum(info.iterations for _, info in alone)
     for row, (solution, _) in zip(x, alone, strict=True):
         np.testing.assert_allclose(row, solution[0], atol=1e-4)
 
@@ -87,7 +87,7 @@ def test_zero_has_the_solution_zero_from_any_start(matrix, vectors):
         assert not x[0].any()
         np.testing.assert_allclose(x[1], np.linalg.solve(matrix, rhs[1]), atol=1e-7)
     nothing, convergence = conjugate_gradients(Counted(matrix), 0 * rhs, n_axes=1)
-    assert convergence.converged and convergence.iterations == 0 and convergence.mvms == 0 and not nothing.any()
+    assert convergence.converged and convergence.iterations == 0 and convergence.matvecs == 0 and not nothing.any()
 
 
 def test_a_warm_start_saves_iterations_and_costs_one_multiplication(matrix, vectors):
@@ -97,11 +97,11 @@ def test_a_warm_start_saves_iterations_and_costs_one_multiplication(matrix, vect
     near = exact + 1e-4 * vectors((2, 12), 11)
     kept, apply = near.copy(), Counted(matrix)
     x, warm = conjugate_gradients(apply, rhs, n_axes=1, start=near, tolerance=1e-5)
-    assert warm.mvms == apply.vectors < cold.mvms
+    assert warm.matvecs == apply.vectors < cold.matvecs
     np.testing.assert_allclose(x, exact, atol=1e-3)
     np.testing.assert_array_equal(near, kept)
     there = conjugate_gradients(Counted(matrix), rhs, n_axes=1, start=exact, tolerance=1e-5)[1]
-    assert (there.iterations, there.mvms) == (0, 2)
+    assert (there.iterations, there.matvecs) == (0, 2)
 
 
 def test_a_preconditioner_changes_the_path_not_the_solution(matrix, vectors):
@@ -135,7 +135,7 @@ def test_the_iteration_limit_is_flagged(matrix, vectors):
     _, convergence = conjugate_gradients(apply, vectors((2, 12), 14), n_axes=1, tolerance=1e-10, max_iterations=3)
     assert convergence.status is Status.MAX_ITERATIONS and not convergence.converged
     assert convergence.iterations == 3
-    assert convergence.mvms == apply.vectors == 6
+    assert convergence.matvecs == apply.vectors == 6
     assert convergence.residual > 1e-10
     none = conjugate_gradients(apply, vectors((2, 12), 14), n_axes=1, max_iterations=0)[1]
     assert none.status is Status.MAX_ITERATIONS and none.residual == pytest.approx(1)

@@ -21,7 +21,7 @@ def test_basis_is_orthonormal_and_projects_to_the_tridiagonal_matrix(steps, matr
     np.testing.assert_allclose(Q.conj().T @ matrix @ Q, tridiagonal(factors), atol=1e-11)
     np.testing.assert_allclose(Q[:, 0], start.ravel() / np.linalg.norm(start), rtol=1e-12)
     assert factors.convergence.status is Status.CONVERGED
-    assert factors.convergence.iterations == factors.convergence.mvms == steps
+    assert factors.convergence.iterations == factors.convergence.matvecs == steps
 
 
 def test_orthogonality_survives_many_steps(vectors):
@@ -40,7 +40,7 @@ def test_one_multiplication_a_step(matrix, vectors):
         return matrix @ u
 
     factors = lanczos(apply, vectors(12, 3), 7)
-    assert factors.convergence.mvms == len(calls) == 7
+    assert factors.convergence.matvecs == len(calls) == 7
 
 
 def test_cholesky_factor_of_the_tridiagonal_matrix(matrix, vectors):

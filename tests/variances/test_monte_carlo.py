@@ -83,7 +83,7 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
         estimator(precision, analyses, np.random.default_rng(8), model.back_projection(), previous)
         for previous in (None, before)
     )
-    assert warm.convergence.converged and warm.convergence.mvms < 0.9 * cold.convergence.mvms
+    assert warm.convergence.converged and warm.convergence.matvecs < 0.9 * cold.convergence.matvecs
     np.testing.assert_allclose(together(warm.values), together(cold.values), rtol=2e-3)
     assert np.abs(together(warm.values) / together(before.values) - 1).max() > 0.01
 
@@ -100,7 +100,7 @@ def test_solves_cut_short_are_flagged(tiny_model, random_precisions):
     model = tiny_model("moduli")
     result = run(MonteCarlo(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
     assert result.convergence.status is Status.MAX_ITERATIONS
-    assert result.convergence.mvms == 6
+    assert result.convergence.matvecs == 6
 
 
 def test_a_single_sample_has_no_error_estimate_and_is_refused():
