@@ -58,8 +58,7 @@ class IRLS:
             ``residual`` is the last decrease of J per real unknown.
         """
         model = problem.model
-        rhs = model.back_projection()
-        u = start.astype(rhs.dtype, copy=True)
+        u = start.astype(model.back_projection().dtype, copy=True)
         residual = model.data - model.measurement(u)
         s = model.analysis_coefficients(u)
         value = problem.value(residual, s)
@@ -67,7 +66,7 @@ class IRLS:
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007 (reported)
             precision = PosteriorPrecision(model.measurement, model.blocks, problem.site_precisions(s))
             # Solve for the step itself: its right-hand side is minus the gradient, so the tolerance is relative to it.
-            gradient = rhs - precision(u)
+            gradient = model.right_hand_side(precision.site_precisions) - precision(u)
             step, solved = conjugate_gradients(
                 precision,
                 gradient[None],
@@ -82,7 +81,7 @@ class IRLS:
                 break
             direction = step[0]
             x_direction = model.measurement(direction)
-            s_direction = model.analysis_coefficients(direction)
+            s_direction = tuple(block.analysis(direction) for block in model.blocks)
             # The accelerated length may overshoot where J bends sharply; the full step lies under the bound.
             for length in (_line_search(problem, residual, x_direction, s, s_direction), 1.0):
                 new_residual = residual - residual.real.dtype.type(length) * x_direction
@@ -117,7 +116,7 @@ def _line_search(
     multiplication with X or B is needed.
     """
     sigma2 = problem.model.noise_variance
-    data_slope = float(real_inner(residual, x_direction, residual.ndim)) / sigma2
+    pull = float(real_inner(residual, x_direction, residual.ndim)) / sigma2 + problem.model.odd_part(s_direction)
     data_curvature = float(np.sum(np.abs(x_direction) ** 2, dtype=np.float64)) / sigma2
     cross = [_real_product(a, b) for a, b in zip(s, s_direction, strict=True)]
     power = [np.abs(b) ** 2 for b in s_direction]
@@ -125,7 +124,7 @@ def _line_search(
     def bound_minimiser(t: float) -> tuple[float, float]:
         """Derivative of J/2 at t, and the curvature of the quadratic bound that touches there."""
         moved = _moved(s, s_direction, t)
-        slope, curvature = t * data_curvature - data_slope, data_curvature
+        slope, curvature = t * data_curvature - pull, data_curvature
         for block, pi, c, p in zip(problem.model.blocks, problem.site_precisions(moved), cross, power, strict=True):
             full = np.broadcast_to(pi, block.analysis.out_shape)
             weighted_power = float(np.sum(full * p, dtype=np.float64)) / sigma2

@@ -77,7 +77,7 @@ class MapEstimate:
         """The penalised problem with epsilon = ``factor`` times each site's start variance."""
         real = model.data.real.dtype
         z = tuple(np.asarray(factor * np.asarray(b.potential.start_variance), dtype=real) for b in model.blocks)
-        return PenalisedProblem(model, z)
+        return PenalisedProblem.smoothed(model, z)
 
 
 @dataclass(frozen=True)

@@ -1,54 +1,99 @@
 """The inner problem of variational inference, and MAP estimation: penalised least squares.
 
-    J(u) = ||y - X u||^2 / sigma^2 - 2 sum_i g_i(|s_i|^2 / sigma^2 + z_i),   s = B u
+    J(u) = ||y - X u||^2 / sigma^2 + sum_i psi_i(|s_i|^2 / sigma^2) - 2 sum_i b_i s_i / sigma,   s = B u - offset
 
-With z the marginal variances its minimiser is the posterior mean of the current bound (TR-175 section 4.2, in the
-closed form that follows from g alone); with z -> 0 it is the MAP estimate.
+psi is concave and rising, so that at every x its tangent, with slope pi = psi'(x), is a quadratic bound of the whole.
+With psi(x) = -2 g(x + z) and z the marginal variances, the minimiser is the posterior mean of the current bound (TR-175
+section 4.2, in the closed form that follows from g alone); with z -> 0 it is the MAP estimate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from mri_design.model import GeneralizedLinearModel
 from mri_design.operators import Array
+from mri_design.potentials import Potential
 
-__all__ = ["PenalisedProblem"]
+__all__ = ["PenalisedProblem", "SitePenalty", "Smoothed"]
+
+
+class SitePenalty(Protocol):
+    """psi of one block, concave in x = |s|^2 / sigma^2, vectorised over sites."""
+
+    def value(self, x: Array) -> Array:
+        """psi(x)."""
+        ...
+
+    def precision(self, x: Array) -> Array:
+        """pi = psi'(x), positive: the site precision of the quadratic bound that touches at x."""
+        ...
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """psi(x) = -2 g(x + z): the tangent bound of log|A| in pi (second class), or a smoothed MAP penalty.
+
+    Parameters
+    ----------
+    potential : Potential
+        The site.
+    z : float array
+        Pooled over groups, broadcastable to the sites, positive, in units of sigma^2.
+    """
+
+    potential: Potential
+    z: Array
+
+    def dual_argument(self, x: Array) -> Array:
+        """x + z, where the site's own dual pi = -2 g'(x + z) is attained."""
+        return (x + self.z).astype(x.dtype, copy=False)
+
+    def value(self, x: Array) -> Array:
+        return -2 * self.potential.g(self.dual_argument(x))
+
+    def precision(self, x: Array) -> Array:
+        return self.potential.site_precision(self.dual_argument(x))
 
 
 @dataclass(frozen=True)
 class PenalisedProblem:
-    """J for one model and one z.
+    """J for one model and one penalty per block.
 
     Parameters
     ----------
     model : GeneralizedLinearModel
-        X, y, sigma^2 and sites.
-    z : tuple of float arrays
-        Per block, pooled over groups, broadcastable to the block's sites, positive, in units of sigma^2.
+        X, y, sigma^2, and the sites' operators, offsets and shifts.
+    penalties : tuple of SitePenalty
+        One per block.
     """
 
     model: GeneralizedLinearModel
-    z: tuple[Array, ...]
+    penalties: tuple[SitePenalty, ...]
 
-    def site_arguments(self, coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
-        """x + z per block for the given s = B u."""
+    @classmethod
+    def smoothed(cls, model: GeneralizedLinearModel, z: tuple[Array, ...]) -> PenalisedProblem:
+        """psi(x) = -2 g(x + z) in every block."""
+        pairs = zip(model.blocks, z, strict=True)
+        return cls(model, tuple(Smoothed(block.potential, one) for block, one in pairs))
+
+    def site_powers(self, coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
+        """x = |s|^2 / sigma^2 per block for the given s = B u - offset."""
         sigma2 = self.model.noise_variance
-        return tuple(
-            (block.site_power(s) / sigma2 + z).astype(s.real.dtype, copy=False)
-            for block, s, z in zip(self.model.blocks, coefficients, self.z, strict=True)
-        )
+        pairs = zip(self.model.blocks, coefficients, strict=True)
+        return tuple((block.site_power(s) / sigma2).astype(s.real.dtype, copy=False) for block, s in pairs)
 
     def site_precisions(self, coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
-        """pi = -2 g'(x + z) per block."""
-        arguments = self.site_arguments(coefficients)
-        return tuple(b.potential.site_precision(x) for b, x in zip(self.model.blocks, arguments, strict=True))
+        """pi = psi'(x) per block."""
+        pairs = zip(self.penalties, self.site_powers(coefficients), strict=True)
+        return tuple(penalty.precision(x) for penalty, x in pairs)
 
     def value(self, residual: Array, coefficients: tuple[Array, ...]) -> float:
-        """J from y - X u and s = B u."""
+        """J from y - X u and s = B u - offset."""
         total = float(np.sum(np.abs(residual) ** 2, dtype=np.float64)) / self.model.noise_variance
-        for block, x in zip(self.model.blocks, self.site_arguments(coefficients), strict=True):
-            total -= 2 * float(np.sum(block.potential.g(x), dtype=np.float64))
-        return total
+        for penalty, x in zip(self.penalties, self.site_powers(coefficients), strict=True):
+            total += float(np.sum(penalty.value(x), dtype=np.float64))
+        return total - 2 * self.model.odd_part(coefficients)

@@ -51,6 +51,10 @@ def save_state(path: Path, state: DesignState, identity: str) -> None:
     write_npz(path, arrays)
 
 
+_DAMAGE = (OSError, KeyError, ValueError, IndexError, EOFError, RuntimeError, MemoryError)
+"""What NumPy and zipfile raise on files that something happened to."""
+
+
 def load_state(path: Path, identity: str) -> DesignState:
     """Read a state back.
 
@@ -90,7 +94,7 @@ def load_state(path: Path, identity: str) -> DesignState:
                 for i, n in enumerate(stored["blocks"])
             )
             return DesignState(trace, tuple(float(s) for s in stored["signals"]), warm)
-    except (OSError, KeyError, ValueError, IndexError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile) as error:
+    except (*_DAMAGE, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

@@ -17,14 +17,14 @@ def criterion_value(
     site_arguments: tuple[Array, ...],
     log_determinant: float,
 ) -> float:
-    """phi(gamma) = log|A| + h(gamma) + R(u, gamma), R = (||y - X u||^2 + s^H diag(pi) s) / sigma^2.
+    """phi(gamma) = log|A| + h(gamma) + R(u, gamma), R = (||y - X u||^2 + s^H diag(pi) s - 2 sigma b^T s) / sigma^2.
 
     Parameters
     ----------
     u : array
         Minimiser of R for these site precisions (the inner problem's solution).
     site_precisions, site_arguments : tuples of float arrays
-        pi and the x + z it is optimal for, per block.
+        pi and the argument at which -2 g' takes it (x + z), per block.
     log_determinant : float
         log|A| over the real unknowns; phi is an estimate where this is one.
 
@@ -39,7 +39,7 @@ def criterion_value(
     for block, s, pi, t in zip(model.blocks, coefficients, site_precisions, site_arguments, strict=True):
         weighted = np.sum(pi * block.site_power(s), dtype=np.float64) / sigma2
         total += float(weighted + np.sum(block.potential.h_at_optimum(t), dtype=np.float64))
-    return total
+    return total - 2 * model.odd_part(coefficients)
 
 
 def evidence_bound(model: GeneralizedLinearModel, criterion: float) -> float:

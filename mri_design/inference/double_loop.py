@@ -102,7 +102,7 @@ class DoubleLoop:
         marginals: Variances | None = None
         status, matvecs, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
         for loop in range(1, self.outer_iterations + 1):
-            problem = PenalisedProblem(model, z)
+            problem = PenalisedProblem.smoothed(model, z)
             u, inner = solver(problem, u)
             coefficients = model.analysis_coefficients(u)
             pi = problem.site_precisions(coefficients)
@@ -113,7 +113,8 @@ class DoubleLoop:
             matvecs += inner.matvecs + marginals.convergence.matvecs
             phi = None
             if marginals.log_determinant is not None:
-                arguments = problem.site_arguments(coefficients)
+                powers = problem.site_powers(coefficients)
+                arguments = tuple((x + one).astype(x.dtype, copy=False) for x, one in zip(powers, z, strict=True))
                 phi = criterion_value(model, u, pi, arguments, marginals.log_determinant)
                 trace.append(phi)
             z_new = pooled_variances(model, marginals)

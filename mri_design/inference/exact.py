@@ -73,6 +73,8 @@ class _DenseModel:
     blocks: tuple[SiteBlock, ...]
     analyses: tuple[Array, ...]
     site_of_row: tuple[Array, ...]
+    offsets: tuple[Array, ...]
+    shifts: tuple[Array, ...]
 
     @classmethod
     def of(cls, model: GeneralizedLinearModel) -> _DenseModel:
@@ -89,25 +91,40 @@ class _DenseModel:
             model.blocks,
             tuple(block.analysis.to_dense_real() for block in model.blocks),
             tuple(numbers),
+            tuple(_embedded(block.offset, block) for block in model.blocks),
+            tuple(_embedded(np.asarray(block.potential.shift), block) for block in model.blocks),
         )
 
     def value_and_gradient(self, site_precisions: Sites) -> tuple[float, Sites]:
         """phi and d phi / d pi = z + |s|^2 / sigma^2 - x, with x where h(1 / pi) is attained."""
+        sigma = np.sqrt(self.noise_variance)
         pis = [np.broadcast_to(p, b.site_shape) for p, b in zip(site_precisions, self.blocks, strict=True)]
-        A = self.X.T @ self.X
-        for B, site, pi in zip(self.analyses, self.site_of_row, pis, strict=True):
-            A = A + B.T @ (pi.ravel()[site][:, None] * B)
+        A, rhs, constant = self.X.T @ self.X, self.X.T @ self.y, float(self.y @ self.y)
+        for B, site, pi, offset, shift in zip(
+            self.analyses, self.site_of_row, pis, self.offsets, self.shifts, strict=True
+        ):
+            row_pi = pi.ravel()[site]
+            A = A + B.T @ (row_pi[:, None] * B)
+            rhs = rhs + B.T @ (row_pi * offset + sigma * shift)
+            constant += float(offset @ (row_pi * offset) + 2 * sigma * shift @ offset)
         covariance = np.linalg.inv(A)
-        rhs = self.X.T @ self.y
         u = covariance @ rhs
-        total = float(np.linalg.slogdet(A)[1]) + float(self.y @ self.y - rhs @ u) / self.noise_variance
+        total = float(np.linalg.slogdet(A)[1]) + (constant - float(rhs @ u)) / self.noise_variance
         gradient = []
-        for block, B, site, pi in zip(self.blocks, self.analyses, self.site_of_row, pis, strict=True):
+        for block, B, site, pi, offset in zip(
+            self.blocks, self.analyses, self.site_of_row, pis, self.offsets, strict=True
+        ):
             x, h = _dual(block.potential, pi)
-            spread = np.einsum("ij,ij->i", B @ covariance, B) + (B @ u) ** 2 / self.noise_variance
+            spread = np.einsum("ij,ij->i", B @ covariance, B) + (B @ u - offset) ** 2 / self.noise_variance
             gradient.append(np.bincount(site, weights=spread, minlength=pi.size).reshape(pi.shape) - x)
             total += float(np.sum(h))
         return total, tuple(gradient)
+
+
+def _embedded(values: Array | None, block: SiteBlock) -> Array:
+    """One value per coefficient as real parts, then imaginary parts."""
+    full = np.broadcast_to(0.0 if values is None else values, block.analysis.out_shape).ravel()
+    return np.concatenate([full.real, full.imag]) if block.analysis.out_complex else full.real
 
 
 def _dual(potential: Potential, pi: Array) -> tuple[Array, Array]:

@@ -32,14 +32,35 @@ class SiteBlock:
         The site; its scale broadcasts against the coefficients.
     group_axes : tuple of int
         Negative axes of the coefficients that share one site (``(-3,)`` on differences is isotropic TV).
+    offset : array, optional
+        The sites act on s = B u - offset: data, where the sites are a likelihood (robust regression); zero without it.
+
+    Raises
+    ------
+    InputError
+        For shapes that do not fit, or an odd part (`Potential.shift`) on complex or grouped coefficients.
     """
 
     name: str
     analysis: LinearOperator
     potential: Potential
     group_axes: tuple[int, ...] = ()
+    offset: Array | None = None
 
     def __post_init__(self) -> None:
+        if np.any(self.potential.shift) and (self.analysis.out_complex or self.group_axes):
+            raise InputError(
+                field=f"block {self.name!r}",
+                got=f"{type(self.potential).__name__}, a site with an odd part, on moduli",
+                wanted="real coefficients with a site each",
+                cure="Put RealAndImaginary or a real image in front, and no group axes.",
+            )
+        if self.offset is not None and np.shape(self.offset) != self.analysis.out_shape:
+            raise InputError(
+                field=f"block {self.name!r}: offset",
+                got=f"shape {np.shape(self.offset)}",
+                wanted=f"{self.analysis.out_shape}",
+            )
         if any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes):
             raise InputError(
                 field=f"block {self.name!r}: group_axes",
@@ -58,6 +79,11 @@ class SiteBlock:
         shape = np.array(self.analysis.out_shape)
         shape[list(self.group_axes)] = 1
         return tuple(shape.tolist())
+
+    def coefficients(self, u: Array) -> Array:
+        """s = B u - offset."""
+        s = self.analysis(u)
+        return s if self.offset is None else s - self.offset.astype(s.dtype, copy=False)
 
     def pooled(self, power: Array) -> Array:
         """Sum of per-coefficient powers over each site's group (kept axes of length one)."""
@@ -142,12 +168,34 @@ class GeneralizedLinearModel:
         return all(block.potential.log_concave for block in self.blocks)
 
     def analysis_coefficients(self, u: Array) -> tuple[Array, ...]:
-        """s = B u, one array per block."""
-        return tuple(block.analysis(u) for block in self.blocks)
+        """s = B u - offset, one array per block."""
+        return tuple(block.coefficients(u) for block in self.blocks)
+
+    def odd_part(self, coefficients: tuple[Array, ...]) -> float:
+        """sum_i b_i s_i / sigma over the sites that have one."""
+        total = 0.0
+        for block, s in zip(self.blocks, coefficients, strict=True):
+            if np.any(block.potential.shift):
+                total += float(np.sum(block.potential.shift * s, dtype=np.float64))
+        return total / float(np.sqrt(self.noise_variance))
 
     def back_projection(self) -> Array:
         """X^H y."""
         return self.measurement.adjoint(self.data)
+
+    def right_hand_side(self, site_precisions: tuple[Array, ...]) -> Array:
+        """r of A u = r for the mean under these pi: X^H y + B^H (pi offset + sigma b)."""
+        total = self.back_projection()
+        sigma = float(np.sqrt(self.noise_variance))
+        for block, pi in zip(self.blocks, site_precisions, strict=True):
+            pull = sigma * np.asarray(block.potential.shift)
+            if block.offset is not None:
+                pull = pull + pi * block.offset
+            if np.any(pull):
+                real = total.real.dtype
+                pull = pull.astype(np.result_type(real, np.complex64) if np.iscomplexobj(pull) else real, copy=False)
+                total = total + block.analysis.adjoint(np.broadcast_to(pull, block.analysis.out_shape))
+        return total
 
 
 def _paired(

@@ -1,11 +1,12 @@
 """One site t(s) of a generalized linear model, through its super-Gaussian representation.
 
-With x = |s|^2 / sigma^2 a symmetric site is log t(s) = g(x). It is super-Gaussian where g is convex and decreasing;
-then log t(s) = max over gamma > 0 of -(x / gamma + h(gamma)) / 2 (TR-175 section 2), and
+With x = |s|^2 / sigma^2 a site is log t(s) = g(x) + b s / sigma. It is super-Gaussian where g is convex and decreasing;
+then g(x) = max over gamma > 0 of -(x / gamma + h(gamma)) / 2 (TR-175 section 2), and
 
     min over gamma of (z + x) / gamma + h(gamma) = -2 g(x + z),   attained at 1 / gamma = -2 g'(x + z),
 
-so that an engine needs g and its derivatives only. Sites on complex coefficients act on the modulus.
+so that an engine needs g and its derivatives only. Sites on complex coefficients act on the modulus, and have b = 0.
+The paper's beta is b sigma.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ Values = NDArray[np.floating]
 
 
 class Potential(ABC):
-    """A symmetric site, vectorised over coefficients.
+    """A site, vectorised over coefficients.
 
-    ``log_concave`` decides whether inference is a convex problem; ``super_gaussian`` whether the double loop applies.
+    ``log_concave`` decides whether inference is a convex problem; ``super_gaussian`` whether the double loop applies;
+    ``shift`` is the slope b of the odd part b s / sigma, dimensionless, broadcastable to the coefficients.
     """
 
     log_concave: bool
     super_gaussian: bool = True
+    shift: Values | float = 0.0
 
     @abstractmethod
     def g(self, x: Values) -> Values:

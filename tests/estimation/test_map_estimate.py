@@ -93,7 +93,7 @@ def test_converges_near_the_minimum_where_site_precisions_span_decades():
     model = MRSlice.from_data(scan).model(range(8, 24))
 
     def unsmoothed(u: np.ndarray) -> float:
-        return PenalisedProblem(model, (np.zeros(1),) * 2).value(
+        return PenalisedProblem.smoothed(model, (np.zeros(1),) * 2).value(
             model.data - model.measurement(u), model.analysis_coefficients(u)
         )
 
