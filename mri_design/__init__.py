@@ -46,7 +46,7 @@ _HOMES = {
     "potentials": ("Gaussian", "Laplace", "Potential", "StudentT"),
     "simulation": ("load_phantom", "simulate_scan"),
     "status": ("Convergence", "Status"),
-    "variances": ("Exact", "Lanczos", "MonteCarlo"),
+    "variances": ("ControlVariate", "Exact", "Lanczos", "MonteCarlo"),
 }
 _ROOM_OF = {name: room for room, names in _HOMES.items() for name in names}
 

@@ -1,6 +1,6 @@
 """Linear operators: measurement (X) and sparsity (B)."""
 
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.coils import Coils
 from mri_design.operators.dense import Dense
 from mri_design.operators.diagonal import Diagonal, Identity
@@ -18,6 +18,7 @@ __all__ = [
     "Coils",
     "Dense",
     "Diagonal",
+    "FilterBand",
     "FiniteDifferences",
     "Identity",
     "LineSampling",

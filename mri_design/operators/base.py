@@ -9,6 +9,7 @@ Inner products are Re<a, b> = sum(Re(conj(a) b)), so an operator may be merely r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,31 @@ from scipy.sparse import linalg as sparse_linalg
 
 from mri_design.errors import InputError
 
-__all__ = ["Array", "LinearOperator", "ScalarOperator"]
+__all__ = ["Array", "FilterBand", "LinearOperator", "ScalarOperator"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FilterBand:
+    """Rows of an operator that are shifts of one filter.
+
+    ``(A u)[band] = ifft2(response * fft2(u))[::stride, ::stride]``.
+
+    Parameters
+    ----------
+    band : tuple
+        Index of these rows in one output.
+    response : complex array, shape (ky, kx)
+        Transfer function of the filter on the periodic grid of the input, in FFT order.
+    stride : int
+        Grid points from one row to the next, along both axes.
+    """
+
+    band: tuple[Any, ...]
+    response: Array
+    stride: int = 1
 
 
 class LinearOperator(ABC):
@@ -88,6 +110,14 @@ class LinearOperator(ABC):
             Real, in FFT order (DC first); None where the operator does not know it.
             T. Chan, SIAM J. Sci. Stat. Comput. 9 (1988).
         """
+        return None
+
+    def gram_spectrum(self) -> Array | None:
+        """Eigenvalues of A^H A, as in `circulant_spectrum`, where it IS circulant; None elsewhere."""
+        return None
+
+    def filter_bands(self) -> tuple[FilterBand, ...] | None:
+        """All rows of A as shifted filters on a two-dimensional periodic grid; None where they are not that."""
         return None
 
     @property
@@ -189,6 +219,12 @@ class ScalarOperator(LinearOperator):
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         return np.full(self.in_shape, abs(self.scalar) ** 2 * float(np.mean(weights)))
+
+    def gram_spectrum(self) -> Array | None:
+        return self.circulant_spectrum()
+
+    def filter_bands(self) -> tuple[FilterBand, ...] | None:
+        return (FilterBand((), np.full(self.in_shape, self.scalar)),) if len(self.in_shape) == 2 else None
 
 
 class _Adjoint(LinearOperator):

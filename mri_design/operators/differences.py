@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.base import Array, FilterBand, LinearOperator
 
 __all__ = ["FiniteDifferences"]
 
@@ -42,3 +42,8 @@ class FiniteDifferences(LinearOperator):
         along_y, along_x = np.broadcast_to(weights, self.out_shape).mean(axis=(-2, -1), dtype=float)
         power_y, power_x = (4 * np.sin(np.pi * np.fft.fftfreq(n)) ** 2 for n in self.in_shape)
         return np.asarray(along_y * power_y[:, None] + along_x * power_x[None, :])
+
+    def filter_bands(self) -> tuple[FilterBand, ...] | None:
+        along_y, along_x = (np.exp(2j * np.pi * np.fft.fftfreq(n)) - 1 for n in self.in_shape)
+        y, x = np.broadcast_arrays(along_y[:, None], along_x[None, :])
+        return FilterBand((0,), y), FilterBand((1,), x)

@@ -94,3 +94,6 @@ class CentredFFT(LinearOperator):
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         spectrum = np.broadcast_to(np.asarray(weights, dtype=float), self.in_shape)
         return np.asarray(scipy.fft.ifftshift(spectrum, axes=(-2, -1)))
+
+    def gram_spectrum(self) -> Array | None:
+        return np.ones(self.in_shape)

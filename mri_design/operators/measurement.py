@@ -93,6 +93,9 @@ class CartesianLines(LinearOperator):
         spectrum = scipy.fft.irfft2((scipy.fft.rfft2(mask) * self._coil_spread).sum(axis=0), s=self.grid)
         return np.maximum(spectrum, 0)
 
+    def gram_spectrum(self) -> Array | None:
+        return self.circulant_spectrum() if self.maps is None else None
+
     @cached_property
     def _coil_spread(self) -> Array:
         """Per coil the transform that correlates with |FFT of its map|^2."""

@@ -9,7 +9,7 @@ import numpy as np
 import pywt
 
 from mri_design.errors import InputError
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.base import Array, FilterBand, LinearOperator
 
 __all__ = ["Wavelet"]
 
@@ -109,3 +109,17 @@ class Wavelet(LinearOperator):
             unit[band][0, 0] = 1
             one[...] = (np.abs(np.fft.fft2(self._synthesis(unit), norm="ortho")) ** 2)[np.ix_(*nearest)]
         return power
+
+    def filter_bands(self) -> tuple[FilterBand, ...] | None:
+        """As in the base class; None on a padded grid."""
+        return self._filter_bands if self.out_shape == self.in_shape else None
+
+    @cached_property
+    def _filter_bands(self) -> tuple[FilterBand, ...]:
+        levels = [self.levels, *(self.levels - j + 1 for j in self._detail_levels for _ in self._slices[j])]
+        bands = []
+        for band, level in zip(self._bands_in_layout, levels, strict=True):
+            unit = np.zeros(self.out_shape)
+            unit[band][0, 0] = 1
+            bands.append(FilterBand(band, np.conj(np.fft.fft2(self._synthesis(unit))), 2**level))
+        return tuple(bands)

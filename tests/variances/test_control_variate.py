@@ -1,0 +1,108 @@
+"""Control variates: exact moments, no bias beyond their own standard error, and far less noise than plain sampling."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
+from mri_design.operators import FiniteDifferences, Identity, Wavelet, cartesian
+from mri_design.potentials import Laplace
+from mri_design.variances import ControlVariate, Exact, MonteCarlo, VarianceEstimator
+from mri_design.variances.circulant import CirculantControl
+
+ACCURATE = ControlVariate(samples=200, tolerance=1e-6, max_iterations=300)
+
+
+def run(
+    estimator: VarianceEstimator, model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], seed: int = 0
+) -> Variances:
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    analyses = [b.analysis for b in model.blocks]
+    return estimator(precision, analyses, np.random.default_rng(seed), model.back_projection())
+
+
+def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
+    return np.concatenate([v.ravel() for v in values])
+
+
+def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
+    shape, rng = (12, 16), np.random.default_rng(0)
+    operators = [Identity(shape), FiniteDifferences(shape), Wavelet(shape, "db2", 2)]
+    blocks = tuple(SiteBlock(f"block {i}", B, Laplace(1.0)) for i, B in enumerate(operators))
+    pi = tuple(rng.uniform(0.1, 3, B.out_shape) for B in operators)
+    precision = PosteriorPrecision(cartesian([6, 5, 7, 1, 9], shape), blocks, pi)
+    control = CirculantControl.of(precision)
+    unit = np.eye(192).reshape(192, *shape) + 0j
+    A, P = (f(unit).reshape(192, 192).T for f in (precision, control.image))
+    for operator in operators:
+        B = operator.to_dense()
+        first, second = control.moments(operator)
+        np.testing.assert_allclose(first.ravel(), np.diag(B @ P @ B.conj().T).real, rtol=1e-10)
+        np.testing.assert_allclose(second.ravel(), np.diag(B @ P @ A @ P @ B.conj().T).real, rtol=1e-10)
+
+
+def test_unbiased_within_the_standard_error(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    pi = random_precisions(model, 1)
+    exact = together(run(Exact(), model, pi).values)
+    results = [run(ACCURATE, model, pi, seed) for seed in range(8)]
+    assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
+    values = np.array([together(r.values) for r in results])
+    errors = np.array([together(r.std_error) for r in results])
+    scores = (values - exact) / errors
+    assert np.abs(scores).max() < 6
+    assert 0.8 < np.sqrt(np.mean(scores**2)) < 1.2
+    pooled = (values.mean(axis=0) - exact) / np.sqrt((errors**2).mean(axis=0) / len(results))
+    assert np.abs(pooled).max() < 4.5
+
+
+def scan_like(lines: list[int], shape: tuple[int, int], prior: str) -> tuple[GeneralizedLinearModel, tuple]:
+    """A model whose site precisions vary as those of an image: small on a square's edge, large elsewhere."""
+    sparsity = FiniteDifferences(shape) if prior == "differences" else Wavelet(shape, "db4", 2)
+    blocks = tuple(
+        SiteBlock(name, B, Laplace(1.0)) for name, B in (("pixels", Identity(shape)), ("sparsity", sparsity))
+    )
+    X = cartesian(lines, shape)
+    image = np.zeros(shape)
+    image[shape[0] // 4 : -shape[0] // 4, shape[1] // 4 : -shape[1] // 4] = 1
+    pi = tuple(1 / (0.1 + 2 * np.abs(block.analysis(image))) for block in blocks)
+    return GeneralizedLinearModel(X, X(image + 0j), 0.01, blocks), pi
+
+
+@pytest.mark.parametrize("prior", ["differences", "wavelet"])
+def test_few_samples_and_few_products_come_within_two_percent(prior):
+    model, pi = scan_like([*range(12, 20), 1, 5, 8, 23, 27, 30], (32, 32), prior)
+    exact = together(run(Exact(), model, pi).values)
+    few = [run(ControlVariate(), model, pi, seed) for seed in range(3)]
+    plain = run(MonteCarlo(samples=8), model, pi)
+    errors = [np.median(np.abs(together(r.values) / exact - 1)) for r in few]
+    assert max(errors) < 0.02
+    assert np.median(np.abs(together(plain.values) / exact - 1)) > 10 * max(errors)
+    assert all(r.convergence.converged and r.convergence.matvecs <= 50 for r in few)
+
+
+def test_a_previous_result_is_a_place_to_start():
+    model, pi = scan_like([*range(12, 20), 1, 5, 27], (32, 32), "differences")
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    analyses = [b.analysis for b in model.blocks]
+    cold, warm = None, None
+    for _ in range(2):
+        cold, warm = (
+            warm,
+            ControlVariate()(precision, analyses, np.random.default_rng(0), model.back_projection(), previous=warm),
+        )
+    assert warm.convergence.matvecs < cold.convergence.matvecs
+    np.testing.assert_allclose(together(warm.values), together(cold.values), rtol=0.02)
+
+
+def test_single_precision_stays_single(tiny_model, random_precisions):
+    model = tiny_model("moduli", real=np.float32)
+    pi = tuple(p.astype(np.float32) for p in random_precisions(model, 5))
+    result = run(ControlVariate(20), model, pi)
+    assert result.samples.dtype == np.complex64
+    assert all(v.dtype == np.float32 for v in (*result.values, *result.std_error))
+
+
+def test_one_sample_is_refused():
+    with pytest.raises(InputError, match=r"variance samples.*1"):
+        ControlVariate(samples=1)
