@@ -1,7 +1,7 @@
 """Exact Gaussian posteriors by dense complex algebra, up to a few thousand complex unknowns.
 
-`mri_design.variances.Exact` and `exact_criterion` work on real unknowns and need no structure. Here X and B commute with
-i, so a complex Hermitian A of half the size says the same, in an eighth of the memory and the time.
+`mri_design.variances.Exact` and `exact_criterion` work on real unknowns and need no structure. Here X and B commute
+with i, so a complex Hermitian A of half the size says the same, in an eighth of the memory and the time.
 """
 
 from __future__ import annotations
