@@ -13,15 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.fft
 import scipy.linalg
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
+from mri_design.design.line_variances import controlled_line_variances, line_values
 from mri_design.design.strategy import Choice, best_line
 from mri_design.krylov import LanczosFactors, conjugate_gradients, lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision
 from mri_design.operators import Array, CartesianLines, LinearOperator
+from mri_design.variances import CirculantControl
 
 __all__ = [
     "InformationGain",
@@ -133,7 +134,7 @@ def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float6
         Scores. Measured against `exact_gain` on grids of 16 to 48, 1 to 16 coils: within 2 % for many draws; 12 draws
         are 2 to 4 % low in the median and rank lines as well.
     """
-    columns = scipy.fft.ifft(encoding(draws), axis=-1, norm="ortho")
+    columns = line_values(draws, encoding)
     count, n_coils, n_lines, _ = columns.shape
     scores = np.empty(n_lines)
     for line in range(n_lines):
@@ -152,7 +153,9 @@ class InformationGain:
     Parameters
     ----------
     draws : int
-        Posterior draws behind the scores; inference's own are used as far as they go.
+        Posterior draws behind the scores; inference's own are used as far as they go. Where inference knows what a
+        circulant explains of its draws (`variances.ControlVariate`, one coil), its own are enough: four of them then
+        score as well as twelve plain ones (median error of scores 1.2 % both, against exact ones at 48 and 64).
     """
 
     draws: int = 12
@@ -168,7 +171,12 @@ class InformationGain:
 
     def scores(self, posterior: GaussianPosterior, rng: np.random.Generator) -> NDArray[np.float64]:
         """Scores of all lines of the grid under one posterior."""
-        return gain_from_draws(posterior.deviations(rng, self.draws), all_lines(posterior))
+        made, every = posterior.marginals, all_lines(posterior)
+        control = None if made.explained is None or every.maps is not None else CirculantControl.of(posterior.precision)
+        if control is not None and made.samples is not None and made.explained is not None:
+            variances = controlled_line_variances(made.samples, made.explained, control, every)
+            return np.asarray(2 * np.sum(np.log1p(variances), axis=1))
+        return gain_from_draws(posterior.deviations(rng, self.draws), every)
 
     def choose(
         self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator

@@ -31,6 +31,9 @@ class Variances:
         Standard error of each value; None where the error is not random.
     samples : array, shape (count, *image shape), optional
         Draws with covariance A^-1 made on the way.
+    explained : array, shape of ``samples``, optional
+        P b for the right-hand side b of every draw, with P the inverse of the circulant nearest to A: the part of the
+        draws whose variances are known exactly.
     factors : LanczosFactors, optional
         Low-rank representation made on the way.
     log_determinant : float, optional
@@ -42,5 +45,6 @@ class Variances:
     convergence: Convergence
     std_error: tuple[Array, ...] | None = None
     samples: Array | None = None
+    explained: Array | None = None
     factors: LanczosFactors | None = None
     log_determinant: float | None = None

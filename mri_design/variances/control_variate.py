@@ -87,4 +87,6 @@ class ControlVariate:
             power = np.abs(remainder) ** 2
             values.append((known + power.mean(axis=0)).astype(like.real.dtype))
             errors.append(power.std(axis=0, ddof=1) / float(np.sqrt(self.samples)))
-        return Variances(tuple(values), "unbiased", convergence, std_error=tuple(errors), samples=draws)
+        return Variances(
+            tuple(values), "unbiased", convergence, std_error=tuple(errors), samples=draws, explained=explained
+        )

@@ -1,0 +1,74 @@
+"""Posterior variances of k-space lines, image column by image column, from draws and what a circulant explains of them.
+
+The inverse FFT of a fully sampled readout separates the columns of the image, so a line's rows are e(ky, x): the FFT
+along ky of column x. Under a circulant P the two moments that make E P b a control variate of E u are known exactly,
+as they are for the sites (`variances.CirculantControl`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from mri_design.operators import Array, CartesianLines
+from mri_design.variances import CirculantControl
+
+__all__ = ["controlled_line_variances", "line_moments", "line_values"]
+
+
+def line_values(images: Array, encoding: CartesianLines) -> Array:
+    """Images (count, ky, kx) -> values (count, coil, ky, x) of all lines of ``encoding``, readouts transformed back."""
+    return np.asarray(scipy.fft.ifft(encoding(images), axis=-1, norm="ortho"))
+
+
+def controlled_line_variances(
+    draws: Array, explained: Array, control: CirculantControl, encoding: CartesianLines
+) -> NDArray[np.float64]:
+    """Variance per real component of every value of every line of a single-coil scan, in units of sigma^2.
+
+    Parameters
+    ----------
+    draws, explained : complex arrays, shape (count, ky, kx)
+        A^-1 b, and P b for the same b.
+    control : CirculantControl
+        P.
+    encoding : CartesianLines
+        All lines of the grid, in order, one coil.
+
+    Returns
+    -------
+    float array, shape (ky, x)
+        Unbiased. Columns are in the order of `line_values`.
+    """
+    first, second = line_moments(control)
+    remainder = line_values(draws, encoding) - (first / second).astype(draws.real.dtype) * line_values(
+        explained, encoding
+    )
+    return np.asarray(first**2 / second + np.mean(np.abs(remainder[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
+
+
+def line_moments(control: CirculantControl) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """diag(E P E^H) and diag(E P A P E^H) per real component, shape (ky, x), in the order of `line_values`.
+
+    Notes
+    -----
+    Shifts along ky leave |E P g^H| alone, so the sites of a band add their site precisions summed over ky, correlated
+    along x with the kernel's power.
+    """
+    n_lines, n_columns = control.inverse.shape
+    first = np.broadcast_to(control.inverse.mean(axis=1, keepdims=True), (n_lines, n_columns))
+    total = np.zeros((n_lines, n_columns // 2 + 1), dtype=complex)
+    for filters, weights in control.sites:
+        columns = np.zeros(n_columns)
+        columns[:: filters.stride] = weights.sum(axis=0) / n_lines
+        kernel = scipy.fft.ifft(control.inverse * np.conj(filters.response), axis=1)
+        total += scipy.fft.rfft(columns) * scipy.fft.rfft(np.abs(kernel) ** 2, axis=1)
+    sites = scipy.fft.irfft(total, n=n_columns, axis=1)
+    second = np.mean(control.inverse**2 * control.gram, axis=1, keepdims=True) + sites
+    return _in_order(first), _in_order(second)
+
+
+def _in_order(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lines from FFT order to the scanner's; columns to where a plain inverse FFT leaves them, the centre first."""
+    return np.asarray(scipy.fft.ifftshift(scipy.fft.fftshift(values, axes=0), axes=1))
