@@ -1,8 +1,27 @@
 """Sites t(s): what is believed about one coefficient."""
 
 from mri_design.potentials.base import Potential
+from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.generic import Generic
 from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.mixture import PositiveMixture
+from mri_design.potentials.sech2 import Sech2
+from mri_design.potentials.shifted_mixture import ShiftedMixture
 from mri_design.potentials.student_t import StudentT
+from mri_design.potentials.tilted import Tilted
 
-__all__ = ["Gaussian", "Laplace", "Potential", "StudentT"]
+__all__ = [
+    "ExponentialPower",
+    "Gaussian",
+    "Generic",
+    "Laplace",
+    "Logistic",
+    "PositiveMixture",
+    "Potential",
+    "Sech2",
+    "ShiftedMixture",
+    "StudentT",
+    "Tilted",
+]

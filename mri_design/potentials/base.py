@@ -6,7 +6,8 @@ then g(x) = max over gamma > 0 of -(x / gamma + h(gamma)) / 2 (TR-175 section 2)
     min over gamma of (z + x) / gamma + h(gamma) = -2 g(x + z),   attained at 1 / gamma = -2 g'(x + z),
 
 so that an engine needs g and its derivatives only. Sites on complex coefficients act on the modulus, and have b = 0.
-The paper's beta is b sigma.
+The paper's beta is b sigma. Sites that are not of this form may have a Gaussian-form bound of which both parameters
+move, width and position (TR-175 appendix A.4): see `two_parameter`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+import scipy.special
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["Potential", "positive_scale"]
+__all__ = ["Potential", "log_sphere", "positive_scale"]
 
 Values = NDArray[np.floating]
 
@@ -33,6 +35,8 @@ class Potential(ABC):
     log_concave: bool
     super_gaussian: bool = True
     shift: Values | float = 0.0
+    two_parameter: bool = False
+    """True where the site is bounded through `gaussian_form`, not through g."""
 
     @abstractmethod
     def g(self, x: Values) -> Values:
@@ -51,6 +55,52 @@ class Potential(ABC):
     def start_variance(self) -> Values | float:
         """A first guess of z = Var[s] / sigma^2 for a cold start, from the site's own scale."""
 
+    def rescaled(self, factor: ArrayLike) -> Potential:
+        """The site s -> t(factor s), its rate multiplied: g(factor^2 x), and factor b; ``factor`` may be an array."""
+        raise InputError(
+            field=type(self).__name__,
+            got="a site whose scale cannot be changed",
+            wanted="a site with a scale",
+            cure="Write its method `rescaled`.",
+        )
+
+    def log_t(self, s: Values) -> Values:
+        """log t at real coefficients s, in units of sigma: g(s^2) + b s."""
+        return self.g(s**2) + self.shift * s
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        """log of the integral of t over one site, s in units of sigma: over the line, the plane of a modulus, or more.
+
+        Parameters
+        ----------
+        dimensions : int
+            Real numbers that share the site: 1 for a real coefficient, 2 for a modulus, more for groups.
+
+        Returns
+        -------
+        array
+            Of the shape of the scales; infinite where t is not integrable.
+
+        Notes
+        -----
+        By the trapezoidal rule on log s, exact to rounding for smooth sites; sites with a closed form override it.
+        """
+        spread = np.sqrt(np.asarray(self.start_variance, dtype=float))
+        offsets = np.arange(-40.0, 40.0, 0.05)
+        log_terms = []
+        for offset in offsets:
+            r = spread * np.exp(offset)
+            even = self.g(r**2)
+            sides = np.logaddexp(self.shift * r, -self.shift * r) - np.log(2) if dimensions == 1 else 0.0
+            log_terms.append(even + sides + dimensions * np.log(r))
+        terms = np.array(np.broadcast_arrays(*log_terms))
+        total = scipy.special.logsumexp(terms, axis=0) + np.log(0.05) + log_sphere(dimensions)
+        return np.where(terms[-1] > terms.max(axis=0) - 30, np.inf, total)
+
+    def gaussian_form(self, s: Values, z: Values) -> Potential:
+        """What bounds the site while s (in units of sigma) and z are near these: itself, unless `two_parameter`."""
+        return self
+
     def site_precision(self, x_plus_z: Values) -> Values:
         """pi = 1 / gamma = -2 g'(x + z), the optimal site precision."""
         return -2 * self.dg(x_plus_z)
@@ -66,3 +116,8 @@ def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise InputError(field=name, got=str(scale), wanted="positive finite numbers")
     return array
+
+
+def log_sphere(dimensions: int) -> float:
+    """log of the area of the unit sphere in so many dimensions (2 points, a circle, ...)."""
+    return float(np.log(2) + 0.5 * dimensions * np.log(np.pi) - scipy.special.gammaln(0.5 * dimensions))

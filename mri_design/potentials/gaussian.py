@@ -30,3 +30,9 @@ class Gaussian(Potential):
     @property
     def start_variance(self) -> Values | float:
         return 1 / self.precision
+
+    def rescaled(self, factor: ArrayLike) -> Gaussian:
+        return Gaussian(self.precision * np.square(factor))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        return 0.5 * dimensions * np.log(2 * np.pi / self.precision)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.base import Potential, Values, log_sphere, positive_scale
 
 __all__ = ["Laplace"]
 
@@ -41,3 +42,9 @@ class Laplace(Potential):
     @property
     def start_variance(self) -> Values | float:
         return 0.09 / self.scale**2
+
+    def rescaled(self, factor: ArrayLike) -> Laplace:
+        return Laplace(self.scale * np.asarray(factor))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        return log_sphere(dimensions) + scipy.special.gammaln(dimensions) - dimensions * np.log(self.scale)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.base import Potential, Values, log_sphere, positive_scale
 
 __all__ = ["StudentT"]
 
@@ -44,3 +45,13 @@ class StudentT(Potential):
     @property
     def start_variance(self) -> Values | float:
         return 0.09 / self.scale
+
+    def rescaled(self, factor: ArrayLike) -> StudentT:
+        return StudentT(self.degrees, self.scale * np.square(factor))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        excess = self.degrees + 1 - dimensions
+        if excess <= 0:
+            return np.full_like(self.scale, np.inf)
+        tails = scipy.special.betaln(0.5 * dimensions, 0.5 * excess) - np.log(2)
+        return log_sphere(dimensions) + tails + 0.5 * dimensions * np.log(self.degrees / self.scale)

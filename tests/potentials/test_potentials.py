@@ -8,7 +8,19 @@ import scipy.integrate
 import scipy.optimize
 
 from mri_design.errors import InputError
-from mri_design.potentials import Gaussian, Laplace, Potential, StudentT
+from mri_design.potentials import (
+    ExponentialPower,
+    Gaussian,
+    Generic,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Potential,
+    Sech2,
+    ShiftedMixture,
+    StudentT,
+    Tilted,
+)
 
 SITES: dict[str, Callable[[], Potential]] = {
     "Laplace, weak": lambda: Laplace(0.3),
@@ -16,13 +28,31 @@ SITES: dict[str, Callable[[], Potential]] = {
     "Student-t, heavy": lambda: StudentT(1.0, 2.0),
     "Student-t, light": lambda: StudentT(5.0, 0.4),
     "Gaussian": lambda: Gaussian(1.7),
+    "logistic": lambda: Logistic(-1.0, 1.3),
+    "logistic, steep": lambda: Logistic(1.0, 12.0),
+    "exponential power 0.4": lambda: ExponentialPower(0.4, 0.8),
+    "exponential power 1.5": lambda: ExponentialPower(1.5, 2.0),
+    "exponential power 2": lambda: ExponentialPower(2.0, 0.6),
+    "sech^2": lambda: Sech2(1.4),
+    "mixture of Gaussians": lambda: PositiveMixture.of_gaussians([0.7, 0.3], [4.0, 0.05]),
+    "mixture of others": lambda: PositiveMixture([0.5, 1.5], [Laplace(2.0), StudentT(3.0, 0.1)]),
+    "own": lambda: Generic(
+        lambda x: -np.sqrt(1 + x), lambda x: -0.5 / np.sqrt(1 + x), lambda x: 0.25 * (1 + x) ** -1.5, name="charbonnier"
+    ),
+    "tilted": lambda: Tilted(Laplace(1.1), 0.4),
 }
+ONE_WIDTH = ("Gaussian", "exponential power 2")
 X = np.geomspace(1e-3, 1e3, 25)
 
 
 @pytest.fixture(params=list(SITES))
-def site(request: pytest.FixtureRequest) -> Potential:
-    return SITES[request.param]()
+def site_name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def site(site_name: str) -> Potential:
+    return SITES[site_name]()
 
 
 def h_by_brute_force(site: Potential, gamma: float) -> float:
@@ -44,11 +74,31 @@ def h_by_brute_force(site: Potential, gamma: float) -> float:
         (Laplace(0.7), lambda s, sigma: -0.7 / sigma * np.abs(s)),
         (StudentT(3.0, 0.5), lambda s, sigma: -2 * np.log(1 + 0.5 / 3 * s**2 / sigma**2)),
         (Gaussian(0.6), lambda s, sigma: -0.3 * s**2 / sigma**2),
+        (Logistic(1.0, 0.9), lambda s, sigma: -np.log1p(np.exp(-0.9 * s / sigma))),
+        (Logistic(-1.0, 0.9), lambda s, sigma: -np.log1p(np.exp(0.9 * s / sigma))),
+        (ExponentialPower(0.5, 0.7), lambda s, sigma: -np.sqrt(0.7 * np.abs(s) / sigma)),
+        (Sech2(0.7), lambda s, sigma: -2 * np.log(np.cosh(0.7 * s / sigma))),
+        (Tilted(Laplace(0.7), -0.2), lambda s, sigma: -0.7 * np.abs(s) / sigma - 0.2 * s / sigma),
+        (
+            PositiveMixture([0.4, 2.0], [Laplace(1.0), Gaussian(0.3)]),
+            lambda s, sigma: np.log(0.4 * np.exp(-np.abs(s) / sigma) + 2 * np.exp(-0.15 * s**2 / sigma**2)),
+        ),
+        (
+            ShiftedMixture([0.4, 2.0], [Laplace(1.0), Gaussian(0.3)], [-1.0, 2.0]),
+            lambda s, sigma: np.log(0.4 * np.exp(-np.abs(s / sigma + 1)) + 2 * np.exp(-0.15 * (s / sigma - 2) ** 2)),
+        ),
     ],
 )
 def test_values_are_those_of_the_named_density(site, log_t):
     s, sigma = np.linspace(-4, 4, 9), 0.8
-    np.testing.assert_allclose(site.g(s**2 / sigma**2), log_t(s, sigma), rtol=1e-13)
+    np.testing.assert_allclose(site.log_t(s / sigma), log_t(s, sigma), rtol=1e-13)
+
+
+def test_scale_mixtures_of_gaussians_are_densities_up_to_their_peak():
+    site = PositiveMixture.of_gaussians([0.7, 0.3], [4.0, 0.05])
+    s = np.linspace(0, 9, 10)
+    density = 0.7 * np.sqrt(4.0) * np.exp(-2 * s**2) + 0.3 * np.sqrt(0.05) * np.exp(-0.025 * s**2)
+    np.testing.assert_allclose(site.log_t(s), np.log(density / density[0]), atol=1e-14)
 
 
 def test_derivatives_match_finite_differences(site):
@@ -71,22 +121,22 @@ def test_super_gaussian_means_convex_and_decreasing_in_x(site):
 def test_log_concave_means_concave_in_s(site):
     s = np.linspace(-30, 30, 301)
     a, b = np.meshgrid(s, s)
-    middle_above_chord = site.g(((a + b) / 2) ** 2) >= (site.g(a**2) + site.g(b**2)) / 2 - 1e-9
+    middle_above_chord = site.log_t((a + b) / 2) >= (site.log_t(a) + site.log_t(b)) / 2 - 1e-9
     assert site.log_concave == bool(middle_above_chord.all())
 
 
 @pytest.mark.parametrize("z", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("x", [0.0, 0.2, 50.0])
-def test_optimal_width_by_brute_force(site, z, x):
+def test_optimal_width_by_brute_force(site_name, site, z, x):
     """min over gamma of (z + x) / gamma + h(gamma) is -2 g(x + z), at 1 / gamma = -2 g'(x + z)."""
     t = np.array(x + z)
     gamma = 1 / float(site.site_precision(t))
     assert (x + z) / gamma + h_by_brute_force(site, gamma) == pytest.approx(-2 * float(site.g(t)), rel=1e-7, abs=1e-9)
     for other in (0.5, 0.9, 1.1, 2.0):
-        if isinstance(site, Gaussian):
-            continue  # a Gaussian has one width only: h is infinite for wider ones
+        if site_name in ONE_WIDTH:
+            continue  # h is infinite for wider ones
         above = (x + z) / (other * gamma) + h_by_brute_force(site, other * gamma)
-        assert above > -2 * float(site.g(t)) + 1e-6
+        assert above > -2 * float(site.g(t)) + 1e-8
 
 
 @pytest.mark.parametrize("t", [0.01, 1.0, 200.0])
@@ -116,6 +166,15 @@ def test_scales_broadcast_and_precision_is_kept():
         (Laplace(scales), Laplace),
         (StudentT(3, scales), lambda scale: StudentT(3, scale)),
         (Gaussian(scales), Gaussian),
+        (Logistic(-1.0, scales), lambda scale: Logistic(-1.0, scale)),
+        (ExponentialPower(0.7, scales), lambda scale: ExponentialPower(0.7, scale)),
+        (Sech2(scales), Sech2),
+        (
+            PositiveMixture([1, 2], [Laplace(scales), Gaussian(scales)]),
+            lambda scale: PositiveMixture([1, 2], [Laplace(scale), Gaussian(scale)]),
+        ),
+        (Tilted(Laplace(scales), 0.3), lambda scale: Tilted(Laplace(scale), 0.3)),
+        (Laplace(1.0).rescaled(scales), Laplace),
     ]:
         x = np.geomspace(0.1, 10, 3).astype(np.float32)
         for function in ("g", "dg", "d2g", "site_precision", "h_at_optimum"):
@@ -127,11 +186,51 @@ def test_scales_broadcast_and_precision_is_kept():
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])
-def test_laplace_stays_finite_at_zero(real):
-    site, zero = Laplace(2.0), np.zeros(3, dtype=real)
-    assert (site.g(zero) == 0).all()
-    for values in (site.dg(zero), site.d2g(zero), site.h_at_optimum(zero)):
-        assert np.isfinite(values).all()
+def test_sites_stay_finite_at_zero_and_far_out(site, real):
+    for x in (np.zeros(3, dtype=real), np.full(3, 1e12, dtype=real)):
+        for values in (site.g(x), site.dg(x), site.d2g(x), site.h_at_optimum(x)):
+            assert np.isfinite(values).all() and values.dtype == real
+
+
+@pytest.mark.parametrize("site", [Logistic(1.0, 2.0), Sech2(1.0)], ids=["logistic", "sech^2"])
+def test_series_near_zero_join_the_closed_forms(site):
+    """With rate 1 the argument of the hyperbolic functions is sqrt(x): both sides of every switch."""
+    for v in (1e-4, 0.1):
+        x = np.array([v * (1 - 1e-9), v * (1 + 1e-9)]) ** 2
+        for function in (site.g, site.dg, site.d2g):
+            below, above = function(x)
+            assert below == pytest.approx(above, rel=1e-8, abs=1e-13)
+
+
+def test_rescaling_multiplies_the_rate(site):
+    s = np.linspace(-3, 3, 13)
+    np.testing.assert_allclose(site.rescaled(2.5).log_t(s), site.log_t(2.5 * s), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_normalisers_by_quadrature(site, dimensions):
+    found = site.log_normaliser(dimensions)
+    if isinstance(site, Logistic):
+        return  # a likelihood of labels, checked below
+    if (isinstance(site, StudentT) and dimensions >= site.degrees + 1) or (
+        site_name == "mixture of others" and dimensions == 4
+    ):
+        assert np.isinf(found)
+        return
+    area = {1: 1.0, 2: 2 * np.pi, 3: 4 * np.pi}[dimensions]
+
+    def integrand(log_r: float) -> float:
+        r = np.array(np.exp(log_r))
+        density = np.exp(site.log_t(r)) + np.exp(site.log_t(-r)) if dimensions == 1 else np.exp(site.g(r**2))
+        return float(area * density * r**dimensions)
+
+    total = scipy.integrate.quad(integrand, -30, 30, limit=400, points=[-5, 0, 3])[0]
+    assert float(found) == pytest.approx(np.log(total), abs=1e-6)
+
+
+def test_labels_add_up_to_one():
+    s = np.linspace(-5, 5, 11)
+    np.testing.assert_allclose(sum(np.exp(Logistic(c, 0.7).log_t(s)) for c in (-1.0, 1.0)), 1)
 
 
 def test_start_variance_is_of_the_order_of_the_site(site):
@@ -156,3 +255,82 @@ def test_scales_that_are_not_positive_numbers_are_refused_by_name(scale):
     if np.ndim(scale) == 0:
         with pytest.raises(InputError, match=r"degrees of freedom.*positive finite"):
             StudentT(scale, 1.0)
+    with pytest.raises(InputError, match=r"Sech2 scale.*positive finite"):
+        Sech2(scale)
+    with pytest.raises(InputError, match=r"Logistic scale.*positive finite"):
+        Logistic(1.0, scale)
+    with pytest.raises(InputError, match=r"exponential power scale.*positive finite"):
+        ExponentialPower(1.0, scale)
+
+
+def test_labels_powers_slopes_and_weights_that_cannot_be_are_refused():
+    for labels in (0.0, [1, 0], np.nan):
+        with pytest.raises(InputError, match=r"labels.*-1 or \+1"):
+            Logistic(labels)
+    for power in (0.0, -1.0, 2.1, np.nan):
+        with pytest.raises(InputError, match=r"power.*\(0, 2\]"):
+            ExponentialPower(power, 1.0)
+    with pytest.raises(InputError, match=r"slope.*finite"):
+        Tilted(Laplace(1.0), np.nan)
+    with pytest.raises(InputError, match=r"weights.*positive"):
+        PositiveMixture([1.0, -1.0], [Laplace(1.0), Laplace(2.0)])
+    with pytest.raises(InputError, match="one for each of 1"):
+        PositiveMixture([1.0, 1.0], [Laplace(1.0)])
+    with pytest.raises(InputError, match=r"site 1 of a mixture.*even"):
+        PositiveMixture([1.0, 1.0], [Laplace(1.0), Tilted(Laplace(1.0), 0.1)])
+    with pytest.raises(InputError, match=r"positions.*finite"):
+        ShiftedMixture([1.0], [Laplace(1.0)], [np.inf])
+    with pytest.raises(InputError, match="no even representation"):
+        ShiftedMixture([1.0], [Laplace(1.0)], [1.0]).g(np.ones(1))
+
+
+def own(g, dg, d2g, **more):
+    return Generic(g, dg, d2g, name="my site", **more)
+
+
+@pytest.mark.parametrize(
+    ("build", "match"),
+    [
+        (lambda: own(lambda x: -(x**2), lambda x: -2 * x, lambda x: -2 + 0 * x), "my site.*not convex.*not super"),
+        (lambda: own(lambda x: x, lambda x: 1 + 0 * x, lambda x: 0 * x), "my site.*not decrease.*not super"),
+        (lambda: own(lambda x: -np.sqrt(x), lambda x: -1 / np.sqrt(x), lambda x: 0.5 * x**-1.5), "my site.*dg"),
+        (lambda: own(lambda x: -np.sqrt(x), lambda x: -0.5 / np.sqrt(x), lambda x: x**-1.5), "my site.*d2g"),
+        (lambda: own(lambda x: np.nan * x, lambda x: -1 + 0 * x, lambda x: 0 * x), "my site.*finite"),
+        (
+            lambda: own(lambda x: -np.log1p(x), lambda x: -1 / (1 + x), lambda x: (1 + x) ** -2.0, log_concave=True),
+            "my site.*log_concave",
+        ),
+    ],
+)
+def test_own_sites_are_held_to_what_they_claim(build, match):
+    with pytest.raises(InputError, match=match):
+        build()
+
+
+def test_own_sites_find_out_whether_they_are_log_concave_and_where_to_start():
+    charbonnier, student = (
+        SITES["own"](),
+        own(lambda x: -np.log1p(x), lambda x: -1 / (1 + x), lambda x: (1 + x) ** -2.0),
+    )
+    assert charbonnier.log_concave and not student.log_concave
+    assert float(student.start_variance) == pytest.approx(np.expm1(0.3), rel=0.15)
+    rates = np.array([[1.0], [4.0]])
+    many = own(
+        lambda x: -np.log1p(rates * x),
+        lambda x: -rates / (1 + rates * x),
+        lambda x: (rates / (1 + rates * x)) ** 2,
+        shape=(2, 1),
+    )
+    assert many.start_variance.shape == (2, 1) and many.start_variance[0, 0] > many.start_variance[1, 0]
+
+
+@pytest.mark.parametrize("z", [0.1, 2.0])
+def test_the_gaussian_form_of_a_shifted_mixture_lies_below_it_and_touches(z):
+    """psi and its Gaussian form have equal value and slope at s0, and -psi / 2 - (Gaussian form) is never negative."""
+    site = ShiftedMixture([0.6, 1.0, 0.2], [Laplace(1.0), Gaussian(0.5), StudentT(2.0, 1.0)], [-3.0, 1.0, 4.0])
+    s, z = np.linspace(-8, 8, 401), np.array(z)
+    for s0 in (-4.0, -1.0, 0.7, 5.0):
+        form = site.gaussian_form(np.array([s0]), z)
+        touch = site.smoothed_log_t(np.array([s0]), z) - form.log_t(np.array([s0]))
+        assert (site.smoothed_log_t(s, z) - form.log_t(s) >= touch - 1e-12).all()
+    np.testing.assert_allclose(site.smoothed_log_t(s, 0 * z), site.log_t(s))

@@ -1,0 +1,126 @@
+"""A user's own site, given by g and its two derivatives and held to what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.errors import InputError
+from mri_design.potentials.base import Potential, Values
+
+__all__ = ["Generic"]
+
+Function = Callable[[Values], Values]
+GRID = np.geomspace(1e-6, 1e6, 241)
+
+
+class Generic(Potential):
+    """log t(s) = g(x) + b s / sigma with x = |s|^2 / sigma^2, for any convex and decreasing g.
+
+    Parameters
+    ----------
+    g, dg, d2g : callable
+        g and its derivatives, vectorised over arrays x >= 0 of any float type.
+    log_concave : bool, optional
+        Whether t is; found out where it is not said.
+    shift : float or array
+        b, the slope of the odd part.
+    shape : tuple of int
+        Shape of what g itself broadcasts over (its own scales), () for one site for all.
+    start_variance : float or array, optional
+        First guess of z; by default the x at which log t has fallen by 0.3.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    InputError
+        Where g is not finite, not decreasing or not convex somewhere between 1e-6 and 1e6, the derivatives are not
+        those of g, or the site is claimed to be log-concave and is not.
+    """
+
+    def __init__(
+        self,
+        g: Function,
+        dg: Function,
+        d2g: Function,
+        *,
+        log_concave: bool | None = None,
+        shift: ArrayLike = 0.0,
+        shape: tuple[int, ...] = (),
+        start_variance: ArrayLike | None = None,
+        name: str = "generic site",
+    ) -> None:
+        self._functions = (g, dg, d2g)
+        self._shape = shape
+        self.name = name
+        self.shift = np.asarray(shift, dtype=float)
+        x = np.broadcast_to(GRID.reshape(-1, *(1 for _ in shape)), (GRID.size, *shape)).copy()
+        values, slopes, bends = (np.broadcast_to(np.asarray(f(x), dtype=float), x.shape) for f in self._functions)
+        self._refuse_unless_super_gaussian(x, values, slopes, bends)
+        bend_of_log_t = 2 * slopes + 4 * x * bends
+        concave = bool((bend_of_log_t <= 1e-6 * (np.abs(slopes) + x * bends)).all())
+        if log_concave and not concave:
+            raise self._refusal("log_concave=True, but log t is convex in s somewhere", "the truth", "Leave it out.")
+        self.log_concave = concave if log_concave is None else log_concave
+        if start_variance is None:
+            fallen = values > values[0] - 0.3
+            start_variance = GRID[np.minimum(fallen.sum(axis=0), GRID.size - 1)]
+        self._start_variance = np.asarray(start_variance, dtype=float)
+
+    def _refuse_unless_super_gaussian(self, x: Values, values: Values, slopes: Values, bends: Values) -> None:
+        if not (np.isfinite(values).all() and np.isfinite(slopes).all() and np.isfinite(bends).all()):
+            raise self._refusal("values that are not finite", "g, g' and g'' finite for x > 0")
+        if not np.isfinite(self.shift).all():
+            raise self._refusal(f"shift {self.shift}", "finite numbers")
+        rounding = 1e-9 * (np.abs(values).max() + 1e-300) / x
+        not_super_gaussian = (
+            "It is not super-Gaussian: add a Gaussian factor, or use an engine that needs no such bound."
+        )
+        if (slopes >= 0).any():
+            raise self._refusal("a g that does not decrease", "g' < 0 for every x", not_super_gaussian)
+        if (bends < 0).any():
+            raise self._refusal("a g that is not convex", "g'' >= 0 for every x", not_super_gaussian)
+        step = 1e-4 * x
+        pairs = [(self._functions[k](x + step), self._functions[k](x - step)) for k in (0, 1)]
+        g_slope, dg_slope = ((np.asarray(up) - np.asarray(down)) / (2 * step) for up, down in pairs)
+        if (np.abs(g_slope - slopes) > 1e-4 * np.abs(slopes) + rounding).any():
+            raise self._refusal("a dg that is not the derivative of g", "g'")
+        if (np.abs(dg_slope - bends) > 1e-3 * np.abs(bends) + 1e-6 * np.abs(slopes) / x).any():
+            raise self._refusal("a d2g that is not the derivative of dg", "g''")
+
+    def _refusal(self, got: str, wanted: str, cure: str = "") -> InputError:
+        return InputError(field=self.name, got=got, wanted=wanted, cure=cure)
+
+    def g(self, x: Values) -> Values:
+        return np.asarray(self._functions[0](x)).astype(x.dtype, copy=False)
+
+    def dg(self, x: Values) -> Values:
+        return np.asarray(self._functions[1](x)).astype(x.dtype, copy=False)
+
+    def d2g(self, x: Values) -> Values:
+        return np.asarray(self._functions[2](x)).astype(x.dtype, copy=False)
+
+    @property
+    def start_variance(self) -> Values | float:
+        return np.broadcast_to(self._start_variance, np.broadcast_shapes(self._shape, np.shape(self.shift)))
+
+    def rescaled(self, factor: ArrayLike) -> Generic:
+        square = np.square(np.asarray(factor, dtype=float))
+        g, dg, d2g = self._functions
+
+        def weight(x: Values) -> Values:
+            return square.astype(x.dtype)
+
+        return Generic(
+            lambda x: g(weight(x) * x),
+            lambda x: weight(x) * dg(weight(x) * x),
+            lambda x: weight(x) ** 2 * d2g(weight(x) * x),
+            log_concave=self.log_concave,
+            shift=self.shift * np.asarray(factor),
+            shape=np.broadcast_shapes(self._shape, square.shape),
+            start_variance=self._start_variance / square,
+            name=self.name,
+        )

@@ -1,0 +1,70 @@
+"""The Bernoulli or logistic site: the likelihood of a binary label."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.errors import InputError
+from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.hyperbolic import log_cosh, tanh_ratio, tanh_ratio_fall
+
+__all__ = ["Logistic"]
+
+
+class Logistic(Potential):
+    """t(s) = 1 / (1 + exp(-c (tau / sigma) s)), the probability of label c = +-1: log-concave, with an odd part.
+
+    Parameters
+    ----------
+    labels : array
+        c, every entry -1 or +1; broadcast against the coefficients.
+    scale : float or array
+        tau, dimensionless (sigma where the coefficients are log odds).
+
+    Raises
+    ------
+    InputError
+        For other labels, or a scale that is not positive.
+
+    Notes
+    -----
+    log t = b s / sigma + g(s^2 / sigma^2) with b = c tau / 2 and g(x) = -log(2 cosh((tau / 2) sqrt(x)));
+    Jaakkola 1997, TR-175 equation (7).
+    """
+
+    log_concave = True
+
+    def __init__(self, labels: ArrayLike, scale: ArrayLike = 1.0) -> None:
+        self.labels = np.asarray(labels, dtype=float)
+        if not (np.abs(self.labels) == 1).all():
+            raise InputError(
+                field="Logistic labels", got=str(labels), wanted="-1 or +1", cure="Map labels 0 and 1 to -1 and +1."
+            )
+        self.scale = positive_scale("Logistic scale", scale)
+        self.shift = 0.5 * self.labels * self.scale
+
+    def _rate(self, x: Values) -> Values:
+        return (0.5 * self.scale).astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return -log_cosh(self._rate(x) * np.sqrt(x)) - x.dtype.type(np.log(2))
+
+    def dg(self, x: Values) -> Values:
+        rate = self._rate(x)
+        return -0.5 * rate**2 * tanh_ratio(rate * np.sqrt(x))
+
+    def d2g(self, x: Values) -> Values:
+        rate = self._rate(x)
+        return 0.25 * rate**4 * tanh_ratio_fall(rate * np.sqrt(x))
+
+    @property
+    def start_variance(self) -> Values | float:
+        return np.broadcast_to(1 / self.scale**2, np.shape(self.shift))
+
+    def rescaled(self, factor: ArrayLike) -> Logistic:
+        return Logistic(self.labels, self.scale * np.asarray(factor))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        """Zero: the two labels' probabilities add up to one."""
+        return np.zeros(np.shape(self.shift))

@@ -1,0 +1,47 @@
+"""The sech^2 site: like Laplace in the tails, smooth at zero."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.hyperbolic import log_cosh, tanh_ratio, tanh_ratio_fall
+
+__all__ = ["Sech2"]
+
+
+class Sech2(Potential):
+    """t(s) = 1 / cosh(tau s / sigma)^2, the logistic density with its peak at one: log-concave.
+
+    Parameters
+    ----------
+    scale : float or array
+        tau, dimensionless: log t falls as -2 (tau / sigma) |s| far out, as -(tau s / sigma)^2 near zero.
+    """
+
+    log_concave = True
+
+    def __init__(self, scale: ArrayLike) -> None:
+        self.scale = positive_scale("Sech2 scale", scale)
+
+    def _tau(self, x: Values) -> Values:
+        return self.scale.astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return -2 * log_cosh(self._tau(x) * np.sqrt(x))
+
+    def dg(self, x: Values) -> Values:
+        tau = self._tau(x)
+        return -(tau**2) * tanh_ratio(tau * np.sqrt(x))
+
+    def d2g(self, x: Values) -> Values:
+        tau = self._tau(x)
+        return 0.5 * tau**4 * tanh_ratio_fall(tau * np.sqrt(x))
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 0.09 / self.scale**2
+
+    def rescaled(self, factor: ArrayLike) -> Sech2:
+        return Sech2(self.scale * np.asarray(factor))

@@ -1,0 +1,119 @@
+"""A mixture of sites at several positions: skewed or with several peaks, bounded by a width and a position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.special
+from numpy.typing import ArrayLike
+
+from mri_design.errors import InputError
+from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.tilted import Tilted
+
+__all__ = ["ShiftedMixture"]
+
+
+class ShiftedMixture(Potential):
+    """t(s) = sum_k w_k t_k(s - c_k sigma) on real coefficients: a site whose Gaussian bound has a position of its own.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        w_k > 0, of the sites as they are.
+    sites : sequence of Potential
+        t_k, super-Gaussian and even.
+    positions : sequence of float
+        c_k, in units of sigma.
+
+    Raises
+    ------
+    InputError
+        For unequally many weights, sites and positions, weights that are not positive, positions that are not finite,
+        sites that are not super-Gaussian and even.
+
+    Notes
+    -----
+    TR-175 appendix A.4. For any responsibilities q that add up to one and widths gamma_k,
+    log t >= -1/2 sum_k q_k ((s / sigma - c_k)^2 / gamma_k + h_k(gamma_k) - 2 log w_k + 2 log q_k), a Gaussian form with
+    precision pi = sum_k q_k / gamma_k and slope b = sum_k q_k c_k / gamma_k, both moving. Beside a tangent z pi of
+    log|A| its minimum over q and gamma is closed: psi(s) = -2 log sum_k w_k exp g_k((s / sigma - c_k)^2 + z).
+    """
+
+    log_concave = False
+    two_parameter = True
+
+    def __init__(self, weights: ArrayLike, sites: Sequence[Potential], positions: ArrayLike) -> None:
+        self.weights = positive_scale("mixture weights", weights)
+        self.sites = tuple(sites)
+        self.positions = np.asarray(positions, dtype=float)
+        if self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
+            raise InputError(
+                field="shifted mixture",
+                got=f"{len(self.sites)} sites, weights {self.weights.shape}, positions {self.positions.shape}",
+                wanted="one weight and one position for each site",
+            )
+        if not np.isfinite(self.positions).all():
+            raise InputError(field="mixture positions", got=str(positions), wanted="finite numbers")
+        for k, site in enumerate(self.sites):
+            if not site.super_gaussian or site.two_parameter or np.any(site.shift):
+                raise InputError(
+                    field=f"site {k} of a mixture", got=type(site).__name__, wanted="even super-Gaussian sites"
+                )
+
+    def _log_terms(self, s: Values, z: Values | float) -> tuple[Values, Values]:
+        """g_k at (s - c_k)^2 + z plus log w_k, and those arguments, along a new first axis."""
+        arguments = [((s - s.dtype.type(c)) ** 2 + z).astype(s.dtype) for c in self.positions]
+        triples = zip(self.sites, self.weights, arguments, strict=True)
+        terms = [site.g(t) + s.dtype.type(np.log(w)) for site, w, t in triples]
+        return np.array(np.broadcast_arrays(*terms)), np.array(np.broadcast_arrays(*arguments))
+
+    def log_t(self, s: Values) -> Values:
+        return np.asarray(scipy.special.logsumexp(self._log_terms(s, 0.0)[0], axis=0))
+
+    def smoothed_log_t(self, s: Values, z: Values) -> Values:
+        """-psi(s) / 2 for the tangent z; log t for z = 0."""
+        return np.asarray(scipy.special.logsumexp(self._log_terms(s, z)[0], axis=0))
+
+    def gaussian_form(self, s: Values, z: Values) -> Potential:
+        """N^U(s | b, pi) with the b and pi that touch psi at s."""
+        terms, arguments = self._log_terms(s, z)
+        q = np.exp(terms - scipy.special.logsumexp(terms, axis=0))
+        pulls = np.array([one * site.site_precision(t) for one, site, t in zip(q, self.sites, arguments, strict=True)])
+        pi = np.maximum(pulls.sum(axis=0), np.finfo(s.dtype).tiny)
+        return Tilted(Gaussian(pi), np.tensordot(self.positions, pulls, axes=1))
+
+    def g(self, x: Values) -> Values:
+        raise self._refusal()
+
+    def dg(self, x: Values) -> Values:
+        raise self._refusal()
+
+    def d2g(self, x: Values) -> Values:
+        raise self._refusal()
+
+    @staticmethod
+    def _refusal() -> InputError:
+        return InputError(
+            field="site",
+            got="ShiftedMixture, which has no even representation g(|s|^2)",
+            wanted="a site with a fixed position",
+            cure="Infer with DoubleLoop, which bounds it anew in every loop.",
+        )
+
+    @property
+    def start_variance(self) -> Values | float:
+        own = [np.asarray(site.start_variance, dtype=float) for site in self.sites]
+        return np.asarray(sum(w * z for w, z in zip(self.weights, own, strict=True)) / self.weights.sum())
+
+    def rescaled(self, factor: ArrayLike) -> ShiftedMixture:
+        scalar = np.asarray(factor, dtype=float)
+        if scalar.ndim:
+            raise InputError(field="factor", got=f"shape {scalar.shape}", wanted="one number for a shifted mixture")
+        return ShiftedMixture(self.weights, [s.rescaled(scalar) for s in self.sites], self.positions / float(scalar))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        own = [s.log_normaliser(1) + np.log(w) for s, w in zip(self.sites, self.weights, strict=True)]
+        return np.asarray(scipy.special.logsumexp(np.array(np.broadcast_arrays(*own)), axis=0))

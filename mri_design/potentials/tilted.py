@@ -1,0 +1,57 @@
+"""Any site with an odd part."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.errors import InputError
+from mri_design.potentials.base import Potential, Values
+
+__all__ = ["Tilted"]
+
+
+class Tilted(Potential):
+    """t(s) = t_0(s) exp(b s / sigma): the odd part of TR-175 section 2.1 (their beta is b sigma).
+
+    Parameters
+    ----------
+    potential : Potential
+        t_0; an odd part of its own is added to.
+    shift : float or array
+        b, dimensionless, broadcast against the coefficients.
+
+    Raises
+    ------
+    InputError
+        For a slope that is not finite, or a potential without a representation of its own (`two_parameter`).
+    """
+
+    def __init__(self, potential: Potential, shift: ArrayLike) -> None:
+        if potential.two_parameter:
+            raise InputError(field="tilted site", got=type(potential).__name__, wanted="a site with a fixed position")
+        slope = np.asarray(shift, dtype=float)
+        if not np.isfinite(slope).all():
+            raise InputError(field="slope of a tilted site", got=str(shift), wanted="finite numbers")
+        self.potential = potential
+        self.shift = slope + np.asarray(potential.shift)
+        self.log_concave = potential.log_concave
+        self.super_gaussian = potential.super_gaussian
+
+    def g(self, x: Values) -> Values:
+        return self.potential.g(x)
+
+    def dg(self, x: Values) -> Values:
+        return self.potential.dg(x)
+
+    def d2g(self, x: Values) -> Values:
+        return self.potential.d2g(x)
+
+    @property
+    def start_variance(self) -> Values | float:
+        even = np.asarray(self.potential.start_variance)
+        return np.broadcast_to(even, np.broadcast_shapes(even.shape, np.shape(self.shift)))
+
+    def rescaled(self, factor: ArrayLike) -> Tilted:
+        own = self.shift - np.asarray(self.potential.shift)
+        return Tilted(self.potential.rescaled(factor), own * np.asarray(factor))
