@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.fft
@@ -105,25 +106,42 @@ class CartesianLines(LinearOperator):
 
 
 class _CartesianGram(LinearOperator):
-    """X^H X = sum over coils of conj(S) F_y^H M F_y S; a circulant along ky, so no centring is needed."""
+    """X^H X = sum over coils of conj(S) F_y^H M F_y S; a circulant along ky, so no centring is needed.
+
+    Compiled for the usual sizes; by the measurement's FFT library where ky has a large prime factor.
+    """
 
     def __init__(self, measurement: CartesianLines) -> None:
         super().__init__(measurement.in_shape, measurement.in_shape)
         self.measurement = measurement
-        self._mask = scipy.fft.ifftshift(measurement.mask)[:, None].astype(np.float32)
+        self._mask = scipy.fft.ifftshift(measurement.mask).astype(float)
+        self._strips: dict[np.dtype[Any], Array] = {}
 
     def _apply(self, u: Array) -> Array:
-        coils, library = self.measurement._coils, self.measurement.library
-        if coils is None:
+        from mri_design.operators.kernels.fourier import filter_lines, in_strips, suits
+
+        u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
+        if not suits(self.measurement.grid, u.dtype):
+            return self._by_library(u)
+        maps = self.measurement.maps
+        if maps is None:
+            return filter_lines(u, self._mask, None)
+        if u.dtype not in self._strips:
+            self._strips[u.dtype] = in_strips(maps, u.dtype)
+        return filter_lines(u, self._mask, self._strips[u.dtype])
+
+    def _by_library(self, u: Array) -> Array:
+        maps, library = self.measurement.maps, self.measurement.library
+        if maps is None:
             return self._filtered(u, library)
-        total = np.zeros(u.shape, dtype=np.result_type(u.dtype, np.complex64))
-        for sensitivity in coils.maps:  # one coil at a time: batch x coils would not fit the cache
+        total = np.zeros_like(u)
+        for sensitivity in maps:  # one coil at a time: batch x coils would not fit the cache
             total += np.conj(sensitivity) * self._filtered(sensitivity * u, library)
         return total
 
     def _filtered(self, u: Array, library: FourierLibrary) -> Array:
         spectrum = transform(u, (-2,), library=library)
-        spectrum *= self._mask
+        spectrum *= self._mask.astype(u.real.dtype)[:, None]
         return transform(spectrum, (-2,), inverse=True, library=library)
 
     def _adjoint(self, v: Array) -> Array:

@@ -1,0 +1,142 @@
+"""F^H diag(mask) F along ky of many images and coils at once, in cache.
+
+A strip of a few columns is taken apart into real and imaginary rows and stays in the innermost cache through coil
+product, forward transform, mask, inverse transform and coil sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.operators.kernels.compiling import compiled
+from mri_design.operators.kernels.fft_steps import LARGEST_FACTOR, plan, radices, there_and_back
+from mri_design.operators.kernels.lanes import COUNT, load, load_pairs, store, store_pairs
+
+__all__ = ["filter_lines", "in_strips", "suits"]
+
+Array = NDArray[Any]
+
+PANEL = 4
+"""Strips taken out of an image at a time: short reads far apart are slow."""
+
+
+def suits(shape: tuple[int, int], dtype: np.dtype[Any]) -> bool:
+    """Whether `filter_lines` knows these images: ky of small prime factors, and at least one strip of columns."""
+    return dtype.char in "FD" and shape[1] >= COUNT[dtype.itemsize // 2] and bool(radices(shape[0]))
+
+
+def in_strips(maps: Array, dtype: np.dtype[Any]) -> Array:
+    """Coil maps in the order in which `filter_lines` reads them: (strip, coil, ky, part, column).
+
+    Parameters
+    ----------
+    maps : complex array, shape (coil, ky, kx)
+        Sensitivities.
+    dtype : complex dtype
+        Precision of the images to come.
+    """
+    real = np.dtype(dtype).type(0).real.dtype
+    count, n_columns = COUNT[real.itemsize], maps.shape[-1]
+    starts = np.minimum(np.arange(0, n_columns, count), n_columns - count)
+    strips = np.empty((len(starts), *maps.shape[:2], 2, count), dtype=real)
+    for strip, start in zip(strips, starts, strict=True):
+        columns = maps[..., start : start + count]
+        strip[:, :, 0], strip[:, :, 1] = columns.real, columns.imag
+    return strips
+
+
+def filter_lines(u: Array, mask: Array, maps: Array | None) -> Array:
+    """Sum over coils of conj(S) F^H diag(mask) F S u, with F the unitary transform along ky.
+
+    Parameters
+    ----------
+    u : complex array, shape (..., ky, kx)
+        Images; leading axes are a batch.
+    mask : real array, shape (ky,)
+        Weights of the lines, in FFT order.
+    maps : array or None
+        S as `in_strips` gives it for the precision of ``u``; None is one coil of sensitivity 1.
+
+    Returns
+    -------
+    array of the shape and precision of ``u``
+    """
+    n_lines, n_columns = u.shape[-2:]
+    real = u.real.dtype
+    steps, count = plan(n_lines, real.char), COUNT[real.itemsize]
+    u = np.ascontiguousarray(u)
+    out = np.empty(u.shape, dtype=u.dtype)
+    _filter(
+        u.reshape(-1).view(real),
+        (mask[steps.order] / n_lines).astype(real),
+        np.empty(0, dtype=real) if maps is None else maps.reshape(-1),
+        0 if maps is None else maps.shape[1],
+        n_lines,
+        n_columns,
+        steps.radices,
+        steps.twiddles,
+        steps.roots,
+        np.empty((3 * PANEL * n_lines + LARGEST_FACTOR) * 2 * count, dtype=real),
+        count,
+        out.reshape(-1).view(real),
+    )
+    return out
+
+
+@compiled
+def _filter(u, mask, maps, coils, n_lines, n_columns, radices, twiddles, roots, work, count, out):
+    """Images, panel by panel: ``work`` holds a panel's strips, as many of the image, of the coil sum, spare rows."""
+    row, size = 2 * count, 2 * n_lines * n_columns
+    strip = n_lines * row
+    image_at, sum_at, spare = PANEL * strip, 2 * PANEL * strip, 3 * PANEL * strip
+    strips = (n_columns + count - 1) // count
+    panels, images = (strips + PANEL - 1) // PANEL, u.size // size
+    for turn in range(panels * images):
+        # An image stays in cache for all its panels; with coils a panel's maps stay for all images.
+        panel = PANEL * (turn % panels if coils == 0 else turn // images)
+        image = size * (turn // panels if coils == 0 else turn % images)
+        width = min(PANEL, strips - panel)
+        if coils == 0 and panel == 0:  # in place from here on: one walk in order, not two across
+            out[image : image + size] = u[image : image + size]
+        # The last strip may overlap another, which would then be filtered twice.
+        overlapping = panel + width == strips and n_columns % count > 0
+        source = u if coils > 0 or overlapping else out
+        target = image_at if coils > 0 else 0
+        for y in range(n_lines):
+            for k in range(width):
+                column = min((panel + k) * count, n_columns - count)
+                re, im = load_pairs(source, image + 2 * (y * n_columns + column))
+                store(work, target + k * strip + y * row, re)
+                store(work, target + k * strip + y * row + count, im)
+        for k in range(width):
+            for coil in range(coils):
+                map_at = ((panel + k) * coils + coil) * strip
+                for at in range(k * strip, (k + 1) * strip, row):
+                    re, im = load(work, image_at + at), load(work, image_at + at + count)
+                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    store(work, at, re * sre - im * sim)
+                    store(work, at + count, re * sim + im * sre)
+                    map_at += row
+                there_and_back(work, k * strip, spare, mask, n_lines, radices, twiddles, roots, count)
+                map_at -= strip
+                for at in range(k * strip, (k + 1) * strip, row):
+                    re, im = load(work, at), load(work, at + count)
+                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    re, im = re * sre + im * sim, im * sre - re * sim
+                    if coil > 0:
+                        re, im = re + load(work, sum_at + at), im + load(work, sum_at + at + count)
+                    store(work, sum_at + at, re)
+                    store(work, sum_at + at + count, im)
+                    map_at += row
+        if coils == 0:
+            for k in range(width):
+                there_and_back(work, k * strip, spare, mask, n_lines, radices, twiddles, roots, count)
+        result = sum_at if coils > 0 else 0
+        for y in range(n_lines):
+            for k in range(width):
+                column = min((panel + k) * count, n_columns - count)
+                at = result + k * strip + y * row
+                store_pairs(out, image + 2 * (y * n_columns + column), load(work, at), load(work, at + count))

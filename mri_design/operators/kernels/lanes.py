@@ -1,0 +1,165 @@
+"""Several numbers side by side in one register, as a type of the compiler: loads, stores and arithmetic.
+
+Loops over arrays that may overlap are left scalar by the compiler; written in lanes they need no proof.
+Complex arrays are seen as flat real ones, (real, imaginary) interleaved, and taken apart as they are loaded.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, models, overload, register_model
+
+__all__ = ["COUNT", "fill", "load", "load_pairs", "store", "store_pairs"]
+
+COUNT = {4: 8, 8: 4}
+"""Numbers side by side, by bytes of one: 256 bits."""
+
+
+class Lanes(types.Type):
+    """A register of floats."""
+
+    def __init__(self, scalar: types.Float) -> None:
+        self.scalar = scalar
+        self.count = COUNT[scalar.bitwidth // 8]
+        super().__init__(name=f"Lanes({scalar}, {self.count})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Lanes) -> None:
+        super().__init__(dmm, fe_type, _vector(fe_type))
+
+
+def _vector(lanes: Lanes, times: int = 1) -> ir.VectorType:
+    scalar = ir.FloatType() if lanes.scalar.bitwidth == 32 else ir.DoubleType()
+    return ir.VectorType(scalar, lanes.count * times)
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, vector: ir.VectorType) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+
+def _is_flat(array: Any) -> bool:
+    return isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
+
+
+@intrinsic
+def load(typingctx: Any, array: Any, index: Any) -> Any:
+    """Lanes from ``array[index:]``; the array is flat, contiguous and long enough."""
+    if not _is_flat(array):
+        return None
+    lanes = Lanes(array.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes))
+        return builder.load(address, align=lanes.scalar.bitwidth // 8)
+
+    return lanes(array, types.intp), generate
+
+
+@intrinsic
+def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """``array[index:] = value``."""
+    if not (_is_flat(array) and isinstance(value, Lanes)):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, array, arguments[0], arguments[1], _vector(value))
+        builder.store(arguments[2], address, align=value.scalar.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, value), generate
+
+
+@intrinsic
+def load_pairs(typingctx: Any, array: Any, index: Any) -> Any:
+    """(even, odd) lanes from ``array[index:]``: real and imaginary parts."""
+    if not _is_flat(array):
+        return None
+    lanes = Lanes(array.dtype)
+    both = types.UniTuple(lanes, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes, 2))
+        mixed = builder.load(address, align=lanes.scalar.bitwidth // 8)
+        nothing = ir.Constant(mixed.type, ir.Undefined)
+        halves = [builder.shuffle_vector(mixed, nothing, _choice(range(part, 2 * lanes.count, 2))) for part in (0, 1)]
+        return context.make_tuple(builder, both, halves)
+
+    return both(array, types.intp), generate
+
+
+@intrinsic
+def store_pairs(typingctx: Any, array: Any, index: Any, even: Any, odd: Any) -> Any:
+    """The reverse of `load_pairs`."""
+    if not (_is_flat(array) and isinstance(even, Lanes) and even == odd):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, _, first, second = arguments
+        order = [k // 2 + (k % 2) * even.count for k in range(2 * even.count)]
+        mixed = builder.shuffle_vector(first, second, _choice(order))
+        address = _address(context, builder, array, arguments[0], arguments[1], _vector(even, 2))
+        builder.store(mixed, address, align=even.scalar.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, even, odd), generate
+
+
+@intrinsic
+def fill(typingctx: Any, scalar: Any) -> Any:
+    """The same number in every lane."""
+    if not isinstance(scalar, types.Float):
+        return None
+    lanes = Lanes(scalar)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _spread(builder, arguments[0], lanes)
+
+    return lanes(scalar), generate
+
+
+def _spread(builder: Any, scalar: Any, lanes: Lanes) -> Any:
+    vector = _vector(lanes)
+    nothing = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, nothing, _choice([0] * lanes.count))
+
+
+def _choice(numbers: Any) -> ir.Constant:
+    chosen = list(numbers)
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(chosen)), chosen)
+
+
+def _arithmetic(function: Any, instruction: str) -> None:
+    """Lanes with lanes, and scalar times lanes, for one of + - *."""
+
+    @intrinsic
+    def between(typingctx: Any, first: Any, second: Any) -> Any:
+        lanes = first if isinstance(first, Lanes) else second
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            operands = [
+                value if isinstance(kind, Lanes) else _spread(builder, value, lanes)
+                for kind, value in zip(signature.args, arguments, strict=True)
+            ]
+            return getattr(builder, instruction)(*operands, flags=("contract",))
+
+        return lanes(first, second), generate
+
+    @overload(function)
+    def typed(first, second):
+        kinds = {value.scalar if isinstance(value, Lanes) else value for value in (first, second)}
+        if len(kinds) == 1 and (isinstance(first, Lanes) or isinstance(second, Lanes)):
+            return lambda first, second: between(first, second)
+        return None
+
+
+_arithmetic(operator.add, "fadd")
+_arithmetic(operator.sub, "fsub")
+_arithmetic(operator.mul, "fmul")

@@ -1,0 +1,64 @@
+"""The compiled Gram of Cartesian lines against the plain transform, over sizes, precisions, coils and batches."""
+
+import numpy as np
+import pytest
+
+from mri_design.operators import cartesian
+from mri_design.operators.kernels.fourier import filter_lines, in_strips, suits
+
+ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
+
+
+def noise(shape, dtype, seed):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def plain(u, mask, maps):
+    def one_coil(v):
+        return np.fft.ifft(mask[:, None] * np.fft.fft(v, axis=-2), axis=-2)
+
+    u = u.astype(np.complex128)
+    if maps is None:
+        return one_coil(u)
+    return sum(s.conj() * one_coil(s * u) for s in maps.astype(np.complex128))
+
+
+# Fours alone, a two at the end and in the middle, every other radix, last strips whole and overlapping.
+GRIDS = [(4, 8), (2, 9), (3, 8), (8, 40), (16, 33), (96, 12), (9, 17), (60, 8), (7, 65), (13, 10), (22, 8), (64, 64)]
+
+
+@pytest.mark.parametrize("dtype", list(ROUNDING))
+@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: f"{grid[0]}x{grid[1]}")
+@pytest.mark.parametrize("batch", [(), (3,), (2, 2)], ids=str)
+@pytest.mark.parametrize("coils", [0, 1, 3])
+def test_lines_are_filtered_as_by_the_plain_transform(dtype, grid, batch, coils):
+    u, mask = noise((*batch, *grid), dtype, 1), np.random.default_rng(2).random(grid[0])
+    maps = noise((coils, *grid), dtype, 3) if coils else None
+    assert suits(grid, u.dtype)
+    found = filter_lines(u, mask, None if maps is None else in_strips(maps, u.dtype))
+    expected = plain(u, mask, maps)
+    assert found.dtype == dtype
+    assert np.abs(found - expected).max() <= ROUNDING[dtype] * np.abs(expected).max()
+
+
+def test_a_slice_of_a_larger_array_is_filtered_too():
+    stack = noise((3, 16, 48), np.complex128, 4)
+    u, mask = stack[::2, :, ::3], np.arange(16.0)
+    np.testing.assert_allclose(filter_lines(u, mask, None), plain(u, mask, None), atol=1e-12)
+
+
+@pytest.mark.parametrize("grid", [(1, 8), (17, 8), (34, 16), (8, 3)], ids=str)
+def test_sizes_it_does_not_know_go_to_the_library(grid):
+    assert not suits(grid, np.dtype(np.complex64))
+    u, maps, lines = noise((2, *grid), np.complex64, 5), noise((2, *grid), np.complex64, 6), [0, grid[0] // 2]
+    X = cartesian(sorted(set(lines)), grid, maps)
+    expected = X.adjoint(X(u))
+    np.testing.assert_allclose(X.gram(u), expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_the_same_bits_alone_and_in_a_batch():
+    u, maps = noise((5, 32, 40), np.complex64, 7), noise((4, 32, 40), np.complex64, 8)
+    for X in (cartesian([1, 5, 16], (32, 40)), cartesian([1, 5, 16], (32, 40), maps)):
+        together = X.gram(u)
+        assert all((X.gram(one) == image).all() for one, image in zip(u, together, strict=True))

@@ -1,0 +1,46 @@
+"""Compiled loops stay out of the way: imported late, and at work where no cache can be written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from mri_design.operators.kernels.compiling import compiled
+
+
+def test_operators_are_imported_without_the_compiler():
+    code = "import sys, mri_design.operators, mri_design.model; assert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_without_a_folder_for_the_cache_loops_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    whole = numba.njit
+
+    def njit(*, cache: bool = False, **options: object):
+        asked.append(cache)
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return whole(**options)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    double = compiled(lambda x: x + x)
+    assert double(2.0) == 4.0
+    assert asked == [True, False]
+
+
+def test_compiled_loops_are_kept_on_disk(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(tmp_path)}
+    code = (
+        "from mri_design.operators.kernels import fft_steps; import numpy as np; p = fft_steps.plan(2, 'd');"
+        "fft_steps._masked_two(np.ones(16), 0, np.ones(2), 2, 4);"
+        "print(sum(fft_steps._masked_two.stats.cache_hits.values()))"
+    )
+    hits = [
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True).stdout
+        for _ in range(2)
+    ]
+    assert [int(h) for h in hits] == [0, 1]
