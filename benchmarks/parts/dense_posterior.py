@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -30,12 +31,12 @@ class DensePosterior:
     ----------
     lower : complex array, shape (n, n)
         L with A = L L^H.
-    root : complex array, shape (n, *image shape)
-        Rows r_j with A^-1 = sum_j r_j r_j^H.
+    shape : tuple of int
+        Of the image.
     """
 
     lower: Array
-    root: Array
+    shape: tuple[int, ...]
 
     @classmethod
     def of(cls, precision: PosteriorPrecision) -> DensePosterior:
@@ -50,10 +51,15 @@ class DensePosterior:
             unit[np.arange(len(unit)), np.arange(first, first + len(unit))] = 1
             transposed[first : first + len(unit)] = precision(unit.reshape(-1, *shape)).reshape(len(unit), n)
         lower = scipy.linalg.cholesky(transposed.T, lower=True, overwrite_a=True, check_finite=False)
-        inverse, failed = scipy.linalg.lapack.ztrtri(lower, lower=1)
+        return cls(lower, shape)
+
+    @cached_property
+    def root(self) -> Array:
+        """Images r_j, (n, *image shape), with A^-1 = sum_j r_j r_j^H."""
+        inverse, failed = scipy.linalg.lapack.ztrtri(self.lower, lower=1)
         if failed:
             raise np.linalg.LinAlgError("A is singular")
-        return cls(lower, np.conj(np.ascontiguousarray(inverse)).reshape(n, *shape))
+        return np.conj(np.ascontiguousarray(inverse)).reshape(-1, *self.shape)
 
     @property
     def log_determinant(self) -> float:

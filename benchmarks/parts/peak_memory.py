@@ -1,4 +1,4 @@
-"""Peak memory of a design, in a process of its own: ``python peak_memory.py STRATEGY GRID SEED STEPS``."""
+"""Peak memory of a design, in a process of its own: ``python peak_memory.py STRATEGY GRID SEED STEPS [COILS]``."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def design_memory(strategy: str, grid: int, seed: int, steps: int = 6) -> dict[str, object]:
+def design_memory(strategy: str, grid: int, seed: int, steps: int = 6, coils: int = 1) -> dict[str, object]:
     """What `main` prints, from a fresh process."""
-    command = [sys.executable, __file__, strategy, str(grid), str(seed), str(steps)]
+    command = [sys.executable, __file__, strategy, str(grid), str(seed), str(steps), str(coils)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return dict(json.loads(found.stdout))
 
 
-def main(strategy: str, grid: int, seed: int, steps: int) -> None:
+def main(strategy: str, grid: int, seed: int, steps: int, coils: int = 1) -> None:
     """Design ``steps`` lines, 2 or more, and print the peak in MiB, also that of the imports alone."""
     imported = peak_mib()
-    row = design_row(strategy, grid, steps - 1, seed)
+    row = design_row(strategy, grid, steps - 1, seed, coils)
     found = {"peak MiB": peak_mib(), "of which before the design": imported, "converged": row["converged"]}
-    print(json.dumps({"strategy": strategy, "grid": grid, "steps": steps} | found))
+    print(json.dumps({"strategy": strategy, "grid": grid, "coils": coils, "steps": steps} | found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))
