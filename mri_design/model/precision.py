@@ -40,8 +40,10 @@ class PosteriorPrecision:
     def __call__(self, u: Array) -> Array:
         """A u, for one image or a batch."""
         total = self._gram(u)
+        if np.may_share_memory(total, u):  # X may be the identity
+            total = total.copy()
         for block, pi in zip(self.blocks, self.site_precisions, strict=True):
-            total = total + block.analysis.weighted_gram(pi, u)
+            block.analysis.add_weighted_gram(pi, u, total)
         return total
 
     @property

@@ -91,15 +91,16 @@ class LinearOperator(ABC):
 
     def _check(self, array: Array, shape: Shape) -> None:
         if array.shape[array.ndim - len(shape) :] != shape:
-            raise InputError(
-                field=type(self).__name__,
-                got=f"an array of shape {array.shape}",
-                wanted=f"trailing axes {shape}",
-            )
+            found = f"an array of shape {array.shape}"
+            raise InputError(field=type(self).__name__, got=found, wanted=f"trailing axes {shape}")
 
     def weighted_gram(self, weights: Array, u: Array) -> Array:
         """A^H diag(weights) A u; subclasses may fuse it."""
         return self._adjoint(weights * self._apply(u))
+
+    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
+        """``total += A^H diag(weights) A u`` in the precision of ``total``; subclasses may spare the temporaries."""
+        total += self.weighted_gram(weights, u)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         """Eigenvalues of the circulant matrix nearest (Frobenius) to A^H diag(weights) A.
@@ -180,12 +181,8 @@ class LinearOperator(ABC):
     @staticmethod
     def _check_limit(columns: int, limit: int) -> None:
         if columns > limit:
-            raise InputError(
-                field="dense matrix",
-                got=f"{columns} columns",
-                wanted=f"at most {limit}",
-                cure="Use a matrix-free method.",
-            )
+            got, cure = f"{columns} columns", "Use a matrix-free method."
+            raise InputError(field="dense matrix", got=got, wanted=f"at most {limit}", cure=cure)
 
     def as_scipy(self) -> sparse_linalg.LinearOperator:
         """This operator on flat complex128 vectors, for use with scipy.sparse.linalg."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape
+from mri_design.operators.kernels.suitable import compilable, laid_out
 
 __all__ = ["Diagonal", "Identity"]
 
@@ -15,6 +16,14 @@ class Identity(ScalarOperator):
 
     def __init__(self, shape: Shape, *, is_complex: bool = True) -> None:
         super().__init__(1.0, shape, is_complex=is_complex)
+
+    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
+        if not compilable(u, total) or np.ndim(weights) > len(self.in_shape):
+            total += weights * u
+            return
+        from mri_design.operators.kernels.pointwise import add_product
+
+        add_product(laid_out(weights, self.in_shape, u).reshape(-1), u, total)
 
 
 class Diagonal(LinearOperator):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mri_design.operators.base import Array, FilterBand, LinearOperator
+from mri_design.operators.kernels.suitable import compilable, laid_out
 
 __all__ = ["FiniteDifferences"]
 
@@ -34,9 +35,18 @@ class FiniteDifferences(LinearOperator):
         return u
 
     def weighted_gram(self, weights: Array, u: Array) -> Array:
-        v = self._apply(u)
-        v *= weights
-        return self._adjoint(v)
+        total = np.zeros(u.shape, dtype=np.result_type(weights, u))
+        self.add_weighted_gram(weights, u.astype(total.dtype, copy=False), total)
+        return total
+
+    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
+        if not compilable(u, total) or np.ndim(weights) > 3:
+            total += self._adjoint(weights * self._apply(u))
+            return
+        from mri_design.operators.kernels.differences import add_weighted_differences
+
+        along_y, along_x = laid_out(weights, self.out_shape, u)
+        add_weighted_differences(along_y, along_x, u, total)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         along_y, along_x = np.broadcast_to(weights, self.out_shape).mean(axis=(-2, -1), dtype=float)

@@ -67,7 +67,7 @@ def filter_lines(u: Array, mask: Array, maps: Array | None) -> Array:
     n_lines, n_columns = u.shape[-2:]
     real = u.real.dtype
     steps, count = plan(n_lines, real.char), COUNT[real.itemsize]
-    u = np.ascontiguousarray(u)
+    u = np.require(u, requirements=["C", "W"])
     out = np.empty(u.shape, dtype=u.dtype)
     _filter(
         u.reshape(-1).view(real),
