@@ -77,7 +77,10 @@ def whole_design(rows: Sequence[Row]) -> float | None:
 
 
 def times_faster(peer: str) -> Callable[[Sequence[Row]], float | None]:
-    """How many of our fastest runs the fastest run of a peer takes, on the objective where we are least ahead."""
+    """How many of our fastest runs the fastest run of a peer takes, on the objective where we are least ahead.
+
+    A lower bound where the peer gave up.
+    """
 
     def measure(rows: Sequence[Row]) -> float | None:
         ratios = []
