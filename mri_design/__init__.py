@@ -58,7 +58,7 @@ _HOMES = {
     ),
     "simulation": ("load_phantom", "simulate_scan"),
     "status": ("Convergence", "Status"),
-    "variances": ("ControlVariate", "Exact", "Lanczos", "MonteCarlo"),
+    "variances": ("ControlVariate", "Exact", "ExactByColumns", "Lanczos", "MonteCarlo"),
 }
 _ROOM_OF = {name: room for room, names in _HOMES.items() for name in names}
 

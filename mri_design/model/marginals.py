@@ -34,6 +34,8 @@ class Variances:
     explained : array, shape of ``samples``, optional
         P b for the right-hand side b of every draw, with P the inverse of the circulant nearest to A: the part of the
         draws whose variances are known exactly.
+    image : float array, shape of one image, optional
+        z of the pixels, where the draws alone would tell it worse.
     factors : LanczosFactors, optional
         Low-rank representation made on the way.
     log_determinant : float, optional
@@ -46,5 +48,6 @@ class Variances:
     std_error: tuple[Array, ...] | None = None
     samples: Array | None = None
     explained: Array | None = None
+    image: Array | None = None
     factors: LanczosFactors | None = None
     log_determinant: float | None = None

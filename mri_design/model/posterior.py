@@ -40,6 +40,10 @@ class GaussianPosterior:
         Trace of the criterion phi over outer loops; empty where it was not computed.
     criterion_kind : {"exact", "estimate", "none"}
         Whether log|A| in the trace was exact.
+    stationarity : float
+        How far the site precisions are from those that their own z asks for: mean over sites of the relative
+        difference of pi and -2 g'(|s|^2 / sigma^2 + z). Zero exactly where the criterion is stationary: at its minimum
+        for log-concave models (``model.log_concave``), in a local one for others.
     """
 
     model: GeneralizedLinearModel
@@ -49,6 +53,7 @@ class GaussianPosterior:
     convergence: Convergence
     criterion: tuple[float, ...] = ()
     criterion_kind: str = "none"
+    stationarity: float = float("nan")
 
     @property
     def site_precisions(self) -> Array | tuple[Array, ...]:
@@ -71,7 +76,10 @@ class GaussianPosterior:
         Of the same kind as `marginals`: from its draws or Lanczos vectors, or by dense algebra where it was exact.
         """
         made = self.marginals
-        if made.samples is not None:
+        scaled: Array
+        if made.image is not None:
+            scaled = made.image
+        elif made.samples is not None:
             scaled = np.mean(np.abs(made.samples) ** 2, axis=0)
         elif made.factors is not None:
             components = 2 if self.model.measurement.in_complex else 1

@@ -34,15 +34,21 @@ class FilterBand:
     ----------
     band : tuple
         Index of these rows in one output.
-    response : complex array, shape (ky, kx)
-        Transfer function of the filter on the periodic grid of the input, in FFT order.
+    along_y, along_x : complex arrays, shapes (ky,) and (kx,)
+        Transfer functions along both axes of the periodic grid of the input, in FFT order; the filter is separable.
     stride : int
         Grid points from one row to the next, along both axes.
     """
 
     band: tuple[Any, ...]
-    response: Array
+    along_y: Array
+    along_x: Array
     stride: int = 1
+
+    @property
+    def response(self) -> Array:
+        """Transfer function (ky, kx)."""
+        return self.along_y[:, None] * self.along_x
 
 
 class LinearOperator(ABC):
@@ -115,6 +121,10 @@ class LinearOperator(ABC):
 
     def gram_spectrum(self) -> Array | None:
         """Eigenvalues of A^H A, as in `circulant_spectrum`, where it IS circulant; None elsewhere."""
+        return None
+
+    def column_gram(self) -> Array | None:
+        """A^H A as matrices (kx, ky, ky) where it couples no two columns of an image (ky, kx); None elsewhere."""
         return None
 
     def filter_bands(self) -> tuple[FilterBand, ...] | None:
@@ -221,7 +231,9 @@ class ScalarOperator(LinearOperator):
         return self.circulant_spectrum()
 
     def filter_bands(self) -> tuple[FilterBand, ...] | None:
-        return (FilterBand((), np.full(self.in_shape, self.scalar)),) if len(self.in_shape) == 2 else None
+        if len(self.in_shape) != 2:
+            return None
+        return (FilterBand((), np.full(self.in_shape[0], self.scalar), np.ones(self.in_shape[1])),)
 
 
 class _Adjoint(LinearOperator):

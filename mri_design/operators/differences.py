@@ -53,7 +53,9 @@ class FiniteDifferences(LinearOperator):
         power_y, power_x = (4 * np.sin(np.pi * np.fft.fftfreq(n)) ** 2 for n in self.in_shape)
         return np.asarray(along_y * power_y[:, None] + along_x * power_x[None, :])
 
+    def gram_spectrum(self) -> Array | None:
+        return self.circulant_spectrum()
+
     def filter_bands(self) -> tuple[FilterBand, ...] | None:
         along_y, along_x = (np.exp(2j * np.pi * np.fft.fftfreq(n)) - 1 for n in self.in_shape)
-        y, x = np.broadcast_arrays(along_y[:, None], along_x[None, :])
-        return FilterBand((0,), y), FilterBand((1,), x)
+        return FilterBand((0,), along_y, np.ones_like(along_x)), FilterBand((1,), np.ones_like(along_y), along_x)

@@ -97,6 +97,15 @@ class CartesianLines(LinearOperator):
     def gram_spectrum(self) -> Array | None:
         return self.circulant_spectrum() if self.maps is None else None
 
+    def column_gram(self) -> Array | None:
+        kernel = scipy.fft.ifft(scipy.fft.ifftshift(self.mask).astype(float))
+        y = np.arange(self.grid[0])
+        aliasing = kernel[y[:, None] - y]
+        if self.maps is None:
+            return np.broadcast_to(aliasing, (self.grid[1], *aliasing.shape))
+        maps = self.maps.astype(np.complex128).transpose(2, 1, 0)  # (kx, ky, coil)
+        return np.asarray(aliasing * (maps.conj() @ maps.transpose(0, 2, 1)))
+
     @cached_property
     def _coil_spread(self) -> Array:
         """Per coil the transform that correlates with |FFT of its map|^2."""

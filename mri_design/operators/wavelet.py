@@ -121,5 +121,8 @@ class Wavelet(LinearOperator):
         for band, level in zip(self._bands_in_layout, levels, strict=True):
             unit = np.zeros(self.out_shape)
             unit[band][0, 0] = 1
-            bands.append(FilterBand(band, np.conj(np.fft.fft2(self._synthesis(unit))), 2**level))
+            filters = self._synthesis(unit)  # the outer product of one along y and one along x
+            y, x = np.unravel_index(np.argmax(np.abs(filters)), filters.shape)
+            along_y, along_x = (np.conj(np.fft.fft(f)) for f in (filters[:, x] / filters[y, x], filters[y]))
+            bands.append(FilterBand(band, along_y, along_x, 2**level))
         return tuple(bands)

@@ -46,7 +46,12 @@ def test_unbiased_within_the_standard_error(tiny_model, model_name, random_preci
     pi = random_precisions(model, 1)
     exact = together(run(Exact(), model, pi).values)
     results = [run(ACCURATE, model, pi, seed) for seed in range(8)]
-    assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
+    assert all(r.convergence.converged for r in results)
+    if model_name == "coils":  # columns leave nothing to sample
+        assert all(r.kind == "exact" for r in results)
+        np.testing.assert_allclose(together(results[0].values), exact, rtol=1e-10)
+        return
+    assert all(r.kind == "unbiased" for r in results)
     values = np.array([together(r.values) for r in results])
     errors = np.array([together(r.std_error) for r in results])
     scores = (values - exact) / errors

@@ -1,0 +1,186 @@
+"""Column by column: the part of A that couples only neighbouring columns, as a control and as an exact answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.model import PosteriorPrecision, Variances
+from mri_design.operators import Array, FilterBand, LinearOperator
+from mri_design.status import Convergence, Status
+from mri_design.variances.column_elimination import ColumnFactors
+
+__all__ = ["ColumnControl", "ExactByColumns"]
+
+WIDE_LIMIT = 4608  # unknowns up to which filters wider than two columns get the whole inverse (16 n^2 bytes)
+
+
+@dataclass(frozen=True)
+class ColumnControl:
+    """P = T^-1, where T holds the entries of A within a column and between neighbouring ones.
+
+    Parameters
+    ----------
+    factors : ColumnFactors
+        Of T.
+    exact : bool
+        Whether T is A: fully sampled readouts and no site wider than two columns.
+    """
+
+    factors: ColumnFactors
+    exact: bool
+
+    @classmethod
+    def of(cls, precision: PosteriorPrecision) -> ColumnControl | None:
+        """The control of a precision; None where X couples columns, B is not filters, or T is not positive definite."""
+        gram = precision.measurement.column_gram()
+        bands = [block.analysis.filter_bands() for block in precision.blocks]
+        if gram is None or not precision.complex_linear or len(gram) < 3:
+            return None
+        diagonal = gram.astype(np.complex128)
+        below = np.zeros_like(diagonal)
+        exact = True
+        for filters, block, pi in zip(bands, precision.blocks, precision.site_precisions, strict=True):
+            if filters is None:
+                return None
+            weights = np.broadcast_to(pi, block.analysis.out_shape)
+            for one in filters:
+                exact &= _add_band(one, weights[one.band], diagonal, below)
+        factors = ColumnFactors.of(diagonal, below)
+        return None if factors is None else cls(factors, exact)
+
+    def image(self, b: Array) -> Array:
+        """P b."""
+        return self.factors.solve(b)
+
+    def moments(self, analysis: LinearOperator) -> tuple[Array, Array | None] | None:
+        """diag(B P B^H) and, where it is the same, diag(B P A P B^H); None where `explained` is."""
+        values = self.explained(analysis)
+        return None if values is None else (values, values if self.exact else None)
+
+    def explained(self, analysis: LinearOperator) -> Array | None:
+        """diag(B P B^H) per real component; None for filters that are too wide for the size of the image."""
+        bands = analysis.filter_bands()
+        if bands is None or len(bands[0].along_x) != len(self.factors.pivots):
+            return None
+        rows = [_rows(f.along_x, f.stride) for f in bands]
+        wide = any(_width(r) > 2 for r in rows)
+        if wide and self.factors.pivots.shape[0] * self.factors.pivots.shape[1] > WIDE_LIMIT:
+            return None
+        values = np.empty(analysis.out_shape)
+        pools: dict[bytes, Array] = {}  # subbands share their filters along x
+        for filters, along_x in zip(bands, rows, strict=True):
+            along_y = _rows(filters.along_y, filters.stride)
+            key = np.round(along_x, 9).tobytes()
+            pools[key] = pooled = pools[key] if key in pools else self._pooled(along_x)
+            values[filters.band] = np.einsum("iy,jyi->ij", along_y, pooled @ along_y.T, optimize=True).real
+        return values
+
+    def _pooled(self, along_x: Array) -> Array:
+        """Sum over columns of f_j(x) f_j(x') Z_(x, x') for every row f_j along x, (rows, ky, ky)."""
+        if _width(along_x) > 2:
+            totals = np.zeros((len(along_x), *self._inverse.shape[2:]), dtype=np.float32)
+            for row, total in zip(along_x.astype(np.float32), totals, strict=True):
+                for x in np.flatnonzero(row):
+                    for run in _runs(row):
+                        total += row[x] * np.tensordot(row[run], self._inverse[x, run], axes=1)
+            return totals
+        own, below = self.factors.neighbours
+        cross = np.tensordot(along_x * np.roll(along_x, -1, axis=1), below, axes=1)
+        return np.asarray(np.tensordot(along_x**2, own, axes=1) + cross + np.conj(np.swapaxes(cross, -1, -2)))
+
+    @cached_property
+    def _inverse(self) -> Array:
+        """Real parts: filters are real, and P is Hermitian."""
+        return np.ascontiguousarray(self.factors.inverse().real)
+
+
+@dataclass(frozen=True)
+class ExactByColumns:
+    """Exact z of Cartesian scans with any coils, by elimination of one image column after the other.
+
+    For sites on pixels and differences, O(kx ky^3) operations and no product with A.
+
+    Raises
+    ------
+    InputError
+        Where A couples other than neighbouring columns (wavelets, real images, matrices), or is not positive definite.
+    """
+
+    def __call__(
+        self,
+        precision: PosteriorPrecision,
+        analyses: Sequence[LinearOperator],
+        rng: np.random.Generator,
+        like: Array,
+        previous: Variances | None = None,
+    ) -> Variances:
+        control = ColumnControl.of(precision)
+        known = [None if control is None else control.explained(analysis) for analysis in analyses]
+        if control is None or not control.exact or any(values is None for values in known):
+            raise InputError(
+                field="exact variances by columns",
+                got="a posterior precision that is not of that form, or not positive definite",
+                wanted="Cartesian lines of a complex image, sites on pixels or differences",
+                cure="Use Exact for small images, or ControlVariate.",
+            )
+        values = tuple((2 * v).astype(like.real.dtype) for v in known if v is not None)
+        return Variances(
+            values,
+            "exact",
+            Convergence(Status.CONVERGED, 1, 0.0),
+            image=(2 * control.factors.image_variances).astype(like.real.dtype),
+            log_determinant=2 * control.factors.log_determinant,
+        )
+
+
+def _rows(response: Array, stride: int) -> Array:
+    """The real matrix (rows, n) of ``ifft(response * fft(u))[::stride]``."""
+    n = len(response)
+    taps = np.fft.ifft(response)
+    if np.abs(taps.imag).max() > 1e-12 * np.abs(taps).max():
+        raise InputError(field="filters of B", got="complex filters", wanted="real ones")
+    taps = np.where(np.abs(taps) > 1e-13 * np.abs(taps).max(), taps.real, 0.0)
+    return np.asarray(taps[(stride * np.arange(n // stride)[:, None] - np.arange(n)) % n])
+
+
+def _runs(row: Array) -> list[slice]:
+    """The unbroken runs of non-zero entries."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], row != 0, [False]]).astype(np.int8)))
+    return [slice(start, stop) for start, stop in edges.reshape(-1, 2)]
+
+
+def _width(rows: Array) -> int:
+    """Columns that a row of a filter spans, around the ring."""
+    touched = np.flatnonzero(rows[0])
+    gaps = np.diff(np.append(touched, touched[0] + rows.shape[1]))
+    return int(rows.shape[1] - gaps.max() + 1)
+
+
+def _add_band(filters: FilterBand, weights: Array, diagonal: Array, below: Array) -> bool:
+    """Add F^H diag(weights) F to the blocks, in place; False where it couples further columns, which are left out."""
+    along_y, along_x = (_rows(response, filters.stride) for response in (filters.along_y, filters.along_x))
+    following = np.roll(along_x, -1, axis=1)
+    _add_along_y(along_y, filters.stride, weights @ along_x**2, diagonal)
+    width = _width(along_x)
+    if width > 1:
+        _add_along_y(along_y, filters.stride, weights @ (along_x * following), below)
+    return width <= 2
+
+
+def _add_along_y(rows: Array, stride: int, weights: Array, blocks: Array) -> None:
+    """Add rows^T diag(weights[:, x]) rows to ``blocks[x]`` for every column x."""
+    taps = np.flatnonzero(rows[0])
+    if len(taps) > 4:
+        for block, column in zip(blocks, weights.T, strict=True):
+            block += rows.T @ (column[:, None] * rows)
+        return
+    shifts = stride * np.arange(len(rows))
+    for a in taps:
+        for b in taps:
+            y, y_other = (shifts + a) % rows.shape[1], (shifts + b) % rows.shape[1]
+            blocks[:, y, y_other] += rows[0, a] * rows[0, b] * weights.T
