@@ -10,6 +10,7 @@ import pywt
 
 from mri_design.errors import InputError
 from mri_design.operators.base import Array, FilterBand, LinearOperator
+from mri_design.operators.kernels.suitable import compilable, laid_out
 
 __all__ = ["Wavelet"]
 
@@ -47,32 +48,35 @@ class Wavelet(LinearOperator):
         super().__init__(shape, padded, in_complex=is_complex, out_complex=is_complex)
         self.wavelet = wavelet
         self.levels = levels
-        self._slices = pywt.coeffs_to_array(self._bands(np.zeros(padded)))[1]
-
-    def _bands(self, u: Array) -> list[Any]:
-        """Coarse approximation, then the details from coarse to fine."""
-        details: list[Any] = []
-        for _ in range(self.levels):
-            # Not wavedec2: it warns of images smaller than the filters, where periodised wavelets stay orthonormal.
-            u, detail = pywt.dwt2(u, self.wavelet, mode="periodization", axes=(-2, -1))
-            details.append(detail)
-        return [u, *reversed(details)]
+        coarse = tuple(slice(0, n >> levels) for n in padded)
+        self._slices: list[Any] = [coarse, *(_details(padded, level) for level in range(levels, 0, -1))]
 
     def _apply(self, u: Array) -> Array:
-        if self.out_shape != self.in_shape:
-            widths = [(0, o - i) for o, i in zip(self.out_shape, self.in_shape, strict=True)]
-            u = np.pad(u, [(0, 0)] * (u.ndim - 2) + widths)
-        return np.asarray(pywt.coeffs_to_array(self._bands(u), axes=(-2, -1))[0])
+        from mri_design.operators.kernels.wavelet import analysis
+
+        return analysis(_floating(u), self.out_shape, self.wavelet, self.levels)
 
     def _adjoint(self, v: Array) -> Array:
         return self._synthesis(v)[..., : self.in_shape[0], : self.in_shape[1]]
 
     def _synthesis(self, v: Array) -> Array:
         """The image on the padded grid."""
-        lead = (slice(None),) * (v.ndim - 2)
-        bands: list[Any] = [v[(*lead, *self._slices[0])]]
-        bands += [tuple(v[(*lead, *self._slices[j][key])] for key in ("da", "ad", "dd")) for j in self._detail_levels]
-        return np.asarray(pywt.waverec2(bands, self.wavelet, mode="periodization", axes=(-2, -1)))
+        from mri_design.operators.kernels.wavelet import synthesis
+
+        return synthesis(_floating(v), self.wavelet, self.levels)
+
+    def weighted_gram(self, weights: Array, u: Array) -> Array:
+        total = np.zeros(u.shape, dtype=np.result_type(weights, u))
+        self.add_weighted_gram(weights, u.astype(total.dtype, copy=False), total)
+        return total
+
+    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
+        if not compilable(u, total) or np.ndim(weights) > 2:
+            total += self._adjoint(weights * self._apply(u))
+            return
+        from mri_design.operators.kernels.wavelet import add_weighted_bands
+
+        add_weighted_bands(laid_out(weights, self.out_shape, u), u, total, self.wavelet, self.levels)
 
     @property
     def _detail_levels(self) -> range:
@@ -121,8 +125,18 @@ class Wavelet(LinearOperator):
         for band, level in zip(self._bands_in_layout, levels, strict=True):
             unit = np.zeros(self.out_shape)
             unit[band][0, 0] = 1
-            filters = self._synthesis(unit)  # the outer product of one along y and one along x
-            y, x = np.unravel_index(np.argmax(np.abs(filters)), filters.shape)
-            along_y, along_x = (np.conj(np.fft.fft(f)) for f in (filters[:, x] / filters[y, x], filters[y]))
-            bands.append(FilterBand(band, along_y, along_x, 2**level))
+            bands.append(FilterBand(band, np.conj(np.fft.fft2(self._synthesis(unit))), 2**level))
         return tuple(bands)
+
+
+def _details(shape: tuple[int, int], level: int) -> dict[str, tuple[slice, slice]]:
+    """Where the details of a level (1 the finest) lie: names say what was taken along ky and kx, (a)verage or (d)."""
+    spans = [{"a": slice(0, n >> level), "d": slice(n >> level, n >> (level - 1))} for n in shape]
+    return {y + x: (spans[0][y], spans[1][x]) for y, x in ("da", "ad", "dd")}
+
+
+def _floating(u: Array) -> Array:
+    """Single and double precision as they are, anything else in double."""
+    if u.dtype.char in "fdFD":
+        return u
+    return u.astype(np.complex128 if np.iscomplexobj(u) else np.float64)

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-__all__ = ["COUNT", "fill", "load", "load_pairs", "store", "store_pairs"]
+__all__ = ["COUNT", "fill", "load", "load_pairs", "load_twos", "store", "store_pairs", "store_twos"]
 
 COUNT = {4: 8, 8: 4}
 """Numbers side by side, by bytes of one: 256 bits."""
@@ -76,39 +76,54 @@ def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return types.void(array, types.intp, value), generate
 
 
-@intrinsic
-def load_pairs(typingctx: Any, array: Any, index: Any) -> Any:
-    """(even, odd) lanes from ``array[index:]``: real and imaginary parts."""
-    if not _is_flat(array):
-        return None
-    lanes = Lanes(array.dtype)
-    both = types.UniTuple(lanes, 2)
+def _loading_apart(group: int) -> Any:
+    @intrinsic
+    def load_apart(typingctx: Any, array: Any, index: Any) -> Any:
+        if not _is_flat(array):
+            return None
+        lanes = Lanes(array.dtype)
+        both = types.UniTuple(lanes, 2)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes, 2))
-        mixed = builder.load(address, align=lanes.scalar.bitwidth // 8)
-        nothing = ir.Constant(mixed.type, ir.Undefined)
-        halves = [builder.shuffle_vector(mixed, nothing, _choice(range(part, 2 * lanes.count, 2))) for part in (0, 1)]
-        return context.make_tuple(builder, both, halves)
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes, 2))
+            mixed = builder.load(address, align=lanes.scalar.bitwidth // 8)
+            nothing = ir.Constant(mixed.type, ir.Undefined)
+            places = range(2 * lanes.count)
+            halves = [
+                builder.shuffle_vector(mixed, nothing, _choice([k for k in places if k // group % 2 == part]))
+                for part in (0, 1)
+            ]
+            return context.make_tuple(builder, both, halves)
 
-    return both(array, types.intp), generate
+        return both(array, types.intp), generate
+
+    return load_apart
 
 
-@intrinsic
-def store_pairs(typingctx: Any, array: Any, index: Any, even: Any, odd: Any) -> Any:
-    """The reverse of `load_pairs`."""
-    if not (_is_flat(array) and isinstance(even, Lanes) and even == odd):
-        return None
+def _storing_together(group: int) -> Any:
+    @intrinsic
+    def store_together(typingctx: Any, array: Any, index: Any, first: Any, second: Any) -> Any:
+        if not (_is_flat(array) and isinstance(first, Lanes) and first == second):
+            return None
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, _, first, second = arguments
-        order = [k // 2 + (k % 2) * even.count for k in range(2 * even.count)]
-        mixed = builder.shuffle_vector(first, second, _choice(order))
-        address = _address(context, builder, array, arguments[0], arguments[1], _vector(even, 2))
-        builder.store(mixed, address, align=even.scalar.bitwidth // 8)
-        return context.get_dummy_value()
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            order = [
+                k // (2 * group) * group + k % group + (k // group % 2) * first.count for k in range(2 * first.count)
+            ]
+            mixed = builder.shuffle_vector(arguments[2], arguments[3], _choice(order))
+            address = _address(context, builder, array, arguments[0], arguments[1], _vector(first, 2))
+            builder.store(mixed, address, align=first.scalar.bitwidth // 8)
+            return context.get_dummy_value()
 
-    return types.void(array, types.intp, even, odd), generate
+        return types.void(array, types.intp, first, second), generate
+
+    return store_together
+
+
+# (even, odd) numbers of ``array[index:]``: real and imaginary parts, or every other real number.
+load_pairs, store_pairs = _loading_apart(1), _storing_together(1)
+# The same by twos: every other complex number, parts side by side.
+load_twos, store_twos = _loading_apart(2), _storing_together(2)
 
 
 @intrinsic

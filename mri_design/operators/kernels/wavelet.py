@@ -1,0 +1,193 @@
+"""Separable, periodic, orthonormal wavelet transforms of many images, and W^H diag(weights) W in one go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pywt
+from numpy.typing import NDArray
+
+from mri_design.operators.kernels.compiling import compiled
+from mri_design.operators.kernels.filter_bank import columns_apart, columns_together, rows_apart, rows_together
+from mri_design.operators.kernels.lanes import COUNT, load, store
+from mri_design.operators.kernels.rows import doubled
+
+__all__ = ["add_weighted_bands", "analysis", "synthesis"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Filters, and where everything lies in the scratch of one image.
+
+    ``levels`` has a row for each: rows, numbers in half a row, place and stride of its image, place and stride of the
+    next; places of the (low y, high x), (high, low) and (high, high) band. ``bands`` has one for each band: place,
+    rows, numbers in a row, stride, and row and column where it begins in the array of coefficients.
+    """
+
+    low: Array
+    high: Array
+    levels: Array
+    bands: Array
+    mixed: int
+    size: int
+
+
+@lru_cache(maxsize=32)
+def _plan(shape: tuple[int, int], wavelet: str, levels: int, parts: int, dtype: str) -> _Plan:
+    unit = 2 * COUNT[np.dtype(dtype).itemsize]
+    filters = pywt.Wavelet(wavelet)
+    low, high = (np.array(taps[::-1], dtype=dtype) for taps in (filters.dec_lo, filters.dec_hi))
+
+    def stride(numbers: int) -> int:
+        return -(-numbers * parts // unit) * unit
+
+    rows, numbers = shape
+    spare = 2 * stride(numbers) + 4 * len(low) * parts + 4 * unit
+    image, end = spare, spare + rows * stride(numbers)
+    table, bands = [], []
+    for _ in range(levels):
+        rows, half = rows // 2, numbers // 2
+        following, *details = (end + k * rows * stride(half) for k in range(4))
+        end += 4 * rows * stride(half)
+        table.append((2 * rows, half, image, stride(numbers), following, stride(half), *details))
+        places = zip(details, ((0, half), (rows, 0), (rows, half)), strict=True)
+        bands += [(place, rows, half, stride(half), *begin) for place, begin in places]
+        image, numbers = following, half
+    bands.append((image, rows, numbers, stride(numbers), 0, 0))
+    size = end + 2 * shape[0] * stride(shape[1] // 2) + 2 * unit
+    return _Plan(low, high, np.array(table), np.array(bands), end, size)
+
+
+def analysis(u: Array, padded: tuple[int, ...], wavelet: str, levels: int) -> Array:
+    """Coefficients (..., *padded) of images (..., ky, kx), which zeros continue to the padded grid."""
+    out = np.empty((*u.shape[:-2], *padded), dtype=u.dtype)
+    _run(_analyse, u, out, None, padded, wavelet, levels)
+    return out
+
+
+def synthesis(v: Array, wavelet: str, levels: int) -> Array:
+    """Images of the grid of their coefficients; the adjoint and the inverse of `analysis` without padding."""
+    out = np.zeros(v.shape, dtype=v.dtype)
+    _run(_synthesise, v, out, None, v.shape[-2:], wavelet, levels)
+    return out
+
+
+def add_weighted_bands(weights: Array, u: Array, out: Array, wavelet: str, levels: int) -> None:
+    """``out += W^H diag(weights) W u``.
+
+    Parameters
+    ----------
+    weights : contiguous real array, shape of the padded grid
+        One for each coefficient, of the precision of ``u``.
+    u, out : contiguous arrays, shape (..., ky, kx)
+        Real or complex, of one precision.
+    wavelet, levels : str, int
+        Name of an orthogonal family, and number of levels.
+    """
+    _run(_weigh, u, out, weights.reshape(-1), weights.shape, wavelet, levels)
+
+
+def _run(
+    loop: Any, u: Array, out: Array, weights: Array | None, padded: tuple[int, ...], wavelet: str, levels: int
+) -> None:
+    real = u.real.dtype
+    parts = u.dtype.itemsize // real.itemsize
+    plan = _plan((padded[0], padded[1]), wavelet, levels, parts, real.char)
+    loop(
+        np.require(u, requirements=["C", "W"]).reshape(-1).view(real),
+        out.reshape(-1).view(real),
+        np.empty(0, dtype=real) if weights is None else weights,
+        *u.shape[-2:],
+        padded[1],
+        parts,
+        plan.low,
+        plan.high,
+        plan.levels,
+        plan.bands,
+        plan.mixed,
+        np.zeros(plan.size, dtype=real),
+        COUNT[real.itemsize],
+    )
+
+
+@compiled
+def _apart(u, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count):
+    """One image into bands."""
+    width, (rows, half, at, stride) = parts * n_columns, levels[0, :4]
+    fits = n_rows == rows and n_columns == 2 * half and stride == width
+    if not fits:
+        for y in range(n_rows):
+            for x in range(width):
+                work[at + y * stride + x] = u[image + y * width + x]
+            work[at + y * stride + width : at + (y + 1) * stride] = 0
+        work[at + n_rows * stride : at + rows * stride] = 0
+    for level in range(len(levels)):
+        rows, half, at, stride, following, half_stride, low_high, high_low, high_high = levels[level]
+        if level == 0 and fits:
+            rows_apart(u, image, stride, work, mixed, half_stride, 0, rows, half, parts, low, high, count)
+        else:
+            rows_apart(work, at, stride, work, mixed, half_stride, 0, rows, half, parts, low, high, count)
+        columns_apart(work, mixed, half_stride, 0, following, high_low, rows // 2, low, high, count)
+        columns_apart(work, mixed, half_stride, 1, low_high, high_high, rows // 2, low, high, count)
+
+
+@compiled
+def _together(out, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count):
+    """Bands into one image, added to ``out``."""
+    for level in range(len(levels) - 1, -1, -1):
+        rows, half, at, stride, following, half_stride, low_high, high_low, high_high = levels[level]
+        columns_together(work, following, high_low, 0, mixed, half_stride, rows // 2, low, high, count)
+        columns_together(work, low_high, high_high, 1, mixed, half_stride, rows // 2, low, high, count)
+        rows_together(work, mixed, half_stride, at, stride, 0, rows, half, parts, low, high, count)
+    width, at, stride = parts * n_columns, levels[0, 2], levels[0, 3]
+    whole = width // count * count
+    for y in range(n_rows):
+        row, source = image + y * width, at + y * stride
+        for x in range(0, whole, count):
+            store(out, row + x, load(out, row + x) + load(work, source + x))
+        for x in range(whole, width):
+            out[row + x] += work[source + x]
+
+
+@compiled
+def _analyse(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, mixed, work, count):
+    size, full = n_rows * n_columns * parts, levels[0, 0] * width * parts
+    for image in range(u.size // size):
+        _apart(u, image * size, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
+        for band in range(len(bands)):
+            at, rows, numbers, stride, top, left = bands[band]
+            for y in range(rows):
+                row, to = at + y * stride, image * full + ((top + y) * width + left) * parts
+                out[to : to + numbers * parts] = work[row : row + numbers * parts]
+
+
+@compiled
+def _synthesise(v, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, mixed, work, count):
+    size = n_rows * n_columns * parts
+    for image in range(0, v.size, size):
+        for band in range(len(bands)):
+            at, rows, numbers, stride, top, left = bands[band]
+            for y in range(rows):
+                row, source = at + y * stride, image + ((top + y) * width + left) * parts
+                work[row : row + numbers * parts] = v[source : source + numbers * parts]
+        _together(out, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
+
+
+@compiled
+def _weigh(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, mixed, work, count):
+    size = n_rows * n_columns * parts
+    for image in range(0, u.size, size):
+        _apart(u, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
+        for band in range(len(bands)):
+            at, rows, numbers, stride, top, left = bands[band]
+            for y in range(rows):
+                doubled(weights, (top + y) * width + left, numbers, parts, work, 0, count)
+                for x in range(0, numbers * parts, count):
+                    row = at + y * stride + x
+                    store(work, row, load(work, row) * load(work, x))
+        _together(out, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
