@@ -13,6 +13,7 @@ move, width and position (TR-175 appendix A.4): see `two_parameter`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 
 import numpy as np
 import scipy.special
@@ -64,9 +65,22 @@ class Potential(ABC):
             cure="Write its method `rescaled`.",
         )
 
+    def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Potential:
+        """The one site at ``place`` of sites of this ``shape``: array scales and slopes become numbers."""
+        one = copy(self)
+        for name in ("scale", "precision", "shift"):
+            value = vars(self).get(name)
+            if np.ndim(value):
+                setattr(one, name, np.asarray(np.broadcast_to(value, shape)[place]))
+        return one
+
     def log_t(self, s: Values) -> Values:
         """log t at real coefficients s, in units of sigma: g(s^2) + b s."""
         return self.g(s**2) + self.shift * s
+
+    def smoothed_log_t(self, s: Values, z: Values) -> Values:
+        """-psi / 2 at real s, in units of sigma, for the tangent z of log|A|: g(s^2 + z) + b s, and log t for z = 0."""
+        return self.g((s**2 + z).astype(s.dtype, copy=False)) + self.shift * s
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
         """log of the integral of t over one site, s in units of sigma: over the line, the plane of a modulus, or more.
