@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.lanes import COUNT, load, store
-from mri_design.operators.kernels.rows import doubled
+from mri_design.operators.kernels.lanes import COUNT, load, moved_one, moved_two, store
+from mri_design.operators.kernels.rows import weights_of
 
 __all__ = ["add_weighted_differences"]
 
@@ -36,41 +36,63 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
         n_rows,
         n_columns,
         parts,
-        np.empty(3 * parts * n_columns, dtype=real),
+        np.empty(parts * n_columns, dtype=real),
+        np.zeros(4 * COUNT[real.itemsize], dtype=real),
         COUNT[real.itemsize],
     )
 
 
 @compiled
-def _add_weighted_differences(along_y, along_x, u, out, n_rows, n_columns, parts, weights, count):
-    """One row of every image at a time; ``weights`` holds those from above, to below and to the right."""
-    width = parts * n_columns
-    below, right = width, 2 * width
-    doubled(along_y, (n_rows - 1) * n_columns, n_columns, parts, weights, below, count)
-    for y in range(n_rows):
-        weights[:width] = weights[below : below + width]
-        doubled(along_y, y * n_columns, n_columns, parts, weights, below, count)
-        doubled(along_x, y * n_columns, n_columns, parts, weights, right, count)
-        for image in range(0, u.size, n_rows * width):
-            here = image + y * width
-            up = image + (y - 1 if y > 0 else n_rows - 1) * width
-            down = image + (y + 1 if y < n_rows - 1 else 0) * width
-            last = width - parts  # columns between the first and the last
-            whole = parts + max(last - parts, 0) // count * count
-            for x in range(parts, whole, count):
-                centre = load(u, here + x)
-                total = load(out, here + x) + load(weights, x) * (centre - load(u, up + x))
-                total = total + load(weights, below + x) * (centre - load(u, down + x))
-                total = total + load(weights, right + x - parts) * (centre - load(u, here + x - parts))
-                total = total + load(weights, right + x) * (centre - load(u, here + x + parts))
-                store(out, here + x, total)
-            for k in range(whole, width + parts):
-                x = k if k < width else k - width
-                before = x - parts if x >= parts else x + last
-                after = x + parts if x < last else x - last
+def _add_weighted_differences(along_y, along_x, u, out, n_rows, n_columns, parts, above, edge, count):
+    """Weighted differences to the row above and to the left are kept for their second use.
+
+    ``above`` holds those of a row; ``edge`` has room for what lies beyond a row's ends.
+    """
+    width, block = parts * n_columns, 2 * count
+    whole = width // block * block
+    left = edge.size - count
+    for image in range(0, u.size, n_rows * width):
+        last = image + (n_rows - 1) * width
+        for x in range(width):
+            above[x] = along_y[(n_rows - 1) * n_columns + x // parts] * (u[image + x] - u[last + x])
+        for y in range(n_rows):
+            here, w = image + y * width, y * n_columns
+            down = here + width if y < n_rows - 1 else image
+            for part in range(parts):
+                edge[left + count - parts + part] = along_x[w + n_columns - 1] * (
+                    u[here + part] - u[here + width - parts + part]
+                )
+                edge[block - parts + part] = u[here + part]
+            before = load(edge, left)
+            for k in range(block - parts if whole == width else 0):
+                edge[k] = u[here + width - block + parts + k]
+            for x in range(0, whole, block):
+                c0, c1 = load(u, here + x), load(u, here + x + count)
+                if x + block == width:
+                    r0, r1 = load(edge, 0), load(edge, count)
+                else:
+                    r0, r1 = load(u, here + x + parts), load(u, here + x + parts + count)
+                w0, w1 = weights_of(along_x, w + x // parts, parts, count)
+                r0, r1 = w0 * (r0 - c0), w1 * (r1 - c1)
+                if parts == 2:
+                    l0, l1 = moved_two(before, r0), moved_two(r0, r1)
+                else:
+                    l0, l1 = moved_one(before, r0), moved_one(r0, r1)
+                before = r1
+                w0, w1 = weights_of(along_y, w + x // parts, parts, count)
+                d0, d1 = w0 * (load(u, down + x) - c0), w1 * (load(u, down + x + count) - c1)
+                s0 = load(out, here + x) + (load(above, x) - d0) + (l0 - r0)
+                s1 = load(out, here + x + count) + (load(above, x + count) - d1) + (l1 - r1)
+                store(above, x, d0)
+                store(above, x + count, d1)
+                store(out, here + x, s0)
+                store(out, here + x + count, s1)
+            for x in range(whole, width):
+                before_x = x - parts if x >= parts else x + width - parts
+                after_x = x + parts if x < width - parts else x + parts - width
                 centre = u[here + x]
-                total = out[here + x] + weights[x] * (centre - u[up + x])
-                total += weights[below + x] * (centre - u[down + x])
-                total += weights[right + before] * (centre - u[here + before])
-                total += weights[right + x] * (centre - u[here + after])
-                out[here + x] = total
+                to_left = along_x[w + before_x // parts] * (centre - u[here + before_x])
+                to_right = along_x[w + x // parts] * (u[here + after_x] - centre)
+                below = along_y[w + x // parts] * (u[down + x] - centre)
+                out[here + x] += (above[x] - below) + (to_left - to_right)
+                above[x] = below

@@ -13,7 +13,19 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-__all__ = ["COUNT", "fill", "load", "load_pairs", "load_twos", "store", "store_pairs", "store_twos"]
+__all__ = [
+    "COUNT",
+    "fill",
+    "load",
+    "load_doubled",
+    "load_pairs",
+    "load_twos",
+    "moved_one",
+    "moved_two",
+    "store",
+    "store_pairs",
+    "store_twos",
+]
 
 COUNT = {4: 8, 8: 4}
 """Numbers side by side, by bytes of one: 256 bits."""
@@ -124,6 +136,42 @@ def _storing_together(group: int) -> Any:
 load_pairs, store_pairs = _loading_apart(1), _storing_together(1)
 # The same by twos: every other complex number, parts side by side.
 load_twos, store_twos = _loading_apart(2), _storing_together(2)
+
+
+@intrinsic
+def load_doubled(typingctx: Any, array: Any, index: Any) -> Any:
+    """Two lanes of ``array[index:]`` with every number twice: weights of real and imaginary parts."""
+    if not _is_flat(array):
+        return None
+    lanes = Lanes(array.dtype)
+    both = types.UniTuple(lanes, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes))
+        one = builder.load(address, align=lanes.scalar.bitwidth // 8)
+        nothing, half = ir.Constant(one.type, ir.Undefined), lanes.count // 2
+        halves = [
+            builder.shuffle_vector(one, nothing, _choice([k // 2 + side * half for k in range(lanes.count)]))
+            for side in (0, 1)
+        ]
+        return context.make_tuple(builder, both, halves)
+
+    return both(array, types.intp), generate
+
+
+def _moving_up(places: int) -> Any:
+    @intrinsic
+    def moved_up(typingctx: Any, before: Any, lanes: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.shuffle_vector(*arguments, _choice(range(lanes.count - places, 2 * lanes.count - places)))
+
+        return lanes(before, lanes), generate
+
+    return moved_up
+
+
+# (before, lanes): the lanes one or two places further up, the last of those before them moving in.
+moved_one, moved_two = _moving_up(1), _moving_up(2)
 
 
 @intrinsic

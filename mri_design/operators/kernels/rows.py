@@ -1,23 +1,14 @@
-"""Rows of real weights laid out beside rows of real or complex numbers."""
+"""Real weights for two registers of real or complex numbers."""
 
 from __future__ import annotations
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.lanes import load, store, store_pairs
+from mri_design.operators.kernels.lanes import load, load_doubled
 
-__all__ = ["doubled"]
+__all__ = ["weights_of"]
 
 
 @compiled
-def doubled(weights, first, length, parts, row, at, count):
-    """``row[at:]`` becomes ``weights[first : first + length]``, each twice where numbers have two parts."""
-    whole = length // count * count
-    for x in range(0, whole, count):
-        w = load(weights, first + x)
-        if parts == 2:
-            store_pairs(row, at + 2 * x, w, w)
-        else:
-            store(row, at + x, w)
-    for x in range(whole, length):
-        for part in range(parts):
-            row[at + parts * x + part] = weights[first + x]
+def weights_of(weights, first, parts, count):
+    """Two lanes of ``weights[first:]``, each number twice where what it weighs has two parts."""
+    return load_doubled(weights, first) if parts == 2 else (load(weights, first), load(weights, first + count))

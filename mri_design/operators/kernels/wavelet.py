@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.filter_bank import columns_apart, columns_together, rows_apart, rows_together
 from mri_design.operators.kernels.lanes import COUNT, load, store
-from mri_design.operators.kernels.rows import doubled
+from mri_design.operators.kernels.rows import weights_of
 
 __all__ = ["add_weighted_bands", "analysis", "synthesis"]
 
@@ -186,8 +186,12 @@ def _weigh(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, 
         for band in range(len(bands)):
             at, rows, numbers, stride, top, left = bands[band]
             for y in range(rows):
-                doubled(weights, (top + y) * width + left, numbers, parts, work, 0, count)
-                for x in range(0, numbers * parts, count):
-                    row = at + y * stride + x
-                    store(work, row, load(work, row) * load(work, x))
+                row, first = at + y * stride, (top + y) * width + left
+                whole = numbers * parts // (2 * count) * 2 * count
+                for x in range(0, whole, 2 * count):
+                    w0, w1 = weights_of(weights, first + x // parts, parts, count)
+                    store(work, row + x, load(work, row + x) * w0)
+                    store(work, row + x + count, load(work, row + x + count) * w1)
+                for x in range(whole, numbers * parts):
+                    work[row + x] *= weights[first + x // parts]
         _together(out, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
