@@ -38,7 +38,7 @@ _HOMES = {
         "run_design",
         "strategy_names",
     ),
-    "inference": ("DoubleLoop", "evidence_bound"),
+    "inference": ("DoubleLoop", "evidence_bound", "learn_hyperparameters"),
     "io": ("ReadLimits", "read"),
     "kspace": ("ImageStack", "KSpaceData"),
     "model": ("GaussianPosterior", "GeneralizedLinearModel", "MRSlice", "SiteBlock", "SparsityBlock"),

@@ -4,16 +4,23 @@ from mri_design.inference.base import InferenceMethod, StepInfo, WarmStart
 from mri_design.inference.criterion import criterion_value, evidence_bound
 from mri_design.inference.double_loop import DoubleLoop, cold_start, pooled_variances
 from mri_design.inference.exact import exact_criterion, minimise_exact_criterion
+from mri_design.inference.hyperparameters import Hyperparameters, LearnedModel, learn_hyperparameters
+from mri_design.inference.log_determinant import LogDeterminant, LogDeterminantEstimate
 
 __all__ = [
     "DoubleLoop",
+    "Hyperparameters",
     "InferenceMethod",
+    "LearnedModel",
+    "LogDeterminant",
+    "LogDeterminantEstimate",
     "StepInfo",
     "WarmStart",
     "cold_start",
     "criterion_value",
     "evidence_bound",
     "exact_criterion",
+    "learn_hyperparameters",
     "minimise_exact_criterion",
     "pooled_variances",
 ]

@@ -1,22 +1,26 @@
-"""Convex variational inference by the double loop, second class.
+"""Convex variational inference by the double loop, in the three forms of TR-175 section 4.
 
-The criterion phi(gamma) = log|A| + h(gamma) + min_u R(u, gamma) is bounded by replacing log|A|, concave in
-pi = 1/gamma, by its tangent z^T pi with z = d log|A| / d pi = diag(B A^-1 B^H). The bound is minimised by a penalised
-least-squares problem (inner loop, `estimation`); the tangent is renewed by marginal variances (outer loop,
-`variances`). TR-175 sections 4.1 and 4.2.
+The criterion phi(gamma) = log|A| + h(gamma) + min_u R(u, gamma) is bounded by replacing its concave part by a tangent
+(`bounds`): log|A|, concave in pi = 1/gamma, by z^T pi with z = d log|A| / d pi = diag(B A^-1 B^H) in the second class.
+The bound is minimised by a penalised least-squares problem (inner loop, `estimation`); the tangent is renewed by
+marginal variances (outer loop, `variances`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.estimation import IRLS, PenalisedProblem
 from mri_design.inference.base import StepInfo, WarmStart
+from mri_design.inference.bounds import Algorithm, site_bounds
 from mri_design.inference.criterion import criterion_value
+from mri_design.inference.log_determinant import LogDeterminant
+from mri_design.inference.moving_bounds import MovingBounds
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, Variances
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
@@ -36,6 +40,12 @@ class DoubleLoop:
     ----------
     variances : VarianceEstimator
         Who computes z.
+    algorithm : {"second", "first", "hybrid"}
+        Which tangent (`bounds.site_bounds`). All end in the same minimum where the model is log-concave; the second
+        class takes the fewest loops. The hybrid keeps the inner problem convex for Student-t sites too.
+    criterion : {"none", "estimate"}
+        What to do about phi where ``variances`` does not know log|A|: leave it out, or estimate log|A| in every loop
+        by `LogDeterminant`, for 200 products each.
     inner : IRLS
         Who minimises the inner problem; by default IRLS to the square of ``tolerance`` (its decrease is quadratic in
         the error).
@@ -48,17 +58,24 @@ class DoubleLoop:
     Raises
     ------
     InputError
-        For no loop; for sites that are not super-Gaussian.
+        For no loop or an unknown algorithm; for sites that are not super-Gaussian; for sites of two parameters in the
+        first class.
     """
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
     inner: IRLS | None = None
     outer_iterations: int = 6
     tolerance: float = 1e-2
+    algorithm: Algorithm = "second"
+    criterion: Literal["none", "estimate"] = "none"
 
     def __post_init__(self) -> None:
         if self.outer_iterations < 1:
             raise InputError(field="outer_iterations", got=str(self.outer_iterations), wanted="1 or more")
+        if self.algorithm not in get_args(Algorithm):
+            raise InputError(field="algorithm", got=repr(self.algorithm), wanted="second, first or hybrid")
+        if self.criterion not in ("none", "estimate"):
+            raise InputError(field="criterion", got=repr(self.criterion), wanted="none or estimate")
 
     def infer(
         self,
@@ -86,40 +103,44 @@ class DoubleLoop:
         GaussianPosterior
             ``convergence.residual`` is the last relative change of z; ``iterations`` counts outer loops.
         """
-        for block in model.blocks:
-            if not block.potential.super_gaussian:
-                raise InputError(
-                    field=f"block {block.name!r}",
-                    got=f"{type(block.potential).__name__}, which is not super-Gaussian",
-                    wanted="super-Gaussian sites",
-                    cure="Use an engine that does not need the super-Gaussian bound.",
-                )
+        self._refuse_unfit_sites(model)
         solver = self.inner or IRLS(tolerance=self.tolerance**2, max_iterations=500)
         start = warm_start or cold_start(model)
         u, z = start.mean, start.z
+        arguments = _dual_arguments(MovingBounds(model, z).at(u), u, z)
         noise_seed = int(rng.integers(2**63))
         trace: list[float] = []
         marginals: Variances | None = None
         status, matvecs, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
         for loop in range(1, self.outer_iterations + 1):
-            problem = PenalisedProblem.smoothed(model, z)
-            u, inner = solver(problem, u)
+            moving = MovingBounds(model, z)
+            bounds = site_bounds(self.algorithm, model, z, arguments)
+            u, inner = moving.solve(solver, bounds, u)
+            bounded = moving.at(u)
+            problem = moving.problem(bounded, bounds)
             coefficients = model.analysis_coefficients(u)
+            powers = problem.site_powers(coefficients)
             pi = problem.site_precisions(coefficients)
             precision = PosteriorPrecision(model.measurement, model.blocks, pi)
             marginals = self.variances(
                 precision, [b.analysis for b in model.blocks], np.random.default_rng(noise_seed), u, marginals
             )
             matvecs += inner.matvecs + marginals.convergence.matvecs
+            log_determinant = marginals.log_determinant
+            if log_determinant is None and self.criterion == "estimate":
+                estimate = LogDeterminant()(precision, np.random.default_rng(noise_seed), u)
+                log_determinant = estimate.value
+                matvecs += estimate.convergence.matvecs
             phi = None
-            if marginals.log_determinant is not None:
-                powers = problem.site_powers(coefficients)
-                arguments = tuple((x + one).astype(x.dtype, copy=False) for x, one in zip(powers, z, strict=True))
-                phi = criterion_value(model, u, pi, arguments, marginals.log_determinant)
+            arguments = tuple(one.dual_argument(x) for one, x in zip(problem.penalties, powers, strict=True))
+            if log_determinant is not None:
+                phi = criterion_value(bounded, u, pi, arguments, log_determinant) + moving.surplus(u)
                 trace.append(phi)
             z_new = pooled_variances(model, marginals)
             change = _relative_change(z, z_new)
             z = z_new
+            if self.algorithm == "hybrid":
+                arguments = _dual_arguments(moving.at(u), u, z)
             if callback is not None:
                 callback(StepInfo(loop, phi, change, inner, marginals.convergence))
             if Status.BREAKDOWN in (inner.status, marginals.convergence.status) or not np.isfinite(change):
@@ -137,7 +158,25 @@ class DoubleLoop:
             convergence=Convergence(status, loop, float(change), matvecs),
             criterion=tuple(trace),
             criterion_kind="none" if not trace else "exact" if marginals.kind == "exact" else "estimate",
+            stationarity=_relative_change(pi, _precisions_for(MovingBounds(model, z).at(u), u, z)),
         )
+
+    def _refuse_unfit_sites(self, model: GeneralizedLinearModel) -> None:
+        for block in model.blocks:
+            if not block.potential.super_gaussian:
+                raise InputError(
+                    field=f"block {block.name!r}",
+                    got=f"{type(block.potential).__name__}, which is not super-Gaussian",
+                    wanted="super-Gaussian sites",
+                    cure="Use an engine that does not need the super-Gaussian bound.",
+                )
+            if self.algorithm == "first" and block.potential.two_parameter:
+                raise InputError(
+                    field=f"block {block.name!r}",
+                    got=f"{type(block.potential).__name__} in the first class",
+                    wanted="sites with a fixed position",
+                    cure='Use algorithm="second".',
+                )
 
 
 def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tuple[Array, ...]:
@@ -153,6 +192,18 @@ def cold_start(model: GeneralizedLinearModel) -> WarmStart:
     mean = model.back_projection()
     real = mean.real.dtype
     return WarmStart(mean, tuple(np.asarray(b.potential.start_variance, dtype=real) for b in model.blocks))
+
+
+def _dual_arguments(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
+    """x + z per block."""
+    powers = PenalisedProblem.smoothed(model, z).site_powers(model.analysis_coefficients(u))
+    return tuple((x + one).astype(x.dtype, copy=False) for x, one in zip(powers, z, strict=True))
+
+
+def _precisions_for(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
+    """-2 g'(x + z) per block."""
+    pairs = zip(model.blocks, _dual_arguments(model, u, z), strict=True)
+    return tuple(np.asarray(block.potential.site_precision(t)) for block, t in pairs)
 
 
 def _relative_change(old: tuple[Array, ...], new: tuple[Array, ...]) -> float:

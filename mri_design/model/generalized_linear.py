@@ -55,6 +55,13 @@ class SiteBlock:
                 wanted="real coefficients with a site each",
                 cure="Put RealAndImaginary or a real image in front, and no group axes.",
             )
+        if self.potential.two_parameter and (self.analysis.out_complex or self.group_axes):
+            raise InputError(
+                field=f"block {self.name!r}",
+                got=f"{type(self.potential).__name__}, a site with a position, on moduli",
+                wanted="real coefficients with a site each",
+                cure="Put RealAndImaginary or a real image in front, and no group axes.",
+            )
         if self.offset is not None and np.shape(self.offset) != self.analysis.out_shape:
             raise InputError(
                 field=f"block {self.name!r}: offset",

@@ -69,7 +69,7 @@ class Potential(ABC):
         """The one site at ``place`` of sites of this ``shape``: array scales and slopes become numbers."""
         one = copy(self)
         for name in ("scale", "precision", "shift"):
-            value = vars(self).get(name)
+            value = vars(self).get(name, 0.0)
             if np.ndim(value):
                 setattr(one, name, np.asarray(np.broadcast_to(value, shape)[place]))
         return one

@@ -74,7 +74,6 @@ class ShiftedMixture(Potential):
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, 0.0)[0], axis=0))
 
     def smoothed_log_t(self, s: Values, z: Values) -> Values:
-        """-psi(s) / 2 for the tangent z; log t for z = 0."""
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, z)[0], axis=0))
 
     def gaussian_form(self, s: Values, z: Values) -> Potential:

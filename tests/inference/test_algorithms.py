@@ -1,0 +1,105 @@
+"""First class, second class and hybrid: monotone, the same minimum on convex models, a local one on others."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.inference import DoubleLoop, exact_criterion, minimise_exact_criterion
+from mri_design.model import SiteBlock
+from mri_design.operators import Identity
+from mri_design.potentials import Laplace, ShiftedMixture
+from mri_design.variances import Exact, MonteCarlo
+
+CONVEX = ["Laplace", "Gaussian", "sech^2", "power 1.5", "own", "logistic", "tilted"]
+NOT_CONVEX = ["Student-t", "power 0.6", "mixture"]
+ODD = ["logistic", "tilted"]
+
+
+@pytest.mark.parametrize("algorithm", ["first", "hybrid", "second"])
+@pytest.mark.parametrize("name", ["matrix", "groups", "parts"])
+@pytest.mark.parametrize("site", CONVEX)
+def test_every_algorithm_falls_to_the_same_minimum_on_convex_models(site, name, algorithm, tiny_model, sites, accurate):
+    if site in ODD and name == "groups":
+        pytest.skip("odd parts need real coefficients")
+    model = tiny_model(name, sites[site], scale=0.7)
+    assert model.log_concave
+    posterior = replace(accurate, algorithm=algorithm).infer(model, np.random.default_rng(0))
+    trace = posterior.criterion
+    assert all(later <= earlier + 1e-10 * abs(earlier) for earlier, later in pairwise(trace))
+    start = tuple(np.full(b.site_shape, 1.0) for b in model.blocks)
+    if site == "Gaussian":  # whose widths are fixed
+        for block, pi in zip(model.blocks, posterior.precision.site_precisions, strict=True):
+            np.testing.assert_allclose(pi, np.broadcast_to(block.potential.precision, pi.shape), rtol=1e-12)
+    else:
+        assert trace[-1] == pytest.approx(minimise_exact_criterion(model, start)[0], rel=1e-7)
+        assert trace[-1] == pytest.approx(exact_criterion(model, posterior.precision.site_precisions), rel=1e-9)
+    assert posterior.convergence.converged and posterior.stationarity < 1e-5
+    assert posterior.criterion_kind == "exact"
+
+
+@pytest.mark.parametrize("algorithm", ["first", "hybrid", "second"])
+@pytest.mark.parametrize("name", ["matrix", "coils"])
+@pytest.mark.parametrize("site", NOT_CONVEX)
+def test_every_algorithm_ends_in_a_local_minimum_elsewhere(site, name, algorithm, tiny_model, sites, accurate):
+    if algorithm == "first" and site == "mixture" and name != "matrix":
+        pytest.skip("slow")
+    model = tiny_model(name, sites[site])
+    assert not model.log_concave
+    posterior = replace(accurate, algorithm=algorithm).infer(model, np.random.default_rng(0))
+    trace = posterior.criterion
+    assert all(later <= earlier + 1e-10 * abs(earlier) for earlier, later in pairwise(trace))
+    lowest, _ = minimise_exact_criterion(model, posterior.precision.site_precisions)
+    assert trace[-1] == pytest.approx(lowest, rel=1e-6)
+    assert posterior.stationarity < 1e-3
+
+
+def test_sites_of_every_kind_in_one_model(tiny_model, sites, accurate):
+    model = tiny_model("parts", sites["logistic"])
+    mixed = (
+        *model.blocks,
+        SiteBlock("moduli", Identity(model.image_shape), sites["Student-t"](1.0)),
+        SiteBlock("columns", Identity(model.image_shape), sites["sech^2"](1.0), (-2,)),
+        replace(model.blocks[0], name="tilted", potential=sites["tilted"](0.5)),
+    )
+    model = replace(model, blocks=mixed)
+    ends = [
+        replace(accurate, algorithm=algorithm).infer(model, np.random.default_rng(0)).criterion[-1]
+        for algorithm in ("second", "first", "hybrid")
+    ]
+    np.testing.assert_allclose(ends, ends[0], rtol=1e-6)
+
+
+def test_a_loop_cut_short_is_not_stationary(tiny_model, rng):
+    short = DoubleLoop(Exact(), outer_iterations=1).infer(tiny_model("groups"), rng)
+    long = DoubleLoop(Exact(), outer_iterations=12, tolerance=1e-6).infer(tiny_model("groups"), rng)
+    assert long.stationarity < 1e-4 < short.stationarity
+
+
+def test_phi_may_be_estimated_where_nothing_knows_log_a(tiny_model, rng):
+    model = tiny_model("groups")
+    posterior = DoubleLoop(MonteCarlo(50, tolerance=1e-4), criterion="estimate").infer(model, rng)
+    assert posterior.criterion_kind == "estimate"
+    exact = exact_criterion(model, posterior.precision.site_precisions)
+    assert posterior.criterion[-1] == pytest.approx(exact, abs=0.02 * model.measurement.in_size)
+    plain = DoubleLoop(MonteCarlo(50, tolerance=1e-4)).infer(model, np.random.default_rng(0))
+    assert plain.convergence.matvecs < posterior.convergence.matvecs
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"), [({"algorithm": "third"}, "algorithm.*third"), ({"criterion": "all"}, "criterion.*all")]
+)
+def test_settings_that_cannot_be_are_refused(settings, match):
+    with pytest.raises(InputError, match=match):
+        DoubleLoop(**settings)
+
+
+def test_sites_with_positions_need_another_class_and_real_coefficients(tiny_model, rng):
+    site = ShiftedMixture([1.0], [Laplace(1.0)], [2.0])
+    model = tiny_model("matrix", lambda scale: site)
+    with pytest.raises(InputError, match=r"'entries'.*first class.*second"):
+        DoubleLoop(algorithm="first").infer(model, rng)
+    with pytest.raises(InputError, match="moduli"):
+        tiny_model("groups", lambda scale: site)

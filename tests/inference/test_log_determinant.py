@@ -1,0 +1,74 @@
+"""log|A| by Lanczos quadrature against the dense one."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.inference import LogDeterminant
+from mri_design.model import PosteriorPrecision, SiteBlock
+from mri_design.operators import FiniteDifferences, cartesian
+from mri_design.potentials import Laplace
+
+
+def dense(precision: PosteriorPrecision) -> float:
+    return float(np.linalg.slogdet(precision.dense_real())[1])
+
+
+def test_within_its_standard_error(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 3))
+    like = model.back_projection()
+    found = LogDeterminant(probes=60, steps=40)(precision, np.random.default_rng(0), like)
+    assert abs(found.value - dense(precision)) < 4 * found.std_error + 1e-9
+    assert found.std_error < 0.15 * np.sqrt(model.measurement.in_size)
+    assert found.convergence.matvecs <= 60 * 40
+
+
+def test_the_circulant_alone_is_exact_where_a_is_circulant(tiny_model):
+    model = tiny_model("moduli")
+    pi = (np.full((1, 1), 0.7), np.full((2, 1, 1), 1.3))
+    precision = PosteriorPrecision(cartesian(range(6), (6, 5)), model.blocks, pi)
+    found = LogDeterminant(2, 3)(precision, np.random.default_rng(0), model.back_projection())
+    assert found.value == pytest.approx(dense(precision), rel=1e-10)
+    assert found.std_error < 1e-9
+
+
+def test_preconditioning_and_control_cut_the_error(random_precisions):
+    """Beside plain quadrature on A, at the same number of products."""
+    shape = (16, 16)
+    X = cartesian(range(3, 12), shape)
+    blocks = (SiteBlock("differences", FiniteDifferences(shape), Laplace(1.0)),)
+    rng = np.random.default_rng(4)
+    pi = (np.exp(rng.normal(0, 1.5, (2, *shape))),)
+    precision = PosteriorPrecision(X, blocks, pi)
+    like = np.zeros(shape, complex)
+    found = LogDeterminant(8, 25)(precision, np.random.default_rng(1), like)
+    truth = dense(precision)
+    plain = PosteriorPrecision(X, blocks, pi)
+    object.__setattr__(plain, "circulant_spectrum", None)
+    other = LogDeterminant(8, 25)(plain, np.random.default_rng(1), like)
+    assert abs(found.value - truth) < 4 * found.std_error + 0.01 * 512
+    assert found.std_error < 0.5 * other.std_error
+    assert abs(found.value - truth) < abs(other.value - truth)
+
+
+def test_single_precision(tiny_model, random_precisions):
+    model = tiny_model("groups", real=np.float32)
+    precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 3))
+    like = model.back_projection()
+    assert like.dtype == np.complex64
+    found = LogDeterminant(60, 40)(precision, np.random.default_rng(0), like)
+    assert abs(found.value - dense(precision)) < 4 * found.std_error + 1e-3
+
+
+def test_settings_and_matrices_that_cannot_be_are_refused(tiny_model):
+    with pytest.raises(InputError, match="1 probes"):
+        LogDeterminant(probes=1)
+    with pytest.raises(InputError, match="0 steps"):
+        LogDeterminant(steps=0)
+    model = tiny_model("matrix")
+    broken = PosteriorPrecision(
+        model.measurement, model.blocks, tuple(np.full(b.site_shape, -9.0) for b in model.blocks)
+    )
+    with pytest.raises(InputError, match="positive definite"):
+        LogDeterminant()(broken, np.random.default_rng(0), model.back_projection())
