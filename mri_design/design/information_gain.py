@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.line_variances import controlled_line_variances, line_values
 from mri_design.design.strategy import Choice, best_line
-from mri_design.krylov import LanczosFactors, conjugate_gradients, lanczos
+from mri_design.krylov import BlockLanczosFactors, LanczosFactors, conjugate_gradients, lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision
 from mri_design.operators import Array, CartesianLines, LinearOperator
 from mri_design.variances import CirculantControl
@@ -97,7 +97,7 @@ def line_rows(posterior: GaussianPosterior, line: int) -> CartesianLines:
     return CartesianLines([line], every.grid, every.maps, every.library)
 
 
-def gain_from_factors(factors: LanczosFactors, encoding: CartesianLines) -> NDArray[np.float64]:
+def gain_from_factors(factors: LanczosFactors | BlockLanczosFactors, encoding: CartesianLines) -> NDArray[np.float64]:
     """Score with A^-1 replaced by its Lanczos approximation V V^H, a lower bound (TR-175 section 6.1).
 
     For each line log det(I + V_*^H V_*) is a k x k determinant, V_* = X_* V for all lines at once, one coil after

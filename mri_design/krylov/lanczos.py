@@ -1,18 +1,21 @@
-"""Lanczos tridiagonalisation with full reorthogonalisation, and what it tells about A^-1."""
+"""Lanczos tridiagonalisation with full or selective reorthogonalisation, and what it tells about A^-1."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from mri_design.krylov.orthogonal import ConvergedRitzVectors, orthogonalised
 from mri_design.status import Convergence, Status
 
-__all__ = ["LanczosFactors", "lanczos"]
+__all__ = ["LanczosFactors", "Reorthogonalisation", "lanczos"]
+
+Reorthogonalisation = Literal["full", "selective"]
 
 Array = NDArray[Any]
 
@@ -60,7 +63,9 @@ class LanczosFactors:
         return 2 * float(np.sum(np.log(self.cholesky()[0])))
 
 
-def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> LanczosFactors:
+def lanczos(
+    apply: Callable[[Array], Array], start: Array, steps: int, reorthogonalisation: Reorthogonalisation = "full"
+) -> LanczosFactors:
     """Run ``steps`` Lanczos steps with a Hermitian positive definite A from a starting vector.
 
     Parameters
@@ -71,6 +76,9 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
         Any non-zero vector, real or complex; it is normalised.
     steps : int
         k, at most the dimension.
+    reorthogonalisation : {"full", "selective"}
+        Against all previous vectors, or against converged Ritz vectors only (orthonormal to the square root of the
+        rounding; cheaper while few have converged).
 
     Returns
     -------
@@ -80,8 +88,8 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
 
     Notes
     -----
-    Gram-Schmidt against all previous vectors, twice ("twice is enough", Kahan and Parlett); memory k vectors, time
-    O(n k^2). Seeger & Nickisch 2008 (TR-175), Algorithm 1.
+    Gram-Schmidt against all previous vectors, a second time where needed; memory k vectors, time O(n k^2). Selective:
+    see `orthogonal.ConvergedRitzVectors`. Seeger & Nickisch 2008 (TR-175), Algorithm 1 and B.1.
     """
     shape = start.shape
     n = start.size
@@ -91,6 +99,7 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
     off_diagonal = np.empty(max(steps - 1, 0))
     basis[0] = start.ravel() / np.linalg.norm(start)
     status, residual, done, pivot = Status.CONVERGED, 0.0, steps, np.inf
+    ritz = ConvergedRitzVectors(start.dtype) if reorthogonalisation == "selective" else None
     rounding = 10 * np.finfo(start.real.dtype).eps
     for k in range(steps):
         r = apply(basis[k].reshape(shape)).ravel()
@@ -100,11 +109,18 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
         if not pivot > 0:
             status, done = Status.BREAKDOWN, k
             break
-        for _ in range(2):
-            # (r^H Q^H)^H without forming a conjugated copy of the whole basis.
-            overlap = np.conj(basis[: k + 1] @ np.conj(r))
-            r = r - overlap @ basis[: k + 1]
+        # The three-term recurrence first: what Gram-Schmidt then removes is rounding, and one pass mostly does.
+        r = r - diagonal[k].astype(r.real.dtype) * basis[k]
+        if k:
+            r = r - off_diagonal[k - 1].astype(r.real.dtype) * basis[k - 1]
+        if ritz is None:
+            r = orthogonalised(r, basis[: k + 1])
+        else:
+            r = ritz.removed(orthogonalised(r, basis[max(k - 1, 0) : k + 1]))
         size = float(np.linalg.norm(r))
+        if ritz is not None and ritz.has_news(basis[: k + 1], diagonal[: k + 1], off_diagonal[:k], size):
+            r = orthogonalised(r, basis[: k + 1])
+            size = float(np.linalg.norm(r))
         residual = size / float(diagonal[: k + 1].max())
         if k + 1 == steps:
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mri_design.krylov import LanczosFactors
+from mri_design.krylov import BlockLanczosFactors, LanczosFactors
 from mri_design.operators import Array
 from mri_design.status import Convergence
 
@@ -36,7 +36,7 @@ class Variances:
         draws whose variances are known exactly.
     image : float array, shape of one image, optional
         z of the pixels, where the draws alone would tell it worse.
-    factors : LanczosFactors, optional
+    factors : LanczosFactors or BlockLanczosFactors, optional
         Low-rank representation made on the way.
     log_determinant : float, optional
         log|A| on the real unknowns; exact only where ``kind`` is.
@@ -49,5 +49,5 @@ class Variances:
     samples: Array | None = None
     explained: Array | None = None
     image: Array | None = None
-    factors: LanczosFactors | None = None
+    factors: LanczosFactors | BlockLanczosFactors | None = None
     log_determinant: float | None = None

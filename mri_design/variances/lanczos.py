@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.krylov import lanczos
+from mri_design.krylov import BlockLanczosFactors, LanczosFactors, Reorthogonalisation, block_lanczos, lanczos
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 from mri_design.status import Status
@@ -26,12 +27,17 @@ class Lanczos:
     steps : int
         k; memory k images, k multiplications with A. At the dimension of u the values are exact where A has no repeated
         eigenvalues; with some it ends early, below.
+    block : int
+        Vectors multiplied with A side by side. Faster for k of many hundreds (Gram-Schmidt in matrix products), and
+        further below: k products make polynomials of degree k / block only.
+    reorthogonalisation : {"full", "selective"}
+        See `krylov.lanczos`.
 
     Raises
     ------
     InputError
-        For no step; where A is not positive definite; where A is only real-linear on a complex image (sites on parts
-        of complex pairs): use perturb-and-solve.
+        For no step or block, or an unknown way of reorthogonalisation; where A is not positive definite; where A is
+        only real-linear on a complex image (sites on parts of complex pairs): use perturb-and-solve.
 
     Notes
     -----
@@ -40,10 +46,22 @@ class Lanczos:
     """
 
     steps: int = 100
+    block: int = 1
+    reorthogonalisation: Reorthogonalisation = "full"
 
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise InputError(field="Lanczos steps", got=str(self.steps), wanted="1 or more")
+        if self.block < 1:
+            raise InputError(field="Lanczos block", got=str(self.block), wanted="1 or more")
+        if self.reorthogonalisation not in get_args(Reorthogonalisation):
+            raise InputError(
+                field="reorthogonalisation", got=repr(self.reorthogonalisation), wanted="'full' or 'selective'"
+            )
+        if self.block > 1 and self.reorthogonalisation == "selective":
+            raise InputError(
+                field="reorthogonalisation", got="'selective' in blocks", wanted="'full', or a block of one vector"
+            )
 
     def __call__(
         self,
@@ -61,10 +79,16 @@ class Lanczos:
                 wanted="sites on moduli, or a real image",
                 cure="Use variances = 'perturb-and-solve'.",
             )
-        start = rng.standard_normal(like.shape, dtype=like.real.dtype.type).astype(like.dtype)
+        shape = (self.block, *like.shape)
+        start = rng.standard_normal(shape, dtype=like.real.dtype.type).astype(like.dtype)
         if is_complex:
-            start = start + 1j * rng.standard_normal(like.shape, dtype=like.real.dtype.type)
-        factors = lanczos(precision, start.astype(like.dtype), self.steps)
+            start = start + 1j * rng.standard_normal(shape, dtype=like.real.dtype.type)
+        start = start.astype(like.dtype)
+        factors: LanczosFactors | BlockLanczosFactors
+        if self.block > 1:
+            factors = block_lanczos(precision, start, self.steps)
+        else:
+            factors = lanczos(precision, start[0], self.steps, self.reorthogonalisation)
         if factors.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
         components = 2 if is_complex else 1  # real unknowns per entry of u

@@ -63,3 +63,44 @@ def test_sites_on_parts_of_complex_pairs_are_refused(tiny_model, random_precisio
 def test_no_step_is_refused():
     with pytest.raises(InputError, match=r"Lanczos steps.*0"):
         Lanczos(0)
+
+
+@pytest.mark.parametrize("estimator", [Lanczos(500, block=4), Lanczos(500, reorthogonalisation="selective")])
+@pytest.mark.parametrize("name", COMPLEX_LINEAR_OR_REAL)
+def test_blocks_and_selective_reorthogonalisation_end_at_the_exact_values(
+    name, estimator, tiny_model, random_precisions
+):
+    model = tiny_model(name)
+    pi = random_precisions(model, 5)
+    result, exact = run(estimator, model, pi), run(Exact(), model, pi)
+    assert result.kind == "lower_bound"
+    for value, reference in zip(result.values, exact.values, strict=True):
+        np.testing.assert_allclose(value, reference, rtol=1e-5)
+    assert result.log_determinant == pytest.approx(exact.log_determinant, abs=1e-5)
+
+
+def test_blocks_rise_to_the_exact_values(tiny_model, random_precisions):
+    model = tiny_model("coils")
+    pi = random_precisions(model, 6)
+    exact = run(Exact(), model, pi)
+    last = tuple(np.zeros(b.analysis.out_shape) for b in model.blocks)
+    for steps in (4, 8, 12, 16, 20):
+        result = run(Lanczos(steps, block=4), model, pi)
+        assert result.convergence.matvecs == steps
+        for low, value, high in zip(last, result.values, exact.values, strict=True):
+            assert (value >= low - 1e-9).all()
+            assert (value <= high + 1e-9).all()
+        last = result.values
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"block": 0}, r"Lanczos block.*0"),
+        ({"reorthogonalisation": "half"}, r"reorthogonalisation.*'half'.*'full' or 'selective'"),
+        ({"block": 2, "reorthogonalisation": "selective"}, r"'selective' in blocks"),
+    ],
+)
+def test_unknown_settings_are_refused(settings, words):
+    with pytest.raises(InputError, match=words):
+        Lanczos(5, **settings)
