@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.estimation.line_search import bound_along, minimising_length, moved
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.krylov import conjugate_gradients, real_inner
 from mri_design.model import PosteriorPrecision
@@ -82,10 +83,13 @@ class IRLS:
             direction = step[0]
             x_direction = model.measurement(direction)
             s_direction = tuple(block.analysis(direction) for block in model.blocks)
+            pull = float(real_inner(residual, x_direction, residual.ndim)) / model.noise_variance
+            data_curvature = float(real_inner(x_direction, x_direction, residual.ndim)) / model.noise_variance
+            bound = bound_along(problem, pull, data_curvature, s, s_direction)
             # The accelerated length may overshoot where J bends sharply; the full step lies under the bound.
-            for length in (_line_search(problem, residual, x_direction, s, s_direction), 1.0):
+            for length in (minimising_length(bound), 1.0):
                 new_residual = residual - residual.real.dtype.type(length) * x_direction
-                new_s = _moved(s, s_direction, length)
+                new_s = moved(s, s_direction, length)
                 new_value = problem.value(new_residual, new_s)
                 if new_value <= value:
                     break
@@ -100,57 +104,3 @@ class IRLS:
                 status = Status.CONVERGED
                 break
         return u, Convergence(status, iteration, float(decrease), matvecs)
-
-
-def _line_search(
-    problem: PenalisedProblem,
-    residual: Array,
-    x_direction: Array,
-    s: tuple[Array, ...],
-    s_direction: tuple[Array, ...],
-    iterations: int = 4,
-) -> float:
-    """Length t > 0 that nearly minimises t -> J(u + t d); majorise-minimise steps in one dimension, accelerated.
-
-    At each t the quadratic bound gives the next t exactly; the secant of two such steps extrapolates. No
-    multiplication with X or B is needed.
-    """
-    sigma2 = problem.model.noise_variance
-    pull = float(real_inner(residual, x_direction, residual.ndim)) / sigma2 + problem.model.odd_part(s_direction)
-    data_curvature = float(np.sum(np.abs(x_direction) ** 2, dtype=np.float64)) / sigma2
-    cross = [_real_product(a, b) for a, b in zip(s, s_direction, strict=True)]
-    power = [np.abs(b) ** 2 for b in s_direction]
-
-    def bound_minimiser(t: float) -> tuple[float, float]:
-        """Derivative of J/2 at t, and the curvature of the quadratic bound that touches there."""
-        moved = _moved(s, s_direction, t)
-        slope, curvature = t * data_curvature - pull, data_curvature
-        for block, pi, c, p in zip(problem.model.blocks, problem.site_precisions(moved), cross, power, strict=True):
-            full = np.broadcast_to(pi, block.analysis.out_shape)
-            weighted_power = float(np.sum(full * p, dtype=np.float64)) / sigma2
-            slope += float(np.sum(full * c, dtype=np.float64)) / sigma2 + t * weighted_power
-            curvature += weighted_power
-        return slope, curvature
-
-    t_old, (slope_old, bound) = 1.0, bound_minimiser(1.0)
-    if not bound > 0 or not np.isfinite(slope_old):
-        return 1.0
-    t = t_old - slope_old / bound
-    for _ in range(iterations - 2):
-        if abs(t - t_old) < 1e-3 * max(abs(t), 1e-3):
-            break
-        slope, bound = bound_minimiser(t)
-        secant = (slope - slope_old) / (t - t_old)
-        # The secant slope is the true curvature (J is convex along d for log-concave sites), at most the bound's.
-        curvature = secant if 0.1 * bound < secant < bound else bound
-        t_old, slope_old = t, slope
-        t = t - slope / curvature
-    return t if np.isfinite(t) and t > 0 else 1.0
-
-
-def _moved(s: tuple[Array, ...], s_direction: tuple[Array, ...], length: float) -> tuple[Array, ...]:
-    return tuple(a + a.real.dtype.type(length) * b for a, b in zip(s, s_direction, strict=True))
-
-
-def _real_product(a: Array, b: Array) -> Array:
-    return a.real * b.real + a.imag * b.imag if np.iscomplexobj(a) else a * b

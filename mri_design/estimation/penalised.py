@@ -93,7 +93,23 @@ class PenalisedProblem:
 
     def value(self, residual: Array, coefficients: tuple[Array, ...]) -> float:
         """J from y - X u and s = B u - offset."""
-        total = float(np.sum(np.abs(residual) ** 2, dtype=np.float64)) / self.model.noise_variance
+        fit = float(np.sum(np.abs(residual) ** 2, dtype=np.float64)) / self.model.noise_variance
+        return fit + self.penalty_value(coefficients)
+
+    def penalty_value(self, coefficients: tuple[Array, ...]) -> float:
+        """What the sites add to J at s = B u - offset."""
+        total = -2 * self.model.odd_part(coefficients)
         for penalty, x in zip(self.penalties, self.site_powers(coefficients), strict=True):
             total += float(np.sum(penalty.value(x), dtype=np.float64))
-        return total - 2 * self.model.odd_part(coefficients)
+        return total
+
+    def site_gradient(self, coefficients: tuple[Array, ...], site_precisions: tuple[Array, ...]) -> Array:
+        """sigma^2 / 2 times the gradient of `penalty_value` in u: sum over blocks of B^H (pi s - sigma b)."""
+        sigma = float(np.sqrt(self.model.noise_variance))
+        total: Array | float = 0.0
+        for block, s, pi in zip(self.model.blocks, coefficients, site_precisions, strict=True):
+            pull = pi * s
+            if np.any(block.potential.shift):
+                pull = (pull - sigma * np.asarray(block.potential.shift)).astype(s.dtype, copy=False)
+            total = total + block.analysis.adjoint(pull)
+        return np.asarray(total)

@@ -96,6 +96,9 @@ class Wavelet(LinearOperator):
         totals = [float(np.sum(weights[band])) for band in self._bands_in_layout]
         return np.asarray(np.tensordot(totals, self._band_power, axes=1))
 
+    def gram_spectrum(self) -> Array | None:
+        return np.ones(self.in_shape)
+
     @property
     def _bands_in_layout(self) -> list[tuple[slice, ...]]:
         return [self._slices[0], *(band for j in self._detail_levels for band in self._slices[j].values())]
@@ -125,7 +128,10 @@ class Wavelet(LinearOperator):
         for band, level in zip(self._bands_in_layout, levels, strict=True):
             unit = np.zeros(self.out_shape)
             unit[band][0, 0] = 1
-            bands.append(FilterBand(band, np.conj(np.fft.fft2(self._synthesis(unit))), 2**level))
+            filters = self._synthesis(unit)  # the outer product of one along y and one along x
+            y, x = np.unravel_index(np.argmax(np.abs(filters)), filters.shape)
+            along_y, along_x = (np.conj(np.fft.fft(f)) for f in (filters[:, x] / filters[y, x], filters[y]))
+            bands.append(FilterBand(band, along_y, along_x, 2**level))
         return tuple(bands)
 
 

@@ -1,0 +1,193 @@
+"""The alternating direction method of multipliers, one copy s_j of every block's coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mri_design.estimation.duality import DualityGap, duality_gap
+from mri_design.estimation.excess import RemainingExcess
+from mri_design.estimation.line_search import Coefficients
+from mri_design.estimation.penalised import PenalisedProblem
+from mri_design.estimation.proximal import proximal_step
+from mri_design.estimation.splitting import balancing_factor, linear_step
+from mri_design.krylov import real_inner
+from mri_design.operators import Array
+from mri_design.status import Convergence, Status
+
+__all__ = ["ADMM"]
+
+
+@dataclass(frozen=True)
+class ADMM:
+    """Minimise J over u and s_j = B_j u - offset_j in turns, with multipliers for the equalities.
+
+    The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
+    pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
+    iterations of preconditioned conjugate gradients from the last u (`splitting`). The step in s_j is a scalar problem
+    a site. Every block has a weight rho_j of its own, balanced while the first ``balanced`` iterations run, so that
+    relative primal and dual residuals shrink together.
+
+    Parameters
+    ----------
+    tolerance : float
+        Stop when J, by the way it fell in the last iterations, is within this of its minimum, per real unknown; so
+        must be what the equalities still miss.
+    max_iterations : int
+        Pairs of steps.
+    relaxation : float
+        Between 1 and 2: how far beyond the new u the step in s looks.
+    balanced : int
+        Iterations until the weights stay as they are.
+    check : int
+        Iterations from one look at J to the next, which costs a product or two.
+    solver_tolerance, solver_iterations : float, int
+        Of the conjugate gradients, where the step in u needs them.
+
+    Notes
+    -----
+    Boyd et al., Found. Trends Mach. Learn. 3 (2011), sections 3.4 and 4; relative residuals: Wohlberg (2017),
+    arXiv:1704.06209. For log-concave sites; on others it
+    may go in circles, and says that it has not converged. Iterations are counted
+    as a product each, as their FFTs and B cost as much.
+    """
+
+    tolerance: float = 1e-4
+    max_iterations: int = 1000
+    relaxation: float = 1.7
+    balanced: int = 100
+    check: int = 5
+    solver_tolerance: float = 0.1
+    solver_iterations: int = 4
+
+    def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
+        """Minimise from ``start``.
+
+        Returns
+        -------
+        u : array
+            The minimiser found.
+        convergence : Convergence
+            ``residual`` is the estimated excess of J per real unknown (`RemainingExcess`), or the penalty of what the
+            equalities still miss, whichever is larger.
+        """
+        u, convergence, _ = self._run(problem, start, by_gap=False)
+        return u, convergence
+
+    def certified(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence, DualityGap | None]:
+        """As a call, but stopped by the duality gap; without one, by the estimate."""
+        return self._run(problem, start, by_gap=True)
+
+    def _run(
+        self, problem: PenalisedProblem, start: Array, *, by_gap: bool
+    ) -> tuple[Array, Convergence, DualityGap | None]:
+        size = problem.model.measurement.in_size
+        state = _State(self, problem, start)
+        excess = RemainingExcess(state.value())
+        status, iteration, residual, looks, gap = Status.MAX_ITERATIONS, 0, np.inf, 1, None
+        for iteration in range(1, self.max_iterations + 1):
+            state.advance()
+            if not state.healthy:
+                status = Status.BREAKDOWN
+                break
+            if iteration % self.check == 0:
+                looks += 1
+                residual = max(excess.after(state.value()), state.discord()) / size
+                if residual < self.tolerance and by_gap:
+                    gap = duality_gap(problem, state.u, state.multipliers())
+                    looks += 2
+                    residual = residual if gap is None else gap.absolute / size
+                if residual < self.tolerance:
+                    status = Status.CONVERGED
+                    break
+                if iteration <= self.balanced:
+                    state.balance()
+        return state.u, Convergence(status, iteration, float(residual), state.linear.matvecs + looks), gap
+
+
+class _State:
+    """u, the copies s_j, the scaled multipliers and the weights."""
+
+    def __init__(self, settings: ADMM, problem: PenalisedProblem, start: Array) -> None:
+        model = problem.model
+        self.settings, self.problem = settings, problem
+        self.u = start.astype(model.back_projection().dtype, copy=True)
+        self.s = list(model.analysis_coefficients(self.u))
+        precisions = problem.site_precisions(tuple(self.s))
+        sigma = float(np.sqrt(model.noise_variance))
+        self.rho, self.scaled = [], []
+        for block, s, pi in zip(model.blocks, self.s, precisions, strict=True):
+            self.rho.append(_typical_precision(block.site_power(s), pi))
+            force = pi * s - sigma * np.asarray(block.potential.shift)
+            self.scaled.append((force / self.rho[-1]).astype(s.dtype))
+        self.linear = linear_step(
+            model, self.u, settings.relaxation, settings.solver_tolerance, settings.solver_iterations
+        )
+        self.linear.set_weights(self.rho)
+        self.missed = [0.0] * len(self.s)
+        self._factors = [1.0] * len(self.s)
+
+    def advance(self) -> None:
+        """One pair of steps."""
+        model, noise_variance = self.problem.model, self.problem.model.noise_variance
+        gathered: Array | float = 0.0
+        for block, s, scaled, rho in zip(model.blocks, self.s, self.scaled, self.rho, strict=True):
+            target = s - scaled if block.offset is None else s - scaled + block.offset.astype(s.dtype)
+            target *= s.real.dtype.type(rho)
+            gathered = gathered + block.analysis.adjoint(target)
+        self.u = self.linear(np.asarray(gathered), self.u)
+        alpha = self.u.real.dtype.type(self.settings.relaxation)
+        for j, (block, penalty) in enumerate(zip(model.blocks, self.problem.penalties, strict=True)):
+            a, old, rho = block.coefficients(self.u), self.s[j], self.rho[j]
+            self.scaled[j] += alpha * a + (1 - alpha) * old
+            new = proximal_step(block, penalty, noise_variance, rho, self.scaled[j]).astype(old.dtype, copy=False)
+            self.scaled[j] -= new
+            self.s[j] = new
+            self._look(j, a, old, new)
+
+    def _look(self, j: int, a: Array, old: Array, new: Array) -> None:
+        """How well one block keeps its equality, and what that says about its weight."""
+        self.missed[j] = _power(a - new)
+        size = max(_power(a), _power(new))
+        self._factors[j] = balancing_factor(self.missed[j], _power(new - old), size, _power(self.scaled[j]))
+
+    def balance(self) -> None:
+        """Weights up where copies lag behind, down where they hardly move."""
+        for j, factor in enumerate(self._factors):
+            self.rho[j] *= factor
+            self.scaled[j] /= self.scaled[j].real.dtype.type(factor)
+        self.linear.balance()
+        self.linear.set_weights(self.rho)
+
+    def multipliers(self) -> Coefficients:
+        """w_j: slopes of the sites at s_j."""
+        return tuple(scaled * scaled.real.dtype.type(r) for scaled, r in zip(self.scaled, self.rho, strict=True))
+
+    def value(self) -> float:
+        """J at u."""
+        model = self.problem.model
+        return self.problem.value(model.data - model.measurement(self.u), model.analysis_coefficients(self.u))
+
+    def discord(self) -> float:
+        """What the equalities still miss, as a penalty in J."""
+        missed = sum(rho * m for rho, m in zip(self.rho, self.missed, strict=True))
+        return missed / self.problem.model.noise_variance
+
+    @property
+    def healthy(self) -> bool:
+        """False after a breakdown."""
+        return self.linear.healthy and all(np.isfinite(m) for m in self.missed)
+
+
+def _typical_precision(power: Array, precision: Array, exponent: float = 0.7) -> float:
+    """Mean of pi over the sites, those of large |s| counting more."""
+    weights = power.astype(np.float64) ** exponent
+    total = float(np.sum(weights))
+    if not (np.isfinite(total) and total > 0):
+        return 1.0
+    return max(float(np.sum(np.broadcast_to(precision, power.shape) * weights)) / total, 1e-12)
+
+
+def _power(a: Array) -> float:
+    return float(real_inner(a, a, a.ndim))
