@@ -19,6 +19,7 @@ from mri_design.model import GaussianPosterior, GeneralizedLinearModel, Posterio
 from mri_design.operators import Array, CartesianLines, LinearOperator
 from mri_design.potentials import Laplace
 from mri_design.status import Convergence, Status
+from mri_design.variances import VarianceEstimator
 
 COLUMNS = 256  # multiplied at a time, so that memory stays at a few matrices
 
@@ -116,13 +117,17 @@ def in_double(model: GeneralizedLinearModel) -> GeneralizedLinearModel:
 
 
 def converged_posterior(
-    model: GeneralizedLinearModel, warm: WarmStart | None = None, loops: int = 30, tolerance: float = 1e-6
+    model: GeneralizedLinearModel,
+    warm: WarmStart | None = None,
+    *,
+    variances: VarianceEstimator | None = None,
+    loops: int = 30,
+    tolerance: float = 1e-6,
 ) -> GaussianPosterior:
-    """The double loop with exact variances in double precision, to the end."""
+    """The double loop with exact variances in double precision, to the end; `DenseVariances` without another."""
     inner = IRLS(tolerance=tolerance**2, max_iterations=2000, solver_tolerance=1e-2)
-    return DoubleLoop(DenseVariances(), inner, loops, tolerance).infer(
-        in_double(model), np.random.default_rng(0), warm_start=warm
-    )
+    engine = DoubleLoop(variances or DenseVariances(), inner, loops, tolerance)
+    return engine.infer(in_double(model), np.random.default_rng(0), warm_start=warm)
 
 
 def exact_phi(model: GeneralizedLinearModel, site_precisions: tuple[Array, ...]) -> float:

@@ -17,6 +17,7 @@ from mri_design.experiment import Recipe, make_strategy
 from mri_design.inference import WarmStart, cold_start
 from mri_design.model import GeneralizedLinearModel, MRSlice
 from mri_design.operators import Array
+from mri_design.variances import ExactByColumns
 
 STRATEGY = "information-gain"
 
@@ -186,7 +187,7 @@ def regret_rows(grid: int, start: int, target: int, k: int, every: int, seed: in
 
 def exact_scores(model: GeneralizedLinearModel, scan: MRSlice, warm: WarmStart | None) -> tuple[Array, WarmStart]:
     """Exact gains of all lines under the converged exact posterior, and a start for a neighbouring one."""
-    posterior = converged_posterior(model, warm, tolerance=1e-2)
+    posterior = converged_posterior(model, warm, variances=ExactByColumns(), tolerance=1e-3)
     gains = DensePosterior.of(posterior.precision).gains(scan.encoding())
     z = tuple(block.pooled(v) for block, v in zip(model.blocks, posterior.marginals.values, strict=True))
     return gains, WarmStart(posterior.mean, z)
