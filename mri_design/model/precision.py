@@ -87,11 +87,12 @@ class PosteriorPrecision:
         Returns
         -------
         array, shape (count, *image shape)
-            A^-1 b then has covariance A^-1 (Papandreou & Yuille 2010).
+            A^-1 b then has covariance A^-1 (Papandreou & Yuille 2010). From equal generators, measurements that share
+            k-space lines share the noise of those lines, so that b changes little when a line is added.
         """
-        draws = self.measurement.adjoint(_unit_noise(rng, count, self.measurement, like))
+        draws = self.measurement.adjoint(self.measurement.unit_noise(rng, count, like.real.dtype))
         for block, pi in zip(self.blocks, self.site_precisions, strict=True):
-            noise = _unit_noise(rng, count, block.analysis, like)
+            noise = block.analysis.unit_noise(rng, count, like.real.dtype)
             draws = draws + block.analysis.adjoint(np.sqrt(pi) * noise)
         return draws
 
@@ -106,11 +107,3 @@ class PosteriorPrecision:
                 weights = np.concatenate([weights, weights])
             total += b.T @ (weights[:, None] * b)
         return np.asarray(total)
-
-
-def _unit_noise(rng: np.random.Generator, count: int, operator: LinearOperator, like: Array) -> Array:
-    shape = (count, *operator.out_shape)
-    real = like.real.dtype
-    if not operator.out_complex:
-        return rng.standard_normal(shape, dtype=real.type)
-    return rng.standard_normal((*shape, 2), dtype=real.type).view(np.result_type(real, np.complex64))[..., 0]

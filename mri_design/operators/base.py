@@ -131,6 +131,11 @@ class LinearOperator(ABC):
         """All rows of A as shifted filters on a two-dimensional periodic grid; None where they are not that."""
         return None
 
+    def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """Noise of unit variance per real component on ``count`` outputs, in single or double precision ``real``."""
+        numbers = rng.standard_normal((count, *self.out_shape, 1 + self.out_complex), dtype=real.type)
+        return numbers.view(np.result_type(real, np.complex64) if self.out_complex else real)[..., 0]
+
     @property
     def H(self) -> LinearOperator:
         """The adjoint operator."""
@@ -191,8 +196,8 @@ class LinearOperator(ABC):
     @staticmethod
     def _check_limit(columns: int, limit: int) -> None:
         if columns > limit:
-            got, cure = f"{columns} columns", "Use a matrix-free method."
-            raise InputError(field="dense matrix", got=got, wanted=f"at most {limit}", cure=cure)
+            got, wanted = f"{columns} columns", f"at most {limit}"
+            raise InputError(field="dense matrix", got=got, wanted=wanted, cure="Use a matrix-free method.")
 
     def as_scipy(self) -> sparse_linalg.LinearOperator:
         """This operator on flat complex128 vectors, for use with scipy.sparse.linalg."""

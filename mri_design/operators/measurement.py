@@ -79,6 +79,13 @@ class CartesianLines(LinearOperator):
         coil_images = self._fft._adjoint(self._sampling._adjoint(v))
         return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
 
+    def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """As in the base class; each line's noise is the same whichever other lines are measured."""
+        noise = np.empty((count, *self.out_shape), dtype=np.result_type(real, np.complex64))
+        for coil in range(self.out_shape[0]):
+            noise[:, coil] = self._fft.unit_noise(rng, count, real)[:, self.lines]
+        return noise
+
     @property
     def gram(self) -> LinearOperator:
         return _CartesianGram(self)
