@@ -44,3 +44,10 @@ def test_compiled_loops_are_kept_on_disk(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert [int(h) for h in hits] == [0, 1]
+
+
+def test_a_change_of_any_file_of_loops_makes_the_cache_stale() -> None:
+    from mri_design.operators.kernels import compiling, lanes
+
+    names = {name for name, _, _ in compiled(lambda x: x)._cache._cache_file._source_stamp}
+    assert {Path(lanes.__file__).name, Path(compiling.__file__).name} < names

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -18,6 +20,16 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     options: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)
+        loop = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written
         return numba.njit(**options)(function)
+    # Loops hold what they call from other files: the cache is stale as soon as any file here changes, not just one.
+    loop._cache._cache_file._source_stamp = _stamp()
+    return loop
+
+
+@cache
+def _stamp() -> tuple[tuple[str, int, int], ...]:
+    """Names, times and sizes of all files of compiled loops."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

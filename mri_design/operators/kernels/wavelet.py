@@ -11,7 +11,7 @@ import pywt
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.filter_bank import columns_apart, columns_together, rows_apart, rows_together
+from mri_design.operators.kernels.filter_bank import level_apart, level_together
 from mri_design.operators.kernels.lanes import COUNT, load, store
 from mri_design.operators.kernels.rows import weights_of
 
@@ -24,16 +24,17 @@ Array = NDArray[Any]
 class _Plan:
     """Filters, and where everything lies in the scratch of one image.
 
-    ``levels`` has a row for each: rows, numbers in half a row, place and stride of its image, place and stride of the
-    next; places of the (low y, high x), (high, low) and (high, high) band. ``bands`` has one for each band: place,
-    rows, numbers in a row, stride, and row and column where it begins in the array of coefficients.
+    ``levels`` has a row for each: half its rows, half the numbers in a row, place and stride of its image, stride of
+    its bands, and their places: (low y, low x), which is the next image, (low, high), (high, low) and (high, high).
+    ``bands`` has one for each band: place, rows, numbers in a row, stride, and row and column where it begins in the
+    array of coefficients. ``ring`` is where rows wait.
     """
 
     low: Array
     high: Array
     levels: Array
     bands: Array
-    mixed: int
+    ring: int
     size: int
 
 
@@ -54,12 +55,12 @@ def _plan(shape: tuple[int, int], wavelet: str, levels: int, parts: int, dtype: 
         rows, half = rows // 2, numbers // 2
         following, *details = (end + k * rows * stride(half) for k in range(4))
         end += 4 * rows * stride(half)
-        table.append((2 * rows, half, image, stride(numbers), following, stride(half), *details))
+        table.append((rows, half, image, stride(numbers), stride(half), following, *details))
         places = zip(details, ((0, half), (rows, 0), (rows, half)), strict=True)
         bands += [(place, rows, half, stride(half), *begin) for place, begin in places]
         image, numbers = following, half
     bands.append((image, rows, numbers, stride(numbers), 0, 0))
-    size = end + 2 * shape[0] * stride(shape[1] // 2) + 2 * unit
+    size = end + 2 * len(low) * stride(shape[1] // 2) + 2 * unit
     return _Plan(low, high, np.array(table), np.array(bands), end, size)
 
 
@@ -109,41 +110,52 @@ def _run(
         plan.high,
         plan.levels,
         plan.bands,
-        plan.mixed,
+        plan.ring,
         np.zeros(plan.size, dtype=real),
         COUNT[real.itemsize],
     )
 
 
 @compiled
-def _apart(u, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count):
+def _apart(u, image, n_rows, n_columns, parts, low, high, levels, ring, work, count):
     """One image into bands."""
-    width, (rows, half, at, stride) = parts * n_columns, levels[0, :4]
-    fits = n_rows == rows and n_columns == 2 * half and stride == width
+    width, (half_rows, half, at, stride) = parts * n_columns, levels[0, :4]
+    fits = n_rows == 2 * half_rows and stride == width
     if not fits:
         for y in range(n_rows):
             for x in range(width):
                 work[at + y * stride + x] = u[image + y * width + x]
             work[at + y * stride + width : at + (y + 1) * stride] = 0
-        work[at + n_rows * stride : at + rows * stride] = 0
+        work[at + n_rows * stride : at + 2 * half_rows * stride] = 0
     for level in range(len(levels)):
-        rows, half, at, stride, following, half_stride, low_high, high_low, high_high = levels[level]
-        if level == 0 and fits:
-            rows_apart(u, image, stride, work, mixed, half_stride, 0, rows, half, parts, low, high, count)
-        else:
-            rows_apart(work, at, stride, work, mixed, half_stride, 0, rows, half, parts, low, high, count)
-        columns_apart(work, mixed, half_stride, 0, following, high_low, rows // 2, low, high, count)
-        columns_apart(work, mixed, half_stride, 1, low_high, high_high, rows // 2, low, high, count)
+        half_rows, half, at, stride, half_stride = levels[level, :5]
+        source, begin = (u, image) if level == 0 and fits else (work, at)
+        level_apart(
+            source,
+            begin,
+            stride,
+            work,
+            levels[level, 5:],
+            half_stride,
+            ring,
+            0,
+            half_rows,
+            half,
+            parts,
+            low,
+            high,
+            count,
+        )
 
 
 @compiled
-def _together(out, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count):
+def _together(out, image, n_rows, n_columns, parts, low, high, levels, ring, work, count):
     """Bands into one image, added to ``out``."""
     for level in range(len(levels) - 1, -1, -1):
-        rows, half, at, stride, following, half_stride, low_high, high_low, high_high = levels[level]
-        columns_together(work, following, high_low, 0, mixed, half_stride, rows // 2, low, high, count)
-        columns_together(work, low_high, high_high, 1, mixed, half_stride, rows // 2, low, high, count)
-        rows_together(work, mixed, half_stride, at, stride, 0, rows, half, parts, low, high, count)
+        half_rows, half, at, stride, half_stride = levels[level, :5]
+        level_together(
+            work, levels[level, 5:], half_stride, work, at, stride, ring, 0, half_rows, half, parts, low, high, count
+        )
     width, at, stride = parts * n_columns, levels[0, 2], levels[0, 3]
     whole = width // count * count
     for y in range(n_rows):
@@ -155,10 +167,10 @@ def _together(out, image, n_rows, n_columns, parts, low, high, levels, mixed, wo
 
 
 @compiled
-def _analyse(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, mixed, work, count):
-    size, full = n_rows * n_columns * parts, levels[0, 0] * width * parts
+def _analyse(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, ring, work, count):
+    size, full = n_rows * n_columns * parts, 2 * levels[0, 0] * width * parts
     for image in range(u.size // size):
-        _apart(u, image * size, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
+        _apart(u, image * size, n_rows, n_columns, parts, low, high, levels, ring, work, count)
         for band in range(len(bands)):
             at, rows, numbers, stride, top, left = bands[band]
             for y in range(rows):
@@ -167,7 +179,7 @@ def _analyse(u, out, weights, n_rows, n_columns, width, parts, low, high, levels
 
 
 @compiled
-def _synthesise(v, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, mixed, work, count):
+def _synthesise(v, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, ring, work, count):
     size = n_rows * n_columns * parts
     for image in range(0, v.size, size):
         for band in range(len(bands)):
@@ -175,14 +187,14 @@ def _synthesise(v, out, weights, n_rows, n_columns, width, parts, low, high, lev
             for y in range(rows):
                 row, source = at + y * stride, image + ((top + y) * width + left) * parts
                 work[row : row + numbers * parts] = v[source : source + numbers * parts]
-        _together(out, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
+        _together(out, image, n_rows, n_columns, parts, low, high, levels, ring, work, count)
 
 
 @compiled
-def _weigh(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, mixed, work, count):
+def _weigh(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, ring, work, count):
     size = n_rows * n_columns * parts
     for image in range(0, u.size, size):
-        _apart(u, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
+        _apart(u, image, n_rows, n_columns, parts, low, high, levels, ring, work, count)
         for band in range(len(bands)):
             at, rows, numbers, stride, top, left = bands[band]
             for y in range(rows):
@@ -194,4 +206,4 @@ def _weigh(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, 
                     store(work, row + x + count, load(work, row + x + count) * w1)
                 for x in range(whole, numbers * parts):
                     work[row + x] *= weights[first + x // parts]
-        _together(out, image, n_rows, n_columns, parts, low, high, levels, mixed, work, count)
+        _together(out, image, n_rows, n_columns, parts, low, high, levels, ring, work, count)
