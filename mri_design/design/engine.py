@@ -13,7 +13,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop, StepInfo, WarmStart, pooled_variances
+from mri_design.inference import DoubleLoop, StepInfo, WarmStart
 from mri_design.model import GaussianPosterior, MRSlice
 
 __all__ = ["DesignEngine", "DesignState"]
@@ -122,7 +122,9 @@ class DesignEngine:
                 model = one.model(candidates.acquired, signal)
                 warm = state.warm[i] if state.warm else None
                 loops: list[StepInfo] = []
-                posterior = inference.infer(model, self._rng(number, i), warm_start=warm, callback=loops.append)
+                # The same noise in every step: draws change little, and the last step's are where the next ones start.
+                noise = np.random.default_rng([self.seed, i])
+                posterior = inference.infer(model, noise, warm_start=warm, callback=loops.append)
                 posteriors.append(posterior)
                 matvecs += posterior.convergence.matvecs
                 converged &= loops[-1].inner.converged and loops[-1].variances.converged
@@ -144,7 +146,7 @@ class DesignEngine:
         return DesignState(
             replace(state.trace, steps=(*state.trace.steps, step)),
             state.signals,
-            tuple(WarmStart(p.mean, pooled_variances(p.model, p.marginals)) for p in posteriors),
+            tuple(WarmStart.from_posterior(p) for p in posteriors),
         )
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:

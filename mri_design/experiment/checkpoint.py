@@ -46,6 +46,8 @@ def save_state(path: Path, state: DesignState, identity: str) -> None:
     }
     for i, warm in enumerate(state.warm):
         arrays[f"mean_{i}"] = warm.mean
+        if warm.samples is not None:
+            arrays[f"samples_{i}"] = warm.samples
         for j, z in enumerate(warm.z):
             arrays[f"z_{i}_{j}"] = z
     write_npz(path, arrays)
@@ -90,7 +92,11 @@ def load_state(path: Path, identity: str) -> DesignState:
                 str(stored["strategy"]), int(stored["n_lines"]), tuple(int(k) for k in stored["start"]), steps
             )
             warm = tuple(
-                WarmStart(stored[f"mean_{i}"], tuple(stored[f"z_{i}_{j}"] for j in range(int(n))))
+                WarmStart(
+                    stored[f"mean_{i}"],
+                    tuple(stored[f"z_{i}_{j}"] for j in range(int(n))),
+                    stored[f"samples_{i}"] if f"samples_{i}" in stored.files else None,
+                )
                 for i, n in enumerate(stored["blocks"])
             )
             return DesignState(trace, tuple(float(s) for s in stored["signals"]), warm)

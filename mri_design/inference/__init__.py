@@ -1,8 +1,8 @@
 """Approximate posteriors: estimation and variances in turn."""
 
-from mri_design.inference.base import InferenceMethod, StepInfo, WarmStart
+from mri_design.inference.base import InferenceMethod, StepInfo, WarmStart, pooled_variances
 from mri_design.inference.criterion import criterion_value, evidence_bound
-from mri_design.inference.double_loop import DoubleLoop, cold_start, pooled_variances
+from mri_design.inference.double_loop import DoubleLoop, cold_start
 from mri_design.inference.exact import exact_criterion, minimise_exact_criterion
 from mri_design.inference.hyperparameters import Hyperparameters, LearnedModel, learn_hyperparameters
 from mri_design.inference.log_determinant import LogDeterminant, LogDeterminantEstimate

@@ -8,16 +8,24 @@ from typing import Protocol
 
 import numpy as np
 
-from mri_design.model import GaussianPosterior, GeneralizedLinearModel
+from mri_design.model import GaussianPosterior, GeneralizedLinearModel, Variances
 from mri_design.operators import Array
 from mri_design.status import Convergence
 
-__all__ = ["InferenceMethod", "StepInfo", "WarmStart"]
+__all__ = ["InferenceMethod", "StepInfo", "WarmStart", "pooled_variances"]
+
+
+def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tuple[Array, ...]:
+    """z per site: variances summed over each site's group, kept away from zero."""
+    floor = np.finfo(np.float32).tiny
+    return tuple(
+        np.maximum(block.pooled(values), floor) for block, values in zip(model.blocks, marginals.values, strict=True)
+    )
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What one inference hands to the next: an image and pooled z per block.
+    """What one inference hands to the next: an image, pooled z per block, and draws to start new ones from.
 
     Parameters
     ----------
@@ -25,10 +33,19 @@ class WarmStart:
         Image to start the inner problem from.
     z : tuple of float arrays
         Per block, pooled over groups, in units of sigma^2.
+    samples : array, shape (count, *image shape), optional
+        Draws with nearly the covariance wanted, made from the same seed: where their solves may start.
     """
 
     mean: Array
     z: tuple[Array, ...]
+    samples: Array | None = None
+
+    @classmethod
+    def from_posterior(cls, posterior: GaussianPosterior) -> WarmStart:
+        """Everything that a posterior can hand on."""
+        marginals = posterior.marginals
+        return cls(posterior.mean, pooled_variances(posterior.model, marginals), marginals.samples)
 
 
 @dataclass(frozen=True)

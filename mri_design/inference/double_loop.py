@@ -16,12 +16,18 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.estimation import IRLS, PenalisedProblem
-from mri_design.inference.base import StepInfo, WarmStart
+from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
 from mri_design.inference.bounds import Algorithm, site_bounds
 from mri_design.inference.criterion import criterion_value
 from mri_design.inference.log_determinant import LogDeterminant
 from mri_design.inference.moving_bounds import MovingBounds
-from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, Variances
+from mri_design.model import (
+    GaussianPosterior,
+    GeneralizedLinearModel,
+    PosteriorPrecision,
+    Variances,
+    require_determined,
+)
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
 from mri_design.variances import MonteCarlo, VarianceEstimator
@@ -59,7 +65,7 @@ class DoubleLoop:
     ------
     InputError
         For no loop or an unknown algorithm; for sites that are not super-Gaussian; for sites of two parameters in the
-        first class.
+        first class; where X and B share a null space.
     """
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
@@ -94,7 +100,7 @@ class DoubleLoop:
         rng : numpy Generator
             Randomness of the variance estimator.
         warm_start : WarmStart, optional
-            Image and z of a neighbouring problem; without it z = 0.09 / tau^2 and u = X^H y.
+            Image, z and draws of a neighbouring problem; without it z = 0.09 / tau^2 and u = X^H y.
         callback : callable, optional
             Called with a StepInfo after every outer loop.
 
@@ -104,6 +110,7 @@ class DoubleLoop:
             ``convergence.residual`` is the last relative change of z; ``iterations`` counts outer loops.
         """
         self._refuse_unfit_sites(model)
+        require_determined(model)
         solver = self.inner or IRLS(tolerance=self.tolerance**2, max_iterations=500)
         start = warm_start or cold_start(model)
         u, z = start.mean, start.z
@@ -111,6 +118,8 @@ class DoubleLoop:
         noise_seed = int(rng.integers(2**63))
         trace: list[float] = []
         marginals: Variances | None = None
+        if start.samples is not None:
+            marginals = Variances((), "unbiased", Convergence(Status.CONVERGED, 0, 0.0), samples=start.samples)
         status, matvecs, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
         for loop in range(1, self.outer_iterations + 1):
             moving = MovingBounds(model, z)
@@ -177,14 +186,6 @@ class DoubleLoop:
                     wanted="sites with a fixed position",
                     cure='Use algorithm="second".',
                 )
-
-
-def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tuple[Array, ...]:
-    """z per site: variances summed over each site's group, kept away from zero."""
-    floor = np.finfo(np.float32).tiny
-    return tuple(
-        np.maximum(block.pooled(values), floor) for block, values in zip(model.blocks, marginals.values, strict=True)
-    )
 
 
 def cold_start(model: GeneralizedLinearModel) -> WarmStart:

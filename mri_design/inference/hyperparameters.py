@@ -16,8 +16,7 @@ import numpy as np
 import scipy.optimize
 
 from mri_design.errors import InputError
-from mri_design.inference.base import InferenceMethod, WarmStart
-from mri_design.inference.double_loop import pooled_variances
+from mri_design.inference.base import InferenceMethod, WarmStart, pooled_variances
 from mri_design.inference.prior_evidence import PriorEvidence, SiteGroup, site_groups
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Array

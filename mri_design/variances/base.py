@@ -11,7 +11,7 @@ from mri_design.errors import InputError
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 
-__all__ = ["VarianceEstimator", "not_positive_definite"]
+__all__ = ["VarianceEstimator", "not_positive_definite", "starting_draws"]
 
 
 class VarianceEstimator(Protocol):
@@ -30,6 +30,12 @@ class VarianceEstimator(Protocol):
         ``previous`` may be what the estimator returned for a nearby precision from an equal ``rng``: a place to start.
         """
         ...
+
+
+def starting_draws(previous: Variances | None, rhs: Array) -> Array | None:
+    """Draws to start the solves for ``rhs`` from; None where there are none, or not as many."""
+    made = None if previous is None else previous.samples
+    return made.astype(rhs.dtype, copy=False) if made is not None and made.shape == rhs.shape else None
 
 
 def not_positive_definite() -> InputError:

@@ -10,11 +10,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.krylov import conjugate_gradients
+from mri_design.krylov import conjugate_gradients, real_inner
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, Identity, LinearOperator
 from mri_design.status import Convergence, Status
-from mri_design.variances.base import not_positive_definite
+from mri_design.variances.base import not_positive_definite, starting_draws
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
 
@@ -36,8 +36,9 @@ class ControlVariate:
     samples : int
         K, at least 2; all are solved side by side.
     tolerance, max_iterations : float, int
-        Of the conjugate gradients, see `krylov.conjugate_gradients`, which start at P b. Relative to b; for columns
-        to what P b lacks.
+        Of the conjugate gradients, see `krylov.conjugate_gradients`, which start at P b: relative error of what P b
+        lacks. Its share in z is of second order, and small beside the sampling error of the rest. Without a control,
+        where it would be of first order, the solver goes to its square.
     control : {"auto", "circulant", "columns", "none"}
         P. The circulant serves one coil; columns serve any coils at O(kx ky^3) operations; automatic is the first of
         the two that is known and, for columns, affordable (up to 128 x 128). A control that is not known for the
@@ -55,13 +56,12 @@ class ControlVariate:
     exactly, and z = a1 + E[Re (s - t) s*]. For sites on pixels and differences columns are exact and nothing is left
     to sample: the kind is then "exact" and no product with A is spent. Columns also are the better preconditioner.
 
-    ``std_error`` is that of the sampled part, estimated from the K draws, without the solver's tolerance (whose share
-    is of second order for the circulant). Real images, sites on parts of complex pairs
+    ``std_error`` is that of the sampled part, estimated from the K draws. Real images, sites on parts of complex pairs
     and matrices have no control yet.
     """
 
     samples: int = 8
-    tolerance: float = 3e-2
+    tolerance: float = 0.1
     max_iterations: int = 500
     control: ControlName = "auto"
 
@@ -130,21 +130,30 @@ class ControlVariate:
         previous: Variances | None,
     ) -> tuple[Array, Convergence]:
         """A^-1 b."""
-        solve = partial(
-            conjugate_gradients,
-            precision,
-            n_axes=b.ndim - 1,
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
+        solve = partial(conjugate_gradients, precision, b, n_axes=b.ndim - 1, max_iterations=self.max_iterations)
+        warm = starting_draws(previous, b)
+        if control is None or explained is None:
+            return solve(start=warm, preconditioner=precision.preconditioner, tolerance=self.tolerance**2)
+        if isinstance(control, ColumnControl):
+            if control.exact:
+                return explained, Convergence(Status.CONVERGED, 0, 0.0)
+            warm = None  # P b is nearer
+        lacking = _lacking(precision, control, b[:1], explained[:1])
+        draws, convergence = solve(
+            start=explained if warm is None else warm,
+            preconditioner=control.image,
+            tolerance=self.tolerance * lacking,
         )
-        if not isinstance(control, ColumnControl) or explained is None:
-            warm = explained if previous is None or previous.samples is None else previous.samples
-            return solve(rhs=b, start=warm, preconditioner=precision.preconditioner)
-        if control.exact:
-            return explained, Convergence(Status.CONVERGED, 0, 0.0)
-        # What P b lacks is small: it needs a tolerance of its own.
-        lacking, convergence = solve(rhs=b - precision(explained), preconditioner=control.image)
-        return explained + lacking, replace(convergence, matvecs=convergence.matvecs + len(b))
+        return draws, replace(convergence, matvecs=convergence.matvecs + 1)
+
+
+def _lacking(
+    precision: PosteriorPrecision, control: CirculantControl | ColumnControl, b: Array, explained: Array
+) -> float:
+    """The residual of P b relative to b, in the norm of the conjugate gradients; one draw tells it of all."""
+    residual = b - precision(explained)
+    left, whole = (real_inner(v, control.image(v), b.ndim - 1)[0] for v in (residual, b))
+    return float(np.sqrt(max(left, 0.0) / whole)) if whole > 0 else 1.0
 
 
 def _controlled(s: Array, t: Array, first: Array, second: Array | None) -> tuple[Array, Array]:

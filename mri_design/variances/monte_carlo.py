@@ -12,7 +12,7 @@ from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 from mri_design.status import Status
-from mri_design.variances.base import not_positive_definite
+from mri_design.variances.base import not_positive_definite, starting_draws
 
 __all__ = ["MonteCarlo"]
 
@@ -60,7 +60,7 @@ class MonteCarlo:
             precision,
             b,
             n_axes=like.ndim,
-            start=None if previous is None else previous.samples,
+            start=starting_draws(previous, b),
             preconditioner=precision.preconditioner,
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,

@@ -15,7 +15,7 @@ from mri_design.design import (
 )
 from mri_design.errors import InputError
 from mri_design.estimation import IRLS
-from mri_design.inference import DoubleLoop, WarmStart, pooled_variances
+from mri_design.inference import DoubleLoop, WarmStart
 from mri_design.model import GaussianPosterior, MRSlice
 from mri_design.variances import Exact, MonteCarlo
 
@@ -181,12 +181,28 @@ def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
     lines = centre_lines(np.ones(32, dtype=bool), 8)
     signal = one.signal_level(lines)
     before = INFERENCE.infer(one.model(lines, signal), np.random.default_rng(0))
-    warm = WarmStart(before.mean, pooled_variances(before.model, before.marginals))
+    warm = WarmStart.from_posterior(before)
     once = replace(INFERENCE, outer_iterations=1)
     longer = one.model((*lines, 5), signal)
     cold_cost = once.infer(longer, np.random.default_rng(1)).convergence.matvecs
     warm_cost = once.infer(longer, np.random.default_rng(1), warm_start=warm).convergence.matvecs
     assert warm_cost < 0.8 * cold_cost
+
+
+def test_draws_are_handed_on(make_slice: SliceMaker) -> None:
+    """The same noise with one line more: draws of the last step are nearly those of the next."""
+    one = make_slice(shape=(32, 32))
+    lines = centre_lines(np.ones(32, dtype=bool), 8)
+    signal = one.signal_level(lines)
+    before = INFERENCE.infer(one.model(lines, signal), np.random.default_rng(0))
+    once = replace(INFERENCE, outer_iterations=1)
+    longer = one.model((*lines, 5), signal)
+    warm = WarmStart.from_posterior(before)
+    costs = [
+        once.infer(longer, np.random.default_rng(0), warm_start=start).convergence.matvecs
+        for start in (replace(warm, samples=None), warm)
+    ]
+    assert costs[1] < 0.85 * costs[0]
 
 
 def test_steps_after_the_first_are_warm(make_slice: SliceMaker) -> None:

@@ -20,7 +20,11 @@ STATE = DesignState(
     (1.25, 3.5),
     (
         WarmStart(np.full((5, 4), 1 + 2j, np.complex64), (np.float32(2.0), np.ones((2, 5, 4), np.float32))),
-        WarmStart(np.zeros((5, 4), np.complex64), (np.full((5, 4), 3.0, np.float32),)),
+        WarmStart(
+            np.zeros((5, 4), np.complex64),
+            (np.full((5, 4), 3.0, np.float32),),
+            np.arange(60, dtype=np.complex64).reshape(3, 5, 4),
+        ),
     ),
 )
 
@@ -34,6 +38,7 @@ def assert_equal(a: DesignState, b: DesignState) -> None:
         for p, q in zip((v.mean, *v.z), (w.mean, *w.z), strict=True):
             np.testing.assert_array_equal(p, q)
             assert np.asarray(p).dtype == np.asarray(q).dtype
+        np.testing.assert_equal(v.samples, w.samples)
 
 
 @pytest.mark.parametrize(
