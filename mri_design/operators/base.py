@@ -26,16 +26,14 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class FilterBand:
-    """Rows of an operator that are shifts of one filter.
-
-    ``(A u)[band] = ifft2(response * fft2(u))[::stride, ::stride]``.
+    """Rows that are shifts of one filter: ``(A u)[band] = ifft2(response * fft2(u))[::stride, ::stride]``.
 
     Parameters
     ----------
     band : tuple
         Index of these rows in one output.
     along_y, along_x : complex arrays, shapes (ky,) and (kx,)
-        Transfer functions along both axes of the periodic grid of the input, in FFT order; the filter is separable.
+        Factors of the response on the periodic grid of the input, in FFT order.
     stride : int
         Grid points from one row to the next, along both axes.
     """
@@ -236,9 +234,8 @@ class ScalarOperator(LinearOperator):
         return self.circulant_spectrum()
 
     def filter_bands(self) -> tuple[FilterBand, ...] | None:
-        if len(self.in_shape) != 2:
-            return None
-        return (FilterBand((), np.full(self.in_shape[0], self.scalar), np.ones(self.in_shape[1])),)
+        along = [np.ones(n) for n in self.in_shape]
+        return (FilterBand((), self.scalar * along[0], along[1]),) if len(along) == 2 else None
 
 
 class _Adjoint(LinearOperator):
