@@ -41,7 +41,14 @@ _HOMES = {
     "inference": ("DoubleLoop", "evidence_bound", "learn_hyperparameters"),
     "io": ("ReadLimits", "read"),
     "kspace": ("ImageStack", "KSpaceData"),
-    "model": ("GaussianPosterior", "GeneralizedLinearModel", "MRSlice", "SiteBlock", "SparsityBlock"),
+    "model": (
+        "GaussianPosterior",
+        "GeneralizedLinearModel",
+        "MRSlice",
+        "SiteBlock",
+        "SparsityBlock",
+        "with_noise_covariance",
+    ),
     "operators": ("CartesianLines", "FiniteDifferences", "Identity", "LinearOperator", "Wavelet", "cartesian"),
     "potentials": (
         "ExponentialPower",

@@ -43,9 +43,10 @@ def criterion_value(
 
 
 def evidence_bound(model: GeneralizedLinearModel, criterion: float) -> float:
-    """Lower bound on log P(y) for unnormalised sites: (n - m) / 2 log(2 pi sigma^2) - phi / 2.
+    """Lower bound on log P(y) for unnormalised sites: (n - m) / 2 log(2 pi sigma^2) - phi / 2 + log|W|.
 
-    ``n`` and ``m`` count real unknowns and real measurements.
+    ``n`` and ``m`` count real unknowns and real measurements; W is 1 unless the data were whitened
+    (`GeneralizedLinearModel.log_whitening`).
     """
     n, m = model.measurement.in_size, model.measurement.out_size
-    return 0.5 * (n - m) * float(np.log(2 * np.pi * model.noise_variance)) - 0.5 * criterion
+    return 0.5 * (n - m) * float(np.log(2 * np.pi * model.noise_variance)) - 0.5 * criterion + model.log_whitening

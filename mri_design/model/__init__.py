@@ -1,8 +1,10 @@
 """The probabilistic model and its Gaussian posterior."""
 
+from mri_design.model.determined import require_determined
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.marginals import VarianceKind, Variances
 from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, SparsityBlock
+from mri_design.model.noise_covariance import with_noise_covariance
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
 
@@ -16,4 +18,6 @@ __all__ = [
     "SparsityBlock",
     "VarianceKind",
     "Variances",
+    "require_determined",
+    "with_noise_covariance",
 ]

@@ -1,7 +1,8 @@
 """The sparse linear model: a Gaussian factor and sites on linear projections.
 
-P(u | y) is proportional to N(y | X u, sigma^2 I) prod_i t_i(s_i) with s = B u. Unknowns and data may be complex;
-sigma^2 is always per real component. Seeger & Nickisch 2008 (TR-175), section 2.
+P(u | y) is proportional to N(y | X u, sigma^2 I) prod_i t_i(s_i) with s = B u - offset. Unknowns and data may be
+complex; sigma^2 is always per real component. The Gaussian factor may be absent, or not white
+(`noise_covariance`). Seeger & Nickisch 2008 (TR-175), section 2.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.operators import Array, LinearOperator
+from mri_design.operators.no_rows import NoRows
 from mri_design.potentials import Potential
 
 __all__ = ["GeneralizedLinearModel", "SiteBlock"]
@@ -68,11 +70,20 @@ class SiteBlock:
                 got=f"shape {np.shape(self.offset)}",
                 wanted=f"{self.analysis.out_shape}",
             )
+        if self.offset is not None and not np.isfinite(self.offset).all():
+            raise InputError(
+                field=f"block {self.name!r}: offset", got="NaN or infinite values", wanted="finite numbers"
+            )
         if any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes):
             raise InputError(
                 field=f"block {self.name!r}: group_axes",
                 got=str(self.group_axes),
                 wanted=f"negative axes of {self.analysis.out_shape}",
+            )
+        slopes = np.shape(self.potential.shift)
+        if not _broadcasts_to(slopes, self.site_shape):
+            raise InputError(
+                field=f"block {self.name!r}: odd part of the sites", got=f"shape {slopes}", wanted=f"{self.site_shape}"
             )
         scales = np.shape(self.potential.start_variance)
         if not _broadcasts_to(scales, self.site_shape):
@@ -108,7 +119,7 @@ class GeneralizedLinearModel:
     Parameters
     ----------
     measurement : LinearOperator
-        X.
+        X; None, with no data, where there is no Gaussian factor (see `of_sites`).
     data : array of shape ``measurement.out_shape``
         y.
     noise_variance : float
@@ -117,6 +128,8 @@ class GeneralizedLinearModel:
         Sites; together with X they must leave no direction of the unknowns undetermined.
     analysis, potentials : LinearOperator and Potential, or sequences of them
         The short way to ``blocks`` without names and groups: one potential per analysis operator.
+    log_whitening : float
+        log|W| over the real measurements where X and y were multiplied by W (`with_noise_covariance`).
 
     Raises
     ------
@@ -130,6 +143,7 @@ class GeneralizedLinearModel:
     blocks: tuple[SiteBlock, ...] = ()
     analysis: InitVar[LinearOperator | Sequence[LinearOperator] | None] = None
     potentials: InitVar[Potential | Sequence[Potential] | None] = None
+    log_whitening: float = 0.0
 
     def __post_init__(
         self,
@@ -138,6 +152,10 @@ class GeneralizedLinearModel:
     ) -> None:
         if analysis is not None or potentials is not None:
             object.__setattr__(self, "blocks", (*self.blocks, *_paired(analysis, potentials)))
+        if self.measurement is None and self.data is None and self.blocks:
+            first = self.blocks[0].analysis
+            object.__setattr__(self, "measurement", NoRows(first.in_shape, is_complex=first.in_complex))
+            object.__setattr__(self, "data", np.zeros(0, dtype=complex if first.in_complex else float))
         object.__setattr__(self, "data", _floating(self.data))
         if self.data.shape != self.measurement.out_shape:
             raise InputError(field="data", got=f"shape {self.data.shape}", wanted=f"{self.measurement.out_shape}")
@@ -156,8 +174,25 @@ class GeneralizedLinearModel:
                 raise InputError(field=f"block {block.name!r}", got=got, wanted=wanted)
 
     def with_measurement(self, measurement: LinearOperator, data: Array) -> GeneralizedLinearModel:
-        """The same model after other (usually more) measurements."""
-        return replace(self, measurement=measurement, data=data)
+        """The same model after other (usually more) measurements, with white noise."""
+        return replace(self, measurement=measurement, data=data, log_whitening=0.0)
+
+    @classmethod
+    def of_sites(cls, blocks: Sequence[SiteBlock], noise_variance: float = 1.0) -> GeneralizedLinearModel:
+        """A model without a Gaussian factor: a prior alone, or with a likelihood that is made of sites.
+
+        Parameters
+        ----------
+        blocks : sequence of SiteBlock
+            All there is; logistic regression, say, with Gaussian sites on the weights.
+        noise_variance : float
+            sigma^2, nothing but the unit of the scales here: t(s) is a function of s / sigma.
+        """
+        if not blocks:
+            raise InputError(field="blocks", got="no sites", wanted="at least one block")
+        first = blocks[0].analysis
+        empty = np.zeros(0, dtype=complex if first.in_complex else float)
+        return cls(NoRows(first.in_shape, is_complex=first.in_complex), empty, noise_variance, tuple(blocks))
 
     @property
     def image_shape(self) -> tuple[int, ...]:

@@ -1,0 +1,89 @@
+"""Does a model determine its unknowns? X and the analysis operators must not share a null space."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.operators import Array
+
+__all__ = ["require_determined"]
+
+DENSE_LIMIT = 600
+MODES = 16
+
+
+def require_determined(model: GeneralizedLinearModel) -> None:
+    """Refuse a model whose A = X^H X + B^H diag(pi) B has no inverse, whatever the site precisions.
+
+    Raises
+    ------
+    InputError
+        Naming the blocks.
+
+    Notes
+    -----
+    The null spaces of X and of every block that are known by frequency are intersected; the others are tried on the few
+    frequencies left over. Without any such operator the rank is computed, up to 600 real unknowns; beyond, nothing is
+    checked here and the variance estimator is left to find out.
+    """
+    operators = [model.measurement, *(block.analysis for block in model.blocks)]
+    spectra = [operator.gram_spectrum() for operator in operators]
+    known = [spectrum for spectrum in spectra if spectrum is not None]
+    others = [operator for operator, spectrum in zip(operators, spectra, strict=True) if spectrum is None]
+    if known:
+        total = np.asarray(sum(known))
+        dark = np.argwhere(total <= 1e-9 * total.max())
+        if not len(dark):
+            return
+        if len(dark) <= MODES:
+            seen = [
+                np.concatenate([_embedded(op(mode)) for op in others] or [np.zeros(1)]) for mode in _modes(model, dark)
+            ]
+            if _independent(np.stack(seen)):
+                return
+            raise _refusal(model, len(dark))
+    if model.measurement.in_size <= DENSE_LIMIT:
+        rows = np.concatenate([operator.to_dense_real(DENSE_LIMIT) for operator in operators])
+        if not _independent(rows.T):
+            raise _refusal(model, int(rows.shape[1] - np.linalg.matrix_rank(rows)))
+
+
+def _modes(model: GeneralizedLinearModel, frequencies: Array) -> list[Array]:
+    """Real unit images that span the given frequencies: once as they are, and times i for complex images."""
+    modes: list[Array] = []
+    for frequency in frequencies:
+        spectrum = np.zeros(model.image_shape, dtype=complex)
+        spectrum[tuple(frequency)] = np.sqrt(spectrum.size)
+        wave = np.fft.ifft2(spectrum, norm="ortho")
+        modes += [wave, 1j * wave] if model.measurement.in_complex else [_real_wave(wave, frequency)]
+    return modes
+
+
+def _real_wave(wave: Array, frequency: Array) -> Array:
+    """Cosine or sine: the two frequencies k and -k of a real image share both."""
+    mirrored = tuple(int(n) for n in (-frequency) % np.array(wave.shape))
+    return np.asarray(wave.real if tuple(int(n) for n in frequency) <= mirrored else wave.imag)
+
+
+def _independent(rows: Array) -> bool:
+    """True where the rows are linearly independent, to rounding."""
+    values = np.linalg.eigvalsh(rows @ rows.T)
+    return bool(values[0] > 1e-10 * max(values[-1], 1e-300))
+
+
+def _embedded(values: Array) -> Array:
+    flat = values.ravel()
+    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
+
+
+def _refusal(model: GeneralizedLinearModel, missing: int) -> InputError:
+    names = ", ".join(repr(block.name) for block in model.blocks)
+    dimensions = "one dimension" if missing == 1 else f"{missing} dimensions"
+    return InputError(
+        field=f"model with blocks {names}",
+        got=f"X and B sharing a null space of {dimensions}: A is not positive definite",
+        wanted="measurements or sites on every direction of the image",
+        cure="Add a block of sites on the pixels.",
+    )

@@ -1,0 +1,101 @@
+"""Gaussian factors whose noise is not white, by whitening the data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mri_design.errors import InputError
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.operators import Diagonal, LinearOperator
+from mri_design.operators.whitening import CoilMixing, RealMatrix
+
+__all__ = ["with_noise_covariance"]
+
+
+def with_noise_covariance(
+    model: GeneralizedLinearModel,
+    *,
+    variances: ArrayLike | None = None,
+    coils: ArrayLike | None = None,
+    matrix: ArrayLike | None = None,
+) -> GeneralizedLinearModel:
+    """``model`` with noise of covariance sigma^2 C in place of sigma^2 I: X and y multiplied by W, W^H W = C^-1.
+
+    Exactly one of the three is given.
+
+    Parameters
+    ----------
+    model : GeneralizedLinearModel
+        With white noise so far; sigma^2 is its ``noise_variance`` (1 where C is the covariance itself).
+    variances : float array, optional
+        The diagonal of C, one per sample, of (or broadcastable to) the shape of the data; per real component.
+    coils : array, shape (coil, coil), optional
+        One Hermitian C for the coils of every sample: the first axis of the data.
+    matrix : float array, shape (m, m), optional
+        C of all m real measurements: real parts first, then imaginary parts, where the data are complex.
+
+    Returns
+    -------
+    GeneralizedLinearModel
+        ``log_whitening`` is log|W| over the real measurements; `evidence_bound` adds it.
+
+    Raises
+    ------
+    InputError
+        For none or several of them, another shape, or a covariance that is not positive definite and finite.
+
+    Notes
+    -----
+    TR-175 section 5.1. W is the Hermitian inverse root. `calibration.prewhiten` does the same to a scan and keeps X a
+    Fourier measurement, with its fast products.
+    """
+    given = [
+        name for name, value in (("variances", variances), ("coils", coils), ("matrix", matrix)) if value is not None
+    ]
+    if len(given) != 1:
+        raise InputError(
+            field="noise covariance", got=str(given or "nothing"), wanted="one of variances, coils, matrix"
+        )
+    shape, is_complex = model.measurement.out_shape, model.measurement.out_complex
+    whitening: LinearOperator
+    if variances is not None:
+        diagonal = np.asarray(variances, dtype=float)
+        if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
+            raise InputError(field="noise variances", got="zero, negative or NaN", wanted="positive finite numbers")
+        try:
+            diagonal = np.broadcast_to(diagonal, shape)
+        except ValueError as error:
+            raise InputError(field="noise variances", got=f"shape {diagonal.shape}", wanted=f"{shape}") from error
+        root = (1 / np.sqrt(diagonal)).astype(model.data.real.dtype)
+        whitening = Diagonal(root, is_complex=is_complex)
+        log_whitening = -0.5 * float(np.sum(np.log(diagonal))) * (2 if is_complex else 1)
+    elif coils is not None:
+        values, vectors = _eigen("coil covariance", np.asarray(coils), (shape[0], shape[0]))
+        whitening = CoilMixing((vectors / np.sqrt(values)) @ vectors.conj().T, shape, is_complex=is_complex)
+        log_whitening = -0.5 * float(np.sum(np.log(values))) * (model.measurement.out_size // shape[0])
+    else:
+        size = model.measurement.out_size
+        values, vectors = _eigen("noise covariance", np.asarray(matrix, dtype=float), (size, size))
+        whitening = RealMatrix((vectors / np.sqrt(values)) @ vectors.T, shape, is_complex=is_complex)
+        log_whitening = -0.5 * float(np.sum(np.log(values)))
+    return replace(
+        model,
+        measurement=whitening @ model.measurement,
+        data=whitening(model.data),
+        log_whitening=model.log_whitening + log_whitening,
+    )
+
+
+def _eigen(field: str, matrix: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    wanted = f"a Hermitian positive definite matrix {shape}"
+    if matrix.shape != shape or not np.isfinite(matrix).all():
+        raise InputError(field=field, got=f"shape {matrix.shape} (or values that are not finite)", wanted=wanted)
+    if not np.allclose(matrix, matrix.conj().T, atol=1e-8 * np.abs(matrix).max()):
+        raise InputError(field=field, got="a matrix that is not Hermitian", wanted=wanted)
+    values, vectors = np.linalg.eigh(matrix)
+    if not values[0] > 0:
+        raise InputError(field=field, got=f"an eigenvalue {values[0]:.3g}", wanted=wanted)
+    return values, vectors

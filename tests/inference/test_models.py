@@ -1,0 +1,155 @@
+"""Models without a Gaussian factor and with sites for a likelihood: logistic and robust regression, priors alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from mri_design.errors import InputError
+from mri_design.estimation import MapEstimate
+from mri_design.inference import DoubleLoop, evidence_bound, exact_criterion
+from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.operators import Dense, FiniteDifferences, Identity, Wavelet
+from mri_design.potentials import Gaussian, Laplace, Logistic, StudentT
+from mri_design.variances import Exact, Lanczos, MonteCarlo
+
+
+def logistic_regression(cases: int = 30, features: int = 2, seed: int = 0) -> GeneralizedLinearModel:
+    rng = np.random.default_rng(seed)
+    inputs = rng.standard_normal((cases, features))
+    weights = np.linspace(1.5, -1.0, features)
+    labels = np.where(rng.random(cases) < 1 / (1 + np.exp(-inputs @ weights)), 1.0, -1.0)
+    likelihood = SiteBlock("labels", Dense(inputs), Logistic(labels))
+    prior = SiteBlock("weights", Identity((features,), is_complex=False), Gaussian(0.5))
+    return GeneralizedLinearModel.of_sites([likelihood, prior])
+
+
+def robust_regression(site, sigma2: float = 1.0, seed: int = 0) -> GeneralizedLinearModel:
+    rng = np.random.default_rng(seed)
+    inputs = rng.standard_normal((12, 2))
+    y = inputs @ np.array([1.0, -0.5]) + 0.2 * rng.standard_normal(12)
+    y[3] += 5
+    likelihood = SiteBlock("data", Dense(inputs), site, offset=y)
+    prior = SiteBlock("weights", Identity((2,), is_complex=False), Gaussian(0.3))
+    return GeneralizedLinearModel.of_sites([likelihood, prior], sigma2)
+
+
+def negative_log_posterior(model: GeneralizedLinearModel, u: np.ndarray) -> float:
+    sigma = np.sqrt(model.noise_variance)
+    return -sum(float(np.sum(b.potential.log_t(b.coefficients(u) / sigma))) for b in model.blocks)
+
+
+MODELS = {
+    "logistic": logistic_regression,
+    "Laplace noise": lambda: robust_regression(Laplace(3.0)),
+    "Laplace noise in other units": lambda: robust_regression(Laplace(1.5), 0.25),
+    "Student-t noise": lambda: robust_regression(StudentT(3.0, 10.0)),
+}
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_the_bound_lies_below_the_evidence(name, accurate, rng, log_evidence):
+    model = MODELS[name]()
+    posterior = accurate.infer(model, rng)
+    assert posterior.convergence.converged and posterior.criterion_kind == "exact"
+    gap = log_evidence(model) - evidence_bound(model, posterior.criterion[-1])
+    assert 0 < gap < 2
+    assert posterior.stationarity < 1e-5
+    assert posterior.criterion[-1] == pytest.approx(
+        exact_criterion(model, posterior.precision.site_precisions), rel=1e-7
+    )
+
+
+@pytest.mark.parametrize("name", ["logistic", "Laplace noise", "Laplace noise in other units"])
+def test_map_is_that_of_a_general_optimiser(name):
+    model = MODELS[name]()
+    u, convergence = MapEstimate(1e-8, stages=10)(model)
+    best = scipy.optimize.minimize(
+        lambda w: negative_log_posterior(model, w),
+        np.zeros(2),
+        method="Nelder-Mead",
+        options={"xatol": 1e-8, "fatol": 1e-12},
+    )
+    assert convergence.converged
+    assert negative_log_posterior(model, u) == pytest.approx(best.fun, abs=2e-3)
+    np.testing.assert_allclose(u, best.x, atol=1e-2)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_posterior_means_by_quadrature(name, accurate, rng):
+    model = MODELS[name]()
+    posterior = accurate.infer(model, rng)
+    grid = np.linspace(-4, 4, 401)
+    first, second = np.meshgrid(grid, grid, indexing="ij")
+    u = np.stack([first, second], axis=-1)
+    sigma = np.sqrt(model.noise_variance)
+    log_density = sum(b.potential.log_t(b.coefficients(u) / sigma).sum(axis=-1) for b in model.blocks)
+    density = np.exp(log_density - log_density.max())
+    mean = np.tensordot(density, u, axes=2) / density.sum()
+    deviation = np.sqrt(np.tensordot(density, (u - mean) ** 2, axes=2) / density.sum())
+    assert (np.abs(posterior.mean - mean) < 0.35 * deviation).all()
+
+
+def test_outliers_move_a_robust_fit_less():
+    fits = {
+        site: DoubleLoop(Exact(), tolerance=1e-5, outer_iterations=40).infer(
+            robust_regression(potential), np.random.default_rng(0)
+        )
+        for site, potential in (("Gaussian", Gaussian(10.0)), ("Student-t", StudentT(3.0, 25.0)))
+    }
+    errors = {site: np.linalg.norm(p.mean - [1.0, -0.5]) for site, p in fits.items()}
+    assert errors["Student-t"] < 0.5 * errors["Gaussian"]
+
+
+@pytest.mark.parametrize("variances", [Lanczos(50), MonteCarlo(400, tolerance=1e-5)], ids=lambda v: type(v).__name__)
+def test_other_estimators_serve_models_without_a_gaussian_factor(variances, rng):
+    model = logistic_regression(60, 6)
+    exact = DoubleLoop(Exact(), tolerance=1e-6, outer_iterations=30).infer(model, rng)
+    other = DoubleLoop(variances, tolerance=1e-6, outer_iterations=30).infer(model, rng)
+    np.testing.assert_allclose(other.mean, exact.mean, atol=0.05)
+    assert other.model.data.size == 0
+
+
+@pytest.mark.parametrize("algorithm", ["first", "hybrid"])
+def test_every_algorithm_serves_them(algorithm, accurate, rng):
+    model = logistic_regression()
+    ends = [replace(accurate, algorithm=a).infer(model, rng).criterion[-1] for a in ("second", algorithm)]
+    assert ends[0] == pytest.approx(ends[1], rel=1e-7)
+
+
+def test_none_for_measurement_and_data_means_no_gaussian_factor():
+    one = logistic_regression()
+    other = GeneralizedLinearModel(None, None, 1.0, one.blocks)
+    assert other.measurement.out_size == 0 and other.image_shape == one.image_shape
+    with pytest.raises(InputError, match="no sites"):
+        GeneralizedLinearModel.of_sites([])
+
+
+@pytest.mark.parametrize("variances", [Exact(), MonteCarlo(300, tolerance=1e-5)], ids=lambda v: type(v).__name__)
+def test_a_prior_alone_on_images(variances, rng):
+    """Orthonormal Laplace sites on moduli: z = gamma per real component, so tau sqrt(z) = 2 at the fixed point."""
+    shape = (8, 8)
+    model = GeneralizedLinearModel.of_sites([SiteBlock("wavelet", Wavelet(shape, "db1", 2), Laplace(1.7))])
+    posterior = DoubleLoop(variances, outer_iterations=60, tolerance=1e-9).infer(model, rng)
+    assert np.abs(posterior.mean).max() == 0
+    tolerance = 1e-5 if isinstance(variances, Exact) else 0.25
+    np.testing.assert_allclose(1.7 * np.sqrt(posterior.marginals.values[0]), 2, rtol=tolerance)
+
+
+def test_a_prior_alone_with_the_circulant_preconditioner(rng):
+    shape = (8, 8)
+    blocks = [
+        SiteBlock("pixels", Identity(shape), Laplace(1.0)),
+        SiteBlock("differences", FiniteDifferences(shape), Laplace(1.0)),
+    ]
+    model = GeneralizedLinearModel.of_sites(blocks)
+    posterior = DoubleLoop(MonteCarlo(20)).infer(model, rng)
+    assert posterior.precision.preconditioner is not None and np.isfinite(posterior.marginals.values[0]).all()
+
+
+def test_offsets_that_are_not_finite_are_refused():
+    with pytest.raises(InputError, match=r"'data': offset.*NaN"):
+        SiteBlock("data", Identity((2,), is_complex=False), Laplace(1.0), offset=np.array([1.0, np.nan]))
+    with pytest.raises(InputError, match=r"'data': odd part.*\(3,\)"):
+        SiteBlock("data", Identity((2,), is_complex=False), Logistic(np.ones(3)))

@@ -1,0 +1,60 @@
+"""X and B with a common null space are refused before anything is computed, others never."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.inference import DoubleLoop
+from mri_design.model import GeneralizedLinearModel, SiteBlock, require_determined
+from mri_design.operators import Dense, FiniteDifferences, Identity, RealImage, Wavelet, cartesian
+from mri_design.potentials import Laplace
+
+SHAPE = (6, 4)
+MATCH = r"blocks 'differences'.*null space of .*dimension.*block of sites on the pixels"
+
+
+def model_of(X, *analyses, names=("differences", "more")) -> GeneralizedLinearModel:
+    blocks = tuple(SiteBlock(name, B, Laplace(1.0)) for name, B in zip(names, analyses, strict=False))
+    return GeneralizedLinearModel(X, np.zeros(X.out_shape, complex if X.out_complex else float), 1.0, blocks)
+
+
+def coils() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((2, *SHAPE)) + 1j * rng.standard_normal((2, *SHAPE))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        model_of(cartesian([0, 3], SHAPE), FiniteDifferences(SHAPE)),
+        model_of(cartesian([0, 1], SHAPE), Identity(SHAPE)),
+        model_of(cartesian([0], SHAPE), Wavelet(SHAPE, "db1", 1)),
+        model_of(cartesian([0, 1], SHAPE), FiniteDifferences(SHAPE), Identity(SHAPE)),
+        model_of(cartesian([0, 1], SHAPE, coils()), FiniteDifferences(SHAPE)),
+        model_of(cartesian([3], SHAPE) @ RealImage(SHAPE), FiniteDifferences(SHAPE, is_complex=False)),
+        model_of(Dense(np.ones((1, 3))), Dense(np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]]))),
+    ],
+    ids=["centre", "pixels", "wavelet", "both", "coils", "real image", "matrix"],
+)
+def test_determined_models_pass(model):
+    require_determined(model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        model_of(cartesian([0, 1], SHAPE), FiniteDifferences(SHAPE)),
+        model_of(cartesian([0, 1], SHAPE) @ RealImage(SHAPE), FiniteDifferences(SHAPE, is_complex=False)),
+        model_of(
+            cartesian([0, 1], SHAPE, np.array([[[1.0 + 0j]], [[0.5j]]]) * np.ones(SHAPE)), FiniteDifferences(SHAPE)
+        ),
+        model_of(Dense(np.array([[1.0, -1.0, 0.0]])), Dense(np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]]))),
+        GeneralizedLinearModel.of_sites([SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(1.0))]),
+    ],
+    ids=["no centre", "real image", "flat coils", "matrix", "prior alone"],
+)
+def test_a_common_null_space_is_refused_with_its_blocks_and_the_cure(model):
+    with pytest.raises(InputError, match=MATCH):
+        require_determined(model)
+    with pytest.raises(InputError, match=MATCH):
+        DoubleLoop().infer(model, np.random.default_rng(0))

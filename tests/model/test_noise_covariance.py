@@ -1,0 +1,101 @@
+"""Whitened Gaussian factors against the dense one with its covariance."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from mri_design.errors import InputError
+from mri_design.inference import DoubleLoop, evidence_bound
+from mri_design.model import GeneralizedLinearModel, SiteBlock, with_noise_covariance
+from mri_design.operators import Identity
+from mri_design.potentials import Gaussian
+from mri_design.variances import Exact
+
+
+def embedded(values: np.ndarray) -> np.ndarray:
+    flat = values.ravel()
+    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
+
+
+def covariances(model: GeneralizedLinearModel, kind: str) -> tuple[dict, np.ndarray]:
+    """The argument, and C on all real measurements."""
+    rng = np.random.default_rng(5)
+    shape, size = model.measurement.out_shape, model.measurement.out_size
+    if kind == "variances":
+        v = rng.uniform(0.3, 3, shape)
+        return {"variances": v}, np.diag(np.tile(v.ravel(), size // v.size))
+    if kind == "coils":
+        root = rng.standard_normal((3, 3)) + 1j * rng.standard_normal((3, 3))
+        psi = root @ root.conj().T + np.eye(3)
+        full = np.kron(psi, np.eye(int(np.prod(shape[1:]))))
+        return {"coils": psi}, np.block([[full.real, -full.imag], [full.imag, full.real]])
+    root = rng.standard_normal((size, size))
+    return {"matrix": root @ root.T / size + np.eye(size)}, root @ root.T / size + np.eye(size)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("matrix", "variances"), ("matrix", "matrix"), ("coils", "variances"), ("coils", "coils"), ("coils", "matrix")],
+)
+def test_the_gaussian_factor_has_that_covariance(name, kind, tiny_model):
+    """Gaussian sites: the bound is the evidence, a normal density of the data in their own units, and exact."""
+    model = tiny_model(name, Gaussian)
+    block = SiteBlock("pixels", Identity(model.image_shape, is_complex=model.measurement.in_complex), Gaussian(0.7))
+    model = GeneralizedLinearModel(model.measurement, model.data, model.noise_variance, (block,))
+    argument, C = covariances(model, kind)
+    white = with_noise_covariance(model, **argument)
+    posterior = DoubleLoop(Exact(), tolerance=1e-8).infer(white, np.random.default_rng(0))
+    X, y, sigma2, n = model.measurement.to_dense_real(), embedded(model.data), model.noise_variance, X_size(model)
+    inverse = np.linalg.inv(C)
+    A = X.T @ inverse @ X + 0.7 * np.eye(n)
+    np.testing.assert_allclose(posterior.precision.dense_real(), A, atol=1e-10)
+    np.testing.assert_allclose(embedded(posterior.mean), np.linalg.solve(A, X.T @ inverse @ y), atol=1e-4)
+    normaliser = 0.5 * n * np.log(2 * np.pi * sigma2 / 0.7)
+    marginal = scipy.stats.multivariate_normal(cov=sigma2 * (C + X @ X.T / 0.7)).logpdf(y)
+    assert evidence_bound(white, posterior.criterion[-1]) == pytest.approx(marginal + normaliser, abs=1e-5)
+
+
+def X_size(model: GeneralizedLinearModel) -> int:
+    return model.measurement.in_size
+
+
+@pytest.mark.parametrize("kind", ["variances", "coils", "matrix"])
+def test_whitenings_have_their_adjoint_and_batches(kind, tiny_model):
+    model = tiny_model("coils")
+    X = with_noise_covariance(model, **covariances(model, kind)[0]).measurement
+    rng = np.random.default_rng(1)
+    u, v = ((rng.standard_normal((2, *s)) + 1j * rng.standard_normal((2, *s))) for s in (X.in_shape, X.out_shape))
+    assert np.sum((X(u) * v.conj()).real) == pytest.approx(np.sum((u * X.adjoint(v).conj()).real))
+    np.testing.assert_allclose(X(u)[1], X(u[1]))
+    single = with_noise_covariance(tiny_model("coils", real=np.float32), **covariances(model, kind)[0])
+    assert single.data.dtype == np.complex64
+
+
+def test_unit_covariances_change_nothing(tiny_model):
+    model = tiny_model("coils")
+    size = model.measurement.out_size
+    for argument in ({"variances": 1.0}, {"coils": np.eye(3)}, {"matrix": np.eye(size)}):
+        white = with_noise_covariance(model, **argument)
+        np.testing.assert_allclose(white.data, model.data)
+        assert white.log_whitening == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("argument", "match"),
+    [
+        ({}, "nothing.*one of"),
+        ({"variances": 1.0, "coils": np.eye(3)}, "one of"),
+        ({"variances": 0.0}, r"variances.*positive"),
+        ({"variances": -1.0}, r"variances.*positive"),
+        ({"variances": np.nan}, r"variances.*positive"),
+        ({"variances": np.ones(7)}, r"variances.*\(7,\)"),
+        ({"coils": np.eye(2)}, r"coil covariance.*\(2, 2\)"),
+        ({"coils": np.diag([1.0, 1.0, 0.0])}, "coil covariance.*eigenvalue"),
+        ({"coils": np.diag([1.0, np.inf, 1.0])}, "coil covariance"),
+        ({"coils": np.triu(np.ones((3, 3)))}, "coil covariance.*not Hermitian"),
+        ({"matrix": np.eye(4)}, r"noise covariance.*\(4, 4\)"),
+    ],
+)
+def test_covariances_that_cannot_be_are_refused(argument, match, tiny_model):
+    with pytest.raises(InputError, match=match):
+        with_noise_covariance(tiny_model("coils"), **argument)
