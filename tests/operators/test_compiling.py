@@ -20,16 +20,16 @@ def test_without_a_folder_for_the_cache_loops_are_compiled_all_the_same(monkeypa
     asked = []
     whole = numba.njit
 
-    def njit(*, cache: bool = False, **options: object):
+    def njit(*function: object, cache: bool = False, **options: object):
         asked.append(cache)
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
-        return whole(**options)
+        return whole(*function, **options)
 
     monkeypatch.setattr(numba, "njit", njit)
     double = compiled(lambda x: x + x)
     assert double(2.0) == 4.0
-    assert asked == [True, False]
+    assert asked[:2] == [True, False]
 
 
 def test_compiled_loops_are_kept_on_disk(tmp_path: Path) -> None:

@@ -69,22 +69,25 @@ def _row_together(work, row, half_stride, image, target, spare, half, parts, low
         store(work, highs + x, load(work, row + half_stride + x))
     _wrap(work, lows, half, margin, parts)
     _wrap(work, highs, half, margin, parts)
-    for x in range(0, width, count):
-        start = (shift - even) // 2 * parts + x
-        e = fill(low[even]) * load(work, lows + start) + fill(high[even]) * load(work, highs + start)
-        start = (shift + 1 - odd) // 2 * parts + x
-        o = fill(low[odd]) * load(work, lows + start) + fill(high[odd]) * load(work, highs + start)
-        for r in range(1, taps // 2):
-            start = ((shift - even) // 2 - r) * parts + x
-            coarse, fine = load(work, lows + start), load(work, highs + start)
-            e = e + fill(low[2 * r + even]) * coarse + fill(high[2 * r + even]) * fine
-            start = ((shift + 1 - odd) // 2 - r) * parts + x
-            coarse, fine = load(work, lows + start), load(work, highs + start)
-            o = o + fill(low[2 * r + odd]) * coarse + fill(high[2 * r + odd]) * fine
+    for x in range(0, width, 2 * count):
+        near, far = (shift - even) // 2 * parts + x, (shift + 1 - odd) // 2 * parts + x
+        e0 = e1 = o0 = o1 = fill(low[0] - low[0])
+        for r in range(taps // 2):
+            a, b = fill(low[2 * r + even]), fill(high[2 * r + even])
+            at = near - r * parts
+            e0 = e0 + a * load(work, lows + at) + b * load(work, highs + at)
+            e1 = e1 + a * load(work, lows + at + count) + b * load(work, highs + at + count)
+            a, b = fill(low[2 * r + odd]), fill(high[2 * r + odd])
+            at = far - r * parts
+            o0 = o0 + a * load(work, lows + at) + b * load(work, highs + at)
+            o1 = o1 + a * load(work, lows + at + count) + b * load(work, highs + at + count)
+        at = target + 2 * x
         if parts == 2:
-            store_twos(image, target + 2 * x, e, o)
+            store_twos(image, at, e0, o0)
+            store_twos(image, at + 2 * count, e1, o1)
         else:
-            store_pairs(image, target + 2 * x, e, o)
+            store_pairs(image, at, e0, o0)
+            store_pairs(image, at + 2 * count, e1, o1)
 
 
 @compiled
@@ -119,17 +122,16 @@ def level_apart(source, at, stride, work, bands, half_stride, ring, spare, half_
                 l0, l1, l2, l3 = l0 + a * c0, l1 + a * c1, l2 + a * c2, l3 + a * c3
                 h0, h1, h2, h3 = h0 + b * c0, h1 + b * c1, h2 + b * c2, h3 + b * c3
             side = 1 if x >= half_stride else 0
-            row = k * half_stride + x - side * half_stride
-            store(work, bands[side] + row, l0)
-            store(work, bands[side] + row + count, l1)
-            store(work, bands[2 + side] + row, h0)
-            store(work, bands[2 + side] + row + count, h1)
-            side = 1 if x + 2 * count >= half_stride else 0
-            row = k * half_stride + x + 2 * count - side * half_stride
-            store(work, bands[side] + row, l2)
-            store(work, bands[side] + row + count, l3)
-            store(work, bands[2 + side] + row, h2)
-            store(work, bands[2 + side] + row + count, h3)
+            at_low = bands[side] + k * half_stride + x - side * half_stride
+            at_high = bands[2 + side] + k * half_stride + x - side * half_stride
+            store(work, at_low, l0)
+            store(work, at_low + count, l1)
+            store(work, at_low + 2 * count, l2)
+            store(work, at_low + 3 * count, l3)
+            store(work, at_high, h0)
+            store(work, at_high + count, h1)
+            store(work, at_high + 2 * count, h2)
+            store(work, at_high + 3 * count, h3)
 
 
 @compiled
@@ -140,21 +142,27 @@ def level_together(work, bands, half_stride, target, to, stride, ring, spare, ha
     for y in range(2 * half_rows):
         first = (y + shift) % 2
         k0 = (y + shift - first) // 2
-        for x in range(0, 2 * half_stride, 2 * count):
+        for x in range(0, 2 * half_stride, 4 * count):
             side = 1 if x >= half_stride else 0
+            k = k0 % half_rows
             at_low, at_high = bands[side] + x - side * half_stride, bands[2 + side] + x - side * half_stride
-            row = (k0 % half_rows) * half_stride
+            c, d = at_low + k * half_stride, at_high + k * half_stride
             a, b = fill(low[first]), fill(high[first])
-            s0 = a * load(work, at_low + row) + b * load(work, at_high + row)
-            s1 = a * load(work, at_low + row + count) + b * load(work, at_high + row + count)
+            s0 = a * load(work, c) + b * load(work, d)
+            s1 = a * load(work, c + count) + b * load(work, d + count)
+            s2 = a * load(work, c + 2 * count) + b * load(work, d + 2 * count)
+            s3 = a * load(work, c + 3 * count) + b * load(work, d + 3 * count)
             for r in range(1, taps // 2):
-                k = k0 - r
-                if k < 0 or k >= half_rows:
-                    k %= half_rows
-                row = k * half_stride
-                a, b = fill(low[2 * r + first]), fill(high[2 * r + first])
-                s0 = s0 + a * load(work, at_low + row) + b * load(work, at_high + row)
-                s1 = s1 + a * load(work, at_low + row + count) + b * load(work, at_high + row + count)
+                t = 2 * r + first
+                k = k - 1 if k > 0 else half_rows - 1
+                c, d = at_low + k * half_stride, at_high + k * half_stride
+                a, b = fill(low[t]), fill(high[t])
+                s0 = s0 + a * load(work, c) + b * load(work, d)
+                s1 = s1 + a * load(work, c + count) + b * load(work, d + count)
+                s2 = s2 + a * load(work, c + 2 * count) + b * load(work, d + 2 * count)
+                s3 = s3 + a * load(work, c + 3 * count) + b * load(work, d + 3 * count)
             store(work, ring + x, s0)
             store(work, ring + x + count, s1)
+            store(work, ring + x + 2 * count, s2)
+            store(work, ring + x + 3 * count, s3)
         _row_together(work, ring, half_stride, target, to + y * stride, spare, half, parts, low, high, count)

@@ -40,7 +40,7 @@ class _Plan:
 
 @lru_cache(maxsize=32)
 def _plan(shape: tuple[int, int], wavelet: str, levels: int, parts: int, dtype: str) -> _Plan:
-    unit = 2 * COUNT[np.dtype(dtype).itemsize]
+    unit = 4 * COUNT[np.dtype(dtype).itemsize]
     filters = pywt.Wavelet(wavelet)
     low, high = (np.array(taps[::-1], dtype=dtype) for taps in (filters.dec_lo, filters.dec_hi))
 
