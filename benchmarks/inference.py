@@ -27,6 +27,7 @@ from parts.phi_gap import gap_rows
 from parts.posterior_step import step_rows
 from parts.targets import COLUMNS, all_targets
 from parts.tv_peers import peer_rows
+from parts.variance_accuracy import variance_rows
 from threadpoolctl import threadpool_limits
 
 from mri_design.evaluation.manifest import installed_versions
@@ -58,6 +59,14 @@ class Section:
 
 
 SECTIONS: dict[str, Section] = {
+    "variances": Section(
+        """Relative error of z = Var[s] / sigma^2 over all coefficients, against dense algebra at the variational
+optimum on a quarter of the lines; `matvecs` are products with A. Medians and means are averaged over five seeds of the
+estimator, `spread` is the standard deviation of the median over them, `error / stated` compares errors to the standard
+errors that the estimator states. `tau/sigma` is the rate per unit of the signal level.""",
+        variance_rows,
+        lambda: variance_rows(32, (1, 2), (5.0,), ("pixels+differences",), (0, 1)),
+    ),
     "criterion": Section(
         """From a cold start: the criterion phi of the site precisions that a run returns, evaluated exactly, above its
 minimum phi* by a converged double loop with exact variances; `gap` = (phi - phi*) / |phi*|, median over three seeds.
