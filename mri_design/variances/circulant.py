@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.fft
@@ -65,27 +65,29 @@ class CirculantControl:
         if bands is None:
             return None
         first, second = np.empty(analysis.out_shape), np.empty(analysis.out_shape)
-        transforms = self._spread_weights()
         for filters in bands:
             filtered = filters.response * self.inverse
             first[filters.band] = np.mean(np.real(filtered * np.conj(filters.response)))
             measured = np.mean(np.abs(filtered) ** 2 * self.gram)
-            correlated = self._correlations(filtered, transforms)
+            correlated = self._correlations(filtered)
             second[filters.band] = measured + correlated[:: filters.stride, :: filters.stride]
         return first, second
 
-    def _spread_weights(self) -> list[Array]:
+    @cached_property
+    def _spread_sites(self) -> list[tuple[Array, Array]]:
+        """Per band the conjugate response and the transform of its weights, in the precision of the weights."""
         spread = []
         for filters, weights in self.sites:
-            full = np.zeros(self.inverse.shape)
+            full = np.zeros(self.inverse.shape, dtype=weights.dtype)
             full[:: filters.stride, :: filters.stride] = weights
-            spread.append(np.asarray(scipy.fft.rfft2(full)))
+            adjoint = np.conj(filters.response).astype(np.result_type(weights.dtype, np.complex64))
+            spread.append((adjoint, np.asarray(scipy.fft.rfft2(full))))
         return spread
 
-    def _correlations(self, filtered: Array, transforms: Sequence[Array]) -> Array:
+    def _correlations(self, filtered: Array) -> Array:
         """Sum over bands g and grid points x' of pi_g(x') |k(x - x')|^2, for every x."""
-        total = np.zeros(transforms[0].shape, dtype=complex)
-        for (filters, _), weights in zip(self.sites, transforms, strict=True):
-            kernel = scipy.fft.ifft2(filtered * np.conj(filters.response))
-            total += weights * scipy.fft.rfft2(np.abs(kernel) ** 2)
+        total = np.zeros((filtered.shape[0], filtered.shape[1] // 2 + 1), dtype=complex)
+        for adjoint, weights in self._spread_sites:
+            kernel = scipy.fft.ifft2(filtered.astype(adjoint.dtype) * adjoint, overwrite_x=True)
+            total += weights * scipy.fft.rfft2(kernel.real**2 + kernel.imag**2)
         return np.asarray(scipy.fft.irfft2(total, s=self.inverse.shape))
