@@ -10,7 +10,7 @@ from __future__ import annotations
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import fill, load, load_pairs, load_twos, store, store_pairs, store_twos
 
-__all__ = ["level_apart", "level_together"]
+__all__ = ["level_apart", "row_together"]
 
 
 @compiled
@@ -56,8 +56,8 @@ def _row_apart(source, row, work, target, half_stride, spare, half, parts, low, 
 
 
 @compiled
-def _row_together(work, row, half_stride, image, target, spare, half, parts, low, high, count):
-    """The adjoint of `_row_apart`: a low and a high row at ``work[row:]`` into a row at ``image[target:]``."""
+def _row_together(work, row, half_stride, target, spare, half, parts, low, high, count):
+    """The adjoint of `_row_apart`: a low and a high row at ``work[row:]`` into a row at ``work[target:]``."""
     taps = low.size
     margin, width = taps // 2, half * parts
     shift = taps // 2 - 1
@@ -83,11 +83,11 @@ def _row_together(work, row, half_stride, image, target, spare, half, parts, low
             o1 = o1 + a * load(work, lows + at + count) + b * load(work, highs + at + count)
         at = target + 2 * x
         if parts == 2:
-            store_twos(image, at, e0, o0)
-            store_twos(image, at + 2 * count, e1, o1)
+            store_twos(work, at, e0, o0)
+            store_twos(work, at + 2 * count, e1, o1)
         else:
-            store_pairs(image, at, e0, o0)
-            store_pairs(image, at + 2 * count, e1, o1)
+            store_pairs(work, at, e0, o0)
+            store_pairs(work, at + 2 * count, e1, o1)
 
 
 @compiled
@@ -135,34 +135,33 @@ def level_apart(source, at, stride, work, bands, half_stride, ring, spare, half_
 
 
 @compiled
-def level_together(work, bands, half_stride, target, to, stride, ring, spare, half_rows, half, parts, low, high, count):
-    """The adjoint of `level_apart`, written to ``target[to:]``."""
+def row_together(work, bands, half_stride, to, ring, spare, y, half_rows, half, parts, low, high, count):
+    """Row ``y`` of the adjoint of `level_apart`, written to ``work[to:]``."""
     taps = low.size
     shift = taps // 2 - 1
-    for y in range(2 * half_rows):
-        first = (y + shift) % 2
-        k0 = (y + shift - first) // 2
-        for x in range(0, 2 * half_stride, 4 * count):
-            side = 1 if x >= half_stride else 0
-            k = k0 % half_rows
-            at_low, at_high = bands[side] + x - side * half_stride, bands[2 + side] + x - side * half_stride
+    first = (y + shift) % 2
+    k0 = (y + shift - first) // 2
+    for x in range(0, 2 * half_stride, 4 * count):
+        side = 1 if x >= half_stride else 0
+        k = k0 % half_rows
+        at_low, at_high = bands[side] + x - side * half_stride, bands[2 + side] + x - side * half_stride
+        c, d = at_low + k * half_stride, at_high + k * half_stride
+        a, b = fill(low[first]), fill(high[first])
+        s0 = a * load(work, c) + b * load(work, d)
+        s1 = a * load(work, c + count) + b * load(work, d + count)
+        s2 = a * load(work, c + 2 * count) + b * load(work, d + 2 * count)
+        s3 = a * load(work, c + 3 * count) + b * load(work, d + 3 * count)
+        for r in range(1, taps // 2):
+            t = 2 * r + first
+            k = k - 1 if k > 0 else half_rows - 1
             c, d = at_low + k * half_stride, at_high + k * half_stride
-            a, b = fill(low[first]), fill(high[first])
-            s0 = a * load(work, c) + b * load(work, d)
-            s1 = a * load(work, c + count) + b * load(work, d + count)
-            s2 = a * load(work, c + 2 * count) + b * load(work, d + 2 * count)
-            s3 = a * load(work, c + 3 * count) + b * load(work, d + 3 * count)
-            for r in range(1, taps // 2):
-                t = 2 * r + first
-                k = k - 1 if k > 0 else half_rows - 1
-                c, d = at_low + k * half_stride, at_high + k * half_stride
-                a, b = fill(low[t]), fill(high[t])
-                s0 = s0 + a * load(work, c) + b * load(work, d)
-                s1 = s1 + a * load(work, c + count) + b * load(work, d + count)
-                s2 = s2 + a * load(work, c + 2 * count) + b * load(work, d + 2 * count)
-                s3 = s3 + a * load(work, c + 3 * count) + b * load(work, d + 3 * count)
-            store(work, ring + x, s0)
-            store(work, ring + x + count, s1)
-            store(work, ring + x + 2 * count, s2)
-            store(work, ring + x + 3 * count, s3)
-        _row_together(work, ring, half_stride, target, to + y * stride, spare, half, parts, low, high, count)
+            a, b = fill(low[t]), fill(high[t])
+            s0 = s0 + a * load(work, c) + b * load(work, d)
+            s1 = s1 + a * load(work, c + count) + b * load(work, d + count)
+            s2 = s2 + a * load(work, c + 2 * count) + b * load(work, d + 2 * count)
+            s3 = s3 + a * load(work, c + 3 * count) + b * load(work, d + 3 * count)
+        store(work, ring + x, s0)
+        store(work, ring + x + count, s1)
+        store(work, ring + x + 2 * count, s2)
+        store(work, ring + x + 3 * count, s3)
+    _row_together(work, ring, half_stride, to, spare, half, parts, low, high, count)

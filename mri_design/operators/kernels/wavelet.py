@@ -11,7 +11,7 @@ import pywt
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.filter_bank import level_apart, level_together
+from mri_design.operators.kernels.filter_bank import level_apart, row_together
 from mri_design.operators.kernels.lanes import COUNT, load, store
 from mri_design.operators.kernels.rows import weights_of
 
@@ -151,19 +151,21 @@ def _apart(u, image, n_rows, n_columns, parts, low, high, levels, ring, work, co
 @compiled
 def _together(out, image, n_rows, n_columns, parts, low, high, levels, ring, work, count):
     """Bands into one image, added to ``out``."""
+    width = parts * n_columns
+    whole = width // count * count
     for level in range(len(levels) - 1, -1, -1):
         half_rows, half, at, stride, half_stride = levels[level, :5]
-        level_together(
-            work, levels[level, 5:], half_stride, work, at, stride, ring, 0, half_rows, half, parts, low, high, count
-        )
-    width, at, stride = parts * n_columns, levels[0, 2], levels[0, 3]
-    whole = width // count * count
-    for y in range(n_rows):
-        row, source = image + y * width, at + y * stride
-        for x in range(0, whole, count):
-            store(out, row + x, load(out, row + x) + load(work, source + x))
-        for x in range(whole, width):
-            out[row + x] += work[source + x]
+        places = levels[level, 5:]
+        for y in range(2 * half_rows if level > 0 else n_rows):
+            # The rows of the image itself need no room of their own.
+            to = at + y * stride if level > 0 else at
+            row_together(work, places, half_stride, to, ring, 0, y, half_rows, half, parts, low, high, count)
+            if level == 0:
+                row = image + y * width
+                for x in range(0, whole, count):
+                    store(out, row + x, load(out, row + x) + load(work, to + x))
+                for x in range(whole, width):
+                    out[row + x] += work[to + x]
 
 
 @compiled
