@@ -15,7 +15,7 @@ from parts.clock import median_seconds
 from parts.problem import Problem, scan_of
 from parts.sigpy_solvers import arrivals, median_arrivals, total_variation
 
-from mri_design.estimation import ADMM, MapEstimate
+from mri_design.estimation import ADMM, IRLS, LBFGS, MapEstimate
 from mri_design.evaluation.tables import Row
 from mri_design.model import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Array, FiniteDifferences
@@ -33,13 +33,13 @@ SIGPY_TUNED: dict[str, dict[str, object]] = {
 
 def our_settings() -> dict[str, MapEstimate]:
     """Who of us runs; the first that reaches the goal is not always the fastest."""
-    inner = MapEstimate().inner
     settings = {
         "as shipped": MapEstimate(),
-        "IRLS, smoothing 1e-3": MapEstimate(1e-3, 5, inner),
-        "IRLS, smoothing 1e-5, tight": MapEstimate(1e-5, 6, replace(inner, tolerance=3e-5)),
+        "IRLS, smoothing 1e-4": MapEstimate(1e-4, 6, IRLS(tolerance=1e-4, solver_tolerance=0.2)),
+        "IRLS, smoothing 1e-5": MapEstimate(1e-5, 6, IRLS(tolerance=3e-5, solver_tolerance=0.2)),
+        "L-BFGS, smoothing 1e-4": MapEstimate(1e-4, 3, LBFGS(tolerance=1e-4)),
     }
-    for tolerance in (3e-3, 1e-3, 5e-4, 3e-4):  # hardly smoothed, in one stage
+    for tolerance in (1e-3, 5e-4, 3e-4, 2e-4, 1e-4):  # hardly smoothed, in one stage
         settings[f"ADMM, tolerance {tolerance:g}"] = MapEstimate(1e-6, 1, ADMM(tolerance=tolerance))
     return settings
 
