@@ -45,7 +45,7 @@ def misjudged(model: GeneralizedLinearModel, rate: float, noise: float = 1.0) ->
 
 def test_gaussian_sites_end_at_the_maximum_of_the_exact_evidence(rng):
     model = regression(Gaussian)
-    learnt = learn_hyperparameters(misjudged(model, 3.0, 0.7), ENGINE, rng, rounds=200, tolerance=1e-6)
+    learnt = learn_hyperparameters(misjudged(model, 3.0, 0.7), ENGINE, rng, noise=True, rounds=200, tolerance=1e-6)
     X, y = model.measurement.matrix, model.data
 
     def minus_log_evidence(logs: np.ndarray) -> float:
@@ -63,7 +63,7 @@ def test_gaussian_sites_end_at_the_maximum_of_the_exact_evidence(rng):
 def test_laplace_rates_and_noise_are_found_where_the_data_tell_them(is_complex, rng):
     """The bound puts variances in the place of moduli, so that rates come out low; less so for complex sites."""
     model = regression(Laplace, rate=1.0, sigma=0.1, n=120, m=240, is_complex=is_complex)
-    learnt = learn_hyperparameters(misjudged(model, 4.0, 2.0), ENGINE, rng, rounds=40, tolerance=1e-3)
+    learnt = learn_hyperparameters(misjudged(model, 4.0, 2.0), ENGINE, rng, noise=True, rounds=40, tolerance=1e-3)
     sigma = np.sqrt(learnt.model.noise_variance)
     assert learnt.convergence.converged
     assert sigma == pytest.approx(0.1, rel=0.12)
@@ -76,7 +76,7 @@ def test_where_it_starts_does_not_matter(rng):
     ends = []
     for wrong in (0.2, 5.0):
         learnt = learn_hyperparameters(
-            misjudged(model, wrong), ENGINE, np.random.default_rng(0), noise=False, rounds=60, tolerance=1e-4
+            misjudged(model, wrong), ENGINE, np.random.default_rng(0), rounds=60, tolerance=1e-4
         )
         ends.append(float(learnt.model.blocks[0].potential.scale))
         assert learnt.model.noise_variance == model.noise_variance
@@ -96,7 +96,7 @@ def test_every_wavelet_level_finds_its_own_rate(rng):
     block = SiteBlock("wavelet", wavelet, Laplace(sigma))
     model = GeneralizedLinearModel(X, data, sigma**2, (block,))
     engine = DoubleLoop(ControlVariate(4), outer_iterations=6)
-    learnt = learn_hyperparameters(model, engine, rng, noise=False, labels={"wavelet": levels}, rounds=20)
+    learnt = learn_hyperparameters(model, engine, rng, labels={"wavelet": levels}, rounds=20)
     rates = [learnt.trace[-1].rates[f"wavelet {i}"] for i in (2, 1, 0)]
     # Groups are numbered from the largest label down.
     drawn = [2 / np.abs(s[levels == level]).mean() for level in range(3)]  # E|s| = 2 / rate on the plane
@@ -149,7 +149,7 @@ def test_a_block_that_evidence_switches_off_stays_finite(rng):
         SiteBlock("differences", FiniteDifferences(shape), Laplace(0.05)),
     )
     model = GeneralizedLinearModel(X, data, 0.05**2, blocks)
-    learnt = learn_hyperparameters(model, DoubleLoop(Exact(), outer_iterations=4), rng, noise=False, rounds=30)
+    learnt = learn_hyperparameters(model, DoubleLoop(Exact(), outer_iterations=4), rng, rounds=30)
     assert learnt.convergence.converged
     assert learnt.trace[-1].rates["pixels"] < 0.5
     assert 0.05 < learnt.trace[-1].rates["differences"] < 20
@@ -157,7 +157,7 @@ def test_a_block_that_evidence_switches_off_stays_finite(rng):
 
 
 def test_too_few_rounds_are_said_to_be_that(rng):
-    learnt = learn_hyperparameters(misjudged(regression(Laplace), 4.0), ENGINE, rng, noise=False, rounds=1)
+    learnt = learn_hyperparameters(misjudged(regression(Laplace), 4.0), ENGINE, rng, rounds=1)
     assert learnt.convergence.status is Status.MAX_ITERATIONS
     assert len(learnt.trace) == 1
 
@@ -165,7 +165,7 @@ def test_too_few_rounds_are_said_to_be_that(rng):
 def test_refusals_name_the_cure(rng):
     model = regression(Laplace)
     with pytest.raises(InputError, match="at least one"):
-        learn_hyperparameters(model, ENGINE, rng, noise=False, scales=False)
+        learn_hyperparameters(model, ENGINE, rng, scales=False)
     shape = (8, 8)
     X = cartesian([4], shape)
     alone = (SiteBlock("differences", FiniteDifferences(shape), Laplace(1.0)),)
