@@ -11,6 +11,7 @@ import scipy.fft
 from mri_design.krylov import circulant_inverse
 from mri_design.model import PosteriorPrecision
 from mri_design.operators import Array, FilterBand, LinearOperator
+from mri_design.variances.base import not_positive_definite
 
 __all__ = ["CirculantControl"]
 
@@ -42,10 +43,18 @@ class CirculantControl:
 
     @classmethod
     def of(cls, precision: PosteriorPrecision) -> CirculantControl | None:
-        """The control of a precision; None where X^H X is not circulant or B has rows that are no shifted filters."""
+        """The control of a precision; None where X^H X is not circulant or B has rows that are no shifted filters.
+
+        Raises
+        ------
+        InputError
+            Where A is seen not to be positive definite.
+        """
         gram, spectrum = precision.measurement.gram_spectrum(), precision.circulant_spectrum
         if gram is None or spectrum is None or not precision.complex_linear:
             return None
+        if spectrum.min() <= np.finfo(float).eps * spectrum.max():  # a wave w with w^H A w = 0
+            raise not_positive_definite()
         sites: list[tuple[FilterBand, Array]] = []
         for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):
             bands = block.analysis.filter_bands()

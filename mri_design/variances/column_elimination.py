@@ -59,7 +59,7 @@ class ColumnFactors:
         border = _dagger(below[last])  # A_(last, 0)
         log_determinant = 0.0
         for k in range(last):
-            step = _inverse(current)
+            step = _inverse(current, diagonal[k])
             if step is None:
                 return None
             pivots[k], logarithm = step
@@ -72,7 +72,7 @@ class ColumnFactors:
                 to_next[k] = below[k] @ pivots[k]
                 current = diagonal[k + 1] - to_next[k] @ _dagger(below[k])
                 border = -to_last[k] @ _dagger(below[k])
-        step = _inverse(corner)
+        step = _inverse(corner, diagonal[last])
         if step is None:
             return None
         pivots[last], logarithm = step
@@ -143,14 +143,14 @@ def _dagger(blocks: Array) -> Array:
     return np.conj(np.swapaxes(blocks, -1, -2))
 
 
-def _inverse(matrix: Array) -> tuple[Array, float] | None:
-    """Inverse and log-determinant of a Hermitian matrix; None where it is not positive definite."""
+def _inverse(matrix: Array, before: Array) -> tuple[Array, float] | None:
+    """Inverse and log-determinant; None where not positive definite, or only by the rounding of what was ``before``."""
     factor, failed = lapack.zpotrf(matrix, lower=1)
     if failed:
         return None
     pivots = np.diag(factor).real
     half, failed = lapack.zpotri(factor, lower=1)
-    if failed or pivots.min() ** 2 < np.finfo(float).eps * np.abs(np.diag(matrix)).max():
+    if failed or np.any(pivots**2 < 100 * np.finfo(float).eps * np.diag(before).real):
         return None
     lower = np.tril(half, -1)
     return lower + _dagger(lower) + np.diag(np.diag(half).real), 2 * float(np.log(pivots).sum())

@@ -12,6 +12,7 @@ from mri_design.errors import InputError
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, FilterBand, LinearOperator
 from mri_design.status import Convergence, Status
+from mri_design.variances.base import not_positive_definite
 from mri_design.variances.column_elimination import ColumnFactors
 
 __all__ = ["ColumnControl", "ExactByColumns"]
@@ -45,7 +46,13 @@ class ColumnControl:
 
     @classmethod
     def of(cls, precision: PosteriorPrecision) -> ColumnControl | None:
-        """The control of a precision; None where X couples columns, B is not filters, or T is not positive definite."""
+        """The control of a precision; None where X couples columns, B is not filters, or T is not positive definite.
+
+        Raises
+        ------
+        InputError
+            Where T is A, and not positive definite.
+        """
         gram = precision.measurement.column_gram()
         bands = [block.analysis.filter_bands() for block in precision.blocks]
         if gram is None or not precision.complex_linear or len(gram) < 3:
@@ -60,6 +67,8 @@ class ColumnControl:
             for one in filters:
                 exact &= _add_band(one, weights[one.band], diagonal, below)
         factors = ColumnFactors.of(diagonal, below)
+        if factors is None and exact:
+            raise not_positive_definite()
         return None if factors is None else cls(factors, exact)
 
     def image(self, b: Array) -> Array:
@@ -117,7 +126,8 @@ class ExactByColumns:
     Raises
     ------
     InputError
-        Where A couples other than neighbouring columns (wavelets, real images, matrices), or is not positive definite.
+        Where A couples other than neighbouring columns (wavelets, real images, matrices); where it is not positive
+        definite.
     """
 
     def __call__(
@@ -133,7 +143,7 @@ class ExactByColumns:
         if control is None or not control.exact or any(values is None for values in known):
             raise InputError(
                 field="exact variances by columns",
-                got="a posterior precision that is not of that form, or not positive definite",
+                got="a posterior precision that is not of that form",
                 wanted="Cartesian lines of a complex image, sites on pixels or differences",
                 cure="Use Exact for small images, or ControlVariate.",
             )

@@ -7,7 +7,7 @@ from mri_design.errors import InputError
 from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
 from mri_design.operators import Dense, FiniteDifferences, Identity, RealAndImaginary, cartesian
 from mri_design.potentials import Laplace
-from mri_design.variances import Exact, Lanczos, MonteCarlo
+from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo
 
 
 def exact(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...]) -> Variances:
@@ -88,7 +88,11 @@ def test_too_large_a_problem_is_refused(tiny_model, random_precisions):
         Exact(limit=59)(precision, [], np.random.default_rng(0), np.zeros((6, 5), complex))
 
 
-@pytest.mark.parametrize("estimator", [Exact(), Lanczos(500), MonteCarlo(4)], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [Exact(), ExactByColumns(), Lanczos(500), MonteCarlo(4), ControlVariate(4), ControlVariate(4, control="columns")],
+    ids=lambda e: f"{type(e).__name__} {getattr(e, 'control', '')}",
+)
 @pytest.mark.parametrize("shape", [(6, 6), (9, 7), (8, 5)])
 def test_a_direction_that_nobody_measures_is_refused_with_a_cure(estimator, shape):
     """Differences and lines without DC both leave the mean of the image open."""
