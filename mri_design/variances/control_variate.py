@@ -56,10 +56,10 @@ class ControlVariate:
     exactly, and z = a1 + E[Re (s - t) s*]. For sites on pixels and differences columns are exact and nothing is left
     to sample: the kind is then "exact" and no product with A is spent. Columns also are the better preconditioner.
 
-    ``std_error`` is that of the sampled part, estimated from the K draws. The solver's tolerance is not in it: it lowers
-    z by a fraction of it, measured 0.4 of it at tau/sigma of 10 to 30 on one coil; at 3, where P b explains all but
-    0.3 % and two iterations reach the tolerance, by one and a half of it (0.1 % of z). Real images, sites on parts of complex pairs
-    and matrices have no control yet.
+    ``std_error`` is that of the sampled part, estimated from the K draws. The solver's tolerance is not in it: on one
+    coil it lowers z by 0.4 of it at tau/sigma of 10 to 30, as measured, and by one and a half of it at 3, where P b
+    explains so much that this is 0.1 % of z. Real images, sites on parts of complex pairs and matrices have no control
+    yet.
     """
 
     samples: int = 8
