@@ -3,12 +3,15 @@
 from mri_design.inference.base import InferenceMethod, StepInfo, WarmStart, pooled_variances
 from mri_design.inference.criterion import criterion_value, evidence_bound
 from mri_design.inference.double_loop import DoubleLoop, cold_start
+from mri_design.inference.evidence import BayesFactor, Evidence, log_bayes_factor, log_evidence, prior_log_normaliser
 from mri_design.inference.exact import exact_criterion, minimise_exact_criterion
 from mri_design.inference.hyperparameters import Hyperparameters, LearnedModel, learn_hyperparameters
 from mri_design.inference.log_determinant import LogDeterminant, LogDeterminantEstimate
 
 __all__ = [
+    "BayesFactor",
     "DoubleLoop",
+    "Evidence",
     "Hyperparameters",
     "InferenceMethod",
     "LearnedModel",
@@ -21,6 +24,9 @@ __all__ = [
     "evidence_bound",
     "exact_criterion",
     "learn_hyperparameters",
+    "log_bayes_factor",
+    "log_evidence",
     "minimise_exact_criterion",
     "pooled_variances",
+    "prior_log_normaliser",
 ]

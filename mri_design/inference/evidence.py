@@ -1,0 +1,289 @@
+"""What a posterior says about log P(y), and the comparison of two models of the same data.
+
+The criterion bounds log of the integral of N(y | X u, sigma^2 I) prod t_i(s_i) for the sites as they are. That is
+log P(y) once the sites are divided by what they integrate to: likelihood sites each by their own integral over the
+datum, the prior as a whole by Z = integral of prod t_i(B u) du, which has a closed form only where B is square or all
+sites are Gaussian, and cancels where two models share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.inference.criterion import evidence_bound
+from mri_design.inference.prior_evidence import PriorEvidence, site_groups
+from mri_design.model import GaussianPosterior, GeneralizedLinearModel, SiteBlock
+from mri_design.operators import Array
+from mri_design.potentials import Gaussian, Logistic
+
+__all__ = ["BayesFactor", "Evidence", "log_bayes_factor", "log_evidence", "prior_log_normaliser"]
+
+Kind = Literal["lower_bound", "estimate"]
+DENSE_LIMIT = 3000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """log P(y) of one model.
+
+    Parameters
+    ----------
+    value : float
+        For normalised sites.
+    kind : {"lower_bound", "estimate"}
+        A bound where log|A| was exact and the prior's normaliser is; an estimate otherwise.
+    """
+
+    value: float
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class BayesFactor:
+    """log P(y | a) - log P(y | b), positive where the data speak for a.
+
+    Parameters
+    ----------
+    value : float
+        The difference.
+    kind : {"difference of lower bounds", "estimate"}
+        Never a bound itself: both bounds lie below their evidence by amounts that need not be equal.
+    normaliser : {"shared", "closed form", "variational"}
+        How the priors' normalisers were had.
+    """
+
+    value: float
+    kind: Literal["difference of lower bounds", "estimate"]
+    normaliser: Literal["shared", "closed form", "variational"]
+
+
+def log_evidence(posterior: GaussianPosterior, *, allow_estimates: bool = False) -> Evidence:
+    """Bound on log P(y) with the sites normalised.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        With a criterion.
+    allow_estimates : bool
+        Also where log|A| was estimated, or the prior's normaliser has to be bounded itself (overcomplete B): the
+        difference of two bounds is an estimate.
+
+    Raises
+    ------
+    InputError
+        Without a criterion, for an estimate that was not asked for, for a prior that is improper.
+    """
+    kind = _kind_of(posterior, allow_estimates)
+    normaliser = prior_log_normaliser(posterior.model)
+    if normaliser is None:
+        normaliser, kind = _bounded_normaliser(posterior.model, allow_estimates), "estimate"
+    return Evidence(_likelihood_evidence(posterior) - normaliser, kind)
+
+
+def log_bayes_factor(a: GaussianPosterior, b: GaussianPosterior, *, allow_estimates: bool = False) -> BayesFactor:
+    """Compare two models of the same data.
+
+    Parameters
+    ----------
+    a, b : GaussianPosterior
+        Of models with the same data, each with a criterion.
+    allow_estimates : bool
+        As in `log_evidence`; without it only bounds of one kind are compared.
+
+    Raises
+    ------
+    InputError
+        As `log_evidence`, and for other data.
+
+    Notes
+    -----
+    Priors on overcomplete B whose normaliser cancels need no value for it: the same sites on the same operators, or
+    all rates tau / sigma multiplied by one factor c, where Z falls by c^n (substitute c u). TR-175 section 5.1.
+    """
+    _refuse_other_data(a.model, b.model)
+    kinds = {_kind_of(a, allow_estimates), _kind_of(b, allow_estimates)}
+    value = _likelihood_evidence(a) - _likelihood_evidence(b)
+    shared = _shared_normaliser(a.model, b.model)
+    source: Literal["shared", "closed form", "variational"] = "shared"
+    if shared is not None:
+        value -= shared
+    else:
+        source = "closed form"
+        normalisers = []
+        for model in (a.model, b.model):
+            closed = prior_log_normaliser(model)
+            if closed is None:
+                closed, source = _bounded_normaliser(model, allow_estimates), "variational"
+                kinds.add("estimate")
+            normalisers.append(closed)
+        value -= normalisers[0] - normalisers[1]
+    return BayesFactor(value, "estimate" if "estimate" in kinds else "difference of lower bounds", source)
+
+
+def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
+    """log Z, Z the integral of the prior's sites over the image, in the units of the image; None where intractable.
+
+    Returns
+    -------
+    float or None
+        Closed forms for as many coefficients as unknowns (orthonormal wavelets, pixels, any invertible B) and for
+        Gaussian sites; None for other sites on overcomplete B.
+
+    Raises
+    ------
+    InputError
+        For sites that leave a direction of the image free, or are not integrable: an improper prior.
+    """
+    blocks = _prior(model)
+    n, rows = model.measurement.in_size, sum(block.analysis.out_size for block in blocks)
+    log_sigma = 0.5 * float(np.log(model.noise_variance))
+    if all(isinstance(block.potential, Gaussian) for block in blocks) and blocks:
+        return n * (0.5 * float(np.log(2 * np.pi)) + log_sigma) - 0.5 * _log_gram(model, blocks, weighted=True)
+    if rows < n:
+        raise _improper(f"{rows} coefficients for {n} unknowns")
+    if rows > n:
+        return None
+    total = sum(_log_integral(block) for block in blocks)
+    if not np.isfinite(total):
+        raise _improper("sites that are not integrable")
+    return total + n * log_sigma - 0.5 * _log_gram(model, blocks, weighted=False)
+
+
+def _prior(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+    return tuple(block for block in model.blocks if not _is_likelihood(block))
+
+
+def _is_likelihood(block: SiteBlock) -> bool:
+    """Sites that act on data: labels, or residuals."""
+    return block.offset is not None or isinstance(block.potential, Logistic)
+
+
+def _log_integral(block: SiteBlock) -> float:
+    """Sum over the block's sites of the log of their integral over their coefficients, in units of sigma."""
+    shared = block.analysis.out_size // int(np.prod(block.site_shape))
+    return float(np.sum(np.broadcast_to(block.potential.log_normaliser(shared), block.site_shape)))
+
+
+def _likelihood_evidence(posterior: GaussianPosterior) -> float:
+    """The bound for a normalised likelihood and the prior's sites as they are."""
+    model = posterior.model
+    value = evidence_bound(model, posterior.criterion[-1])
+    for block in model.blocks:
+        if _is_likelihood(block) and not isinstance(block.potential, Logistic):
+            value -= _log_integral(block) + 0.5 * block.analysis.out_size * float(np.log(model.noise_variance))
+    return value
+
+
+def _log_gram(model: GeneralizedLinearModel, blocks: tuple[SiteBlock, ...], *, weighted: bool) -> float:
+    """log|B^H diag(p) B| over the real unknowns, p the precisions of Gaussian sites or 1."""
+    weights = [np.asarray(block.potential.site_precision(np.ones(block.site_shape))) for block in blocks]
+    if not weighted:
+        weights = [np.ones(block.site_shape) for block in blocks]
+    spectra = [block.analysis.gram_spectrum() for block in blocks]
+    if all(s is not None for s in spectra) and all(np.ptp(w) == 0 for w in weights):
+        total = np.sum([float(w.flat[0]) * np.asarray(s) for w, s in zip(weights, spectra, strict=True)], axis=0)
+        if total.min() <= 1e-12 * total.max():
+            raise _improper("sites that leave a direction of the image free")
+        return float(np.sum(np.log(total))) * (2 if model.measurement.in_complex else 1)
+    size = model.measurement.in_size
+    if size > DENSE_LIMIT:
+        raise InputError(
+            field="prior",
+            got=f"{size} unknowns and analysis operators without a known spectrum",
+            wanted=f"at most {DENSE_LIMIT} unknowns, or pixels, differences and wavelets with one scale each",
+        )
+    gram = np.zeros((size, size))
+    for block, w in zip(blocks, weights, strict=True):
+        rows = block.analysis.to_dense_real(DENSE_LIMIT)
+        full = np.broadcast_to(w, block.analysis.out_shape).ravel()
+        gram += rows.T @ (np.tile(full, len(rows) // len(full))[:, None] * rows)
+    eigenvalues = np.linalg.eigvalsh(gram)
+    if eigenvalues[0] <= 1e-12 * eigenvalues[-1]:
+        raise _improper("sites that leave a direction of the image free")
+    return float(np.sum(np.log(eigenvalues)))
+
+
+def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> float | None:
+    """log Z_a - log Z_b where the priors differ by one common factor of their rates; None where they do not."""
+    pairs = list(zip(_prior(a), _prior(b), strict=False))
+    if len(_prior(a)) != len(_prior(b)) or a.image_shape != b.image_shape:
+        return None
+    factors = []
+    for one, other in pairs:
+        if one.analysis is not other.analysis or one.group_axes != other.group_axes:
+            return None
+        ratio = np.sqrt(np.asarray(other.potential.start_variance) / np.asarray(one.potential.start_variance))
+        if type(one.potential) is not type(other.potential) or one.potential.two_parameter or np.ptp(ratio) > 1e-9:
+            return None
+        factor = float(np.ravel(ratio)[0])
+        s = np.geomspace(1e-2, 1e2, 9).reshape(-1, *(1 for _ in one.site_shape)) * np.ones(one.site_shape)
+        if not np.allclose(one.potential.log_t(s), other.potential.rescaled(factor).log_t(s), rtol=1e-8):
+            return None
+        factors.append(factor * float(np.sqrt(b.noise_variance / a.noise_variance)))
+    if not factors or np.ptp(factors) > 1e-9 * factors[0]:
+        return None
+    return -a.measurement.in_size * float(np.log(factors[0]))
+
+
+def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
+    if not allowed:
+        raise InputError(
+            field="prior",
+            got="sites on more coefficients than unknowns, whose normaliser has no closed form",
+            wanted="an invertible B, Gaussian sites, or two models that share the prior up to one factor of its rates",
+            cure="Say allow_estimates=True for the variational bound of the normaliser in its place.",
+        )
+    alone = GeneralizedLinearModel.of_sites(_prior(model), model.noise_variance)
+    phi = PriorEvidence.of(alone, site_groups(alone))(alone.blocks)[0]
+    return evidence_bound(alone, phi)
+
+
+def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
+    if not posterior.criterion:
+        raise InputError(
+            field="posterior",
+            got="no criterion: its variances do not know log|A|",
+            wanted="a criterion",
+            cure='Infer with Exact variances, or with DoubleLoop(criterion="estimate").',
+        )
+    if posterior.criterion_kind != "exact" and not allow_estimates:
+        raise InputError(
+            field="posterior",
+            got="a criterion with an estimated log|A|, which is no bound",
+            wanted="an exact log|A|",
+            cure="Infer with Exact variances, or say allow_estimates=True.",
+        )
+    return "lower_bound" if posterior.criterion_kind == "exact" else "estimate"
+
+
+def _refuse_other_data(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> None:
+    def numbers(model: GeneralizedLinearModel) -> list[Array]:
+        offsets = [np.asarray(block.offset) for block in model.blocks if block.offset is not None]
+        labels = [block.potential.labels for block in model.blocks if isinstance(block.potential, Logistic)]
+        return [model.data, *offsets, *labels]
+
+    def flat(arrays: list[Array]) -> Array:
+        return np.concatenate([array.ravel().astype(complex) for array in arrays])
+
+    one, other = flat(numbers(a)), flat(numbers(b))
+    whitened = a.log_whitening != 0 or b.log_whitening != 0
+    if one.shape != other.shape or not (whitened or np.array_equal(one, other)):
+        raise InputError(
+            field="Bayes factor",
+            got="models of different data",
+            wanted="the same data in both",
+            cure="Evidence is a density of the data: it cannot be compared across data sets.",
+        )
+
+
+def _improper(got: str) -> InputError:
+    return InputError(
+        field="prior",
+        got=got,
+        wanted="a proper prior",
+        cure="Compare models that differ in other things, or add sites.",
+    )
