@@ -11,7 +11,7 @@ from mri_design.inference import DoubleLoop, exact_criterion, minimise_exact_cri
 from mri_design.model import SiteBlock
 from mri_design.operators import Identity
 from mri_design.potentials import Laplace, ShiftedMixture
-from mri_design.variances import Exact, MonteCarlo
+from mri_design.variances import ControlVariate, Exact, Lanczos, MonteCarlo
 
 CONVEX = ["Laplace", "Gaussian", "sech^2", "power 1.5", "own", "logistic", "tilted"]
 NOT_CONVEX = ["Student-t", "power 0.6", "mixture"]
@@ -70,6 +70,28 @@ def test_sites_of_every_kind_in_one_model(tiny_model, sites, accurate):
         for algorithm in ("second", "first", "hybrid")
     ]
     np.testing.assert_allclose(ends, ends[0], rtol=1e-6)
+
+
+ESTIMATORS = {
+    "Lanczos": Lanczos(60),
+    "MonteCarlo": MonteCarlo(300, tolerance=1e-4),
+    "ControlVariate": ControlVariate(300, tolerance=1e-4),
+}
+
+
+@pytest.mark.parametrize("estimator", list(ESTIMATORS))
+@pytest.mark.parametrize("algorithm", ["second", "first", "hybrid"])
+@pytest.mark.parametrize(("name", "site"), [("coils", "Laplace"), ("groups", "Student-t"), ("matrix", "sech^2")])
+def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator, tiny_model, sites, rng):
+    """Near the posterior of exact variances, and flagged as converged."""
+    model = tiny_model(name, sites[site])
+    settings = {"outer_iterations": 60, "tolerance": 3e-3, "algorithm": algorithm}
+    exact = DoubleLoop(Exact(), **settings).infer(model, rng)
+    other = DoubleLoop(ESTIMATORS[estimator], **settings).infer(model, rng)
+    assert exact.convergence.converged and other.convergence.converged
+    assert np.linalg.norm(other.mean - exact.mean) < 0.05 * np.linalg.norm(exact.mean)
+    for a, b in zip(other.marginals.values, exact.marginals.values, strict=True):
+        assert np.mean(a) == pytest.approx(np.mean(b), rel=0.1)
 
 
 def test_a_loop_cut_short_is_not_stationary(tiny_model, rng):
