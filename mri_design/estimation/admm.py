@@ -16,7 +16,7 @@ from mri_design.krylov import real_inner
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["ADMM"]
+__all__ = ["ADMM", "typical_precision"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class ADMM:
     The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
     pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
     iterations of preconditioned conjugate gradients from the last u (`splitting`). The step in s_j is a scalar problem
-    a site. Every block has a weight rho_j of its own, balanced while the first ``balanced`` iterations run, so that
-    relative primal and dual residuals shrink together.
+    a site. Every block has a weight rho_j of its own, balanced all through the first ``balanced`` iterations and ever
+    more rarely after, so that relative primal and dual residuals shrink together.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ADMM:
     relaxation : float
         Between 1 and 2: how far beyond the new u the step in s looks.
     balanced : int
-        Iterations until the weights stay as they are.
+        Iterations until the weights are left alone for twice as long each time.
     check : int
         Iterations from one look at J to the next, which costs a product or two.
     solver_tolerance, solver_iterations : float, int
@@ -86,23 +86,30 @@ class ADMM:
         state = _State(self, problem, start)
         excess = RemainingExcess(state.value())
         status, iteration, residual, looks, gap = Status.MAX_ITERATIONS, 0, np.inf, 1, None
+        next_gap = next_balance = 0
         for iteration in range(1, self.max_iterations + 1):
-            state.advance()
-            if not state.healthy:
+            look = iteration % self.check == 0
+            state.advance(look)
+            if look and not state.healthy:
                 status = Status.BREAKDOWN
                 break
-            if iteration % self.check == 0:
+            if look:
                 looks += 1
                 residual = max(excess.after(state.value()), state.discord()) / size
-                if residual < self.tolerance and by_gap:
+                if by_gap and residual < self.tolerance and iteration >= next_gap:
                     gap = duality_gap(problem, state.u, state.multipliers())
-                    looks += 2
-                    residual = residual if gap is None else gap.absolute / size
+                    next_gap = iteration * 5 // 4
+                    if gap is not None:
+                        looks += gap.matvecs
+                        residual = gap.absolute / size
+                elif by_gap and gap is not None:
+                    residual = max(residual, gap.absolute / size)
                 if residual < self.tolerance:
                     status = Status.CONVERGED
                     break
-                if iteration <= self.balanced:
+                if iteration >= next_balance:
                     state.balance()
+                    next_balance = iteration + 1 if iteration < self.balanced else 2 * iteration
         return state.u, Convergence(status, iteration, float(residual), state.linear.matvecs + looks), gap
 
 
@@ -118,7 +125,7 @@ class _State:
         sigma = float(np.sqrt(model.noise_variance))
         self.rho, self.scaled = [], []
         for block, s, pi in zip(model.blocks, self.s, precisions, strict=True):
-            self.rho.append(_typical_precision(block.site_power(s), pi))
+            self.rho.append(typical_precision(block.site_power(s), pi))
             force = pi * s - sigma * np.asarray(block.potential.shift)
             self.scaled.append((force / self.rho[-1]).astype(s.dtype))
         self.linear = linear_step(
@@ -128,15 +135,15 @@ class _State:
         self.missed = [0.0] * len(self.s)
         self._factors = [1.0] * len(self.s)
 
-    def advance(self) -> None:
-        """One pair of steps."""
+    def advance(self, look: bool = True) -> None:
+        """One pair of steps; with ``look`` it is seen how well the equalities are kept."""
         model, noise_variance = self.problem.model, self.problem.model.noise_variance
         gathered: Array | float = 0.0
         for block, s, scaled, rho in zip(model.blocks, self.s, self.scaled, self.rho, strict=True):
             target = s - scaled if block.offset is None else s - scaled + block.offset.astype(s.dtype)
             target *= s.real.dtype.type(rho)
             gathered = gathered + block.analysis.adjoint(target)
-        self.u = self.linear(np.asarray(gathered), self.u)
+        self.u = self.linear(np.asarray(gathered), self.u, look)
         alpha = self.u.real.dtype.type(self.settings.relaxation)
         for j, (block, penalty) in enumerate(zip(model.blocks, self.problem.penalties, strict=True)):
             a, old, rho = block.coefficients(self.u), self.s[j], self.rho[j]
@@ -144,7 +151,8 @@ class _State:
             new = proximal_step(block, penalty, noise_variance, rho, self.scaled[j]).astype(old.dtype, copy=False)
             self.scaled[j] -= new
             self.s[j] = new
-            self._look(j, a, old, new)
+            if look:
+                self._look(j, a, old, new)
 
     def _look(self, j: int, a: Array, old: Array, new: Array) -> None:
         """How well one block keeps its equality, and what that says about its weight."""
@@ -180,7 +188,7 @@ class _State:
         return self.linear.healthy and all(np.isfinite(m) for m in self.missed)
 
 
-def _typical_precision(power: Array, precision: Array, exponent: float = 0.7) -> float:
+def typical_precision(power: Array, precision: Array, exponent: float = 0.7) -> float:
     """Mean of pi over the sites, those of large |s| counting more."""
     weights = power.astype(np.float64) ** exponent
     total = float(np.sum(weights))

@@ -19,12 +19,14 @@ from mri_design.estimation.conjugates import Conjugate, conjugate_of
 from mri_design.estimation.line_search import Coefficients
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.krylov import conjugate_gradients, real_inner
-from mri_design.model import GeneralizedLinearModel
+from mri_design.model import GeneralizedLinearModel, PosteriorPrecision
 from mri_design.operators import Array
 
 __all__ = ["DualityGap", "duality_gap"]
 
+ROUNDS = 8
 FREE = 1e4  # how much rather the data's multipliers are moved than the sites'; moving them costs second order only
+FREE_COILS = 1e2  # the same where it is found by iteration
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,13 @@ class DualityGap:
         J at the image, in double precision.
     dual : float
         A lower bound of min J.
+    matvecs : int
+        Products with A that the bound took.
     """
 
     primal: float
     dual: float
+    matvecs: int = 0
 
     @property
     def absolute(self) -> float:
@@ -73,7 +78,8 @@ def duality_gap(problem: PenalisedProblem, u: Array, multipliers: Coefficients |
     Notes
     -----
     Everything is in double precision. The multipliers are first put into the domain of phi*, then moved, as little
-    as possible, to where X^H nu = sum_j B_j^H w_j holds, and last scaled back into the domain. Costs two products.
+    as possible, to where X^H nu = sum_j B_j^H w_j holds, and last scaled back into the domain; a few rounds of it.
+    One coil: a round costs about a product; several coils: about thirty.
     """
     model = problem.model
     conjugates = conjugates_of(problem)
@@ -86,28 +92,41 @@ def duality_gap(problem: PenalisedProblem, u: Array, multipliers: Coefficients |
     if not np.isfinite(primal):
         return None
     if multipliers is None:
-        slopes = zip(problem.site_precisions(s), s, conjugates, strict=True)
-        multipliers = tuple(pi * one - c.shift for pi, one, c in slopes)
+        multipliers = problem.site_slopes(s, problem.site_precisions(s))
     w = tuple(
         c.into_domain(np.asarray(one, dtype=u.dtype if np.iscomplexobj(one) else float))
         for c, one in zip(conjugates, multipliers, strict=True)
     )
-    balanced = _balanced(model, conjugates, nu, w)
-    if balanced is None:
-        return None
-    nu, w = balanced
-    # D along c (nu, w): the best c of the data term alone, and the whole.
+    best, matvecs = -np.inf, 1
+    for _ in range(ROUNDS):
+        balanced = _balanced(model, conjugates, nu, w)
+        if balanced is None:
+            break
+        nu, w, spent = balanced
+        matvecs += spent
+        longest = min(c.longest(one) for c, one in zip(conjugates, w, strict=True))
+        best = max(best, _bound(model, conjugates, nu, w, longest))
+        if longest >= 1:
+            break
+        w = tuple(c.into_domain(one) for c, one in zip(conjugates, w, strict=True))
+    return DualityGap(primal, 2 * best / model.noise_variance, matvecs) if np.isfinite(best) else None
+
+
+def _bound(
+    model: GeneralizedLinearModel, conjugates: tuple[Conjugate, ...], nu: Array, w: Coefficients, longest: float
+) -> float:
+    """D at the better of two multiples c <= longest of (nu, w): the whole, and the best for the data alone."""
     fit = float(real_inner(nu, nu, nu.ndim))
     gain = float(real_inner(nu, model.data, nu.ndim))
     for block, one in zip(model.blocks, w, strict=True):
         if block.offset is not None:
             gain -= float(real_inner(one, np.broadcast_to(block.offset, one.shape).astype(one.dtype), one.ndim))
-    longest = min(c.longest(one) for c, one in zip(conjugates, w, strict=True))
-    best = -np.inf
-    for length in {min(longest, 1.0), min(longest, max(gain, 0.0) / fit if fit > 0 else 1.0)}:
+    lengths = {min(longest, 1.0), min(longest, max(gain, 0.0) / fit if fit > 0 else 1.0)}
+    values = []
+    for length in lengths:
         conjugate = sum(c.value(length * one) for c, one in zip(conjugates, w, strict=True))
-        best = max(best, length * gain - 0.5 * length**2 * fit - conjugate)
-    return DualityGap(primal, 2 * best / model.noise_variance)
+        values.append(length * gain - 0.5 * length**2 * fit - conjugate)
+    return max(values)
 
 
 def conjugates_of(problem: PenalisedProblem) -> tuple[Conjugate, ...] | None:
@@ -120,65 +139,78 @@ def conjugates_of(problem: PenalisedProblem) -> tuple[Conjugate, ...] | None:
 
 def _balanced(
     model: GeneralizedLinearModel, conjugates: tuple[Conjugate, ...], nu: Array, w: Coefficients
-) -> tuple[Array, Coefficients] | None:
-    """The point with X^H nu = sum_j B_j^H w_j nearest to (nu, w), in a norm where nu moves easily."""
-    rest = model.measurement.adjoint(nu) - _gathered(model, w)
+) -> tuple[Array, Coefficients, int] | None:
+    """The point with X^H nu = sum_j B_j^H w_j near (nu, w), in a norm where nu moves easily, and its cost in products.
+
+    None where it is not found.
+    """
     weights = [c.weight for c in conjugates]
-    gram, spectra = model.measurement.gram_spectrum(), [b.analysis.gram_spectrum() for b in model.blocks]
-    known = [s for s in spectra if s is not None]
-    if model.n_axes != 2 or len(known) < len(spectra):
-        return _balanced_by_iteration(model, weights, nu, w, rest)
-    of_sites = sum(weight * s for weight, s in zip(weights, known, strict=True))
-    free = FREE * max(weights)
-    if gram is None:
-        # Several coils: differences alone do not see the mean, which the data's multipliers take.
-        constant = np.ones(model.image_shape, dtype=rest.dtype)
-        seen = model.measurement(constant)
-        amount = np.vdot(constant, rest) / np.vdot(seen, seen).real
-        nu = nu - _real_like(amount, rest) * seen
-        rest = model.measurement.adjoint(nu) - _gathered(model, w)
-        total = of_sites
+    gram = model.measurement.gram_spectrum()
+    blocks = [block.analysis.gram_spectrum() for block in model.blocks]
+    known = [s for s in blocks if s is not None]
+    matvecs = 1
+    if model.n_axes != 2 or len(known) < len(blocks):
+        pull, free, spent = _solution(model, weights, FREE, _rest(model, nu, w), 1e-13, 2000)
+        nu, w = _moved(model, weights, nu, w, pull, free)
+        matvecs += spent
+    elif gram is not None:
+        free = FREE * max(weights)
+        system = free * gram + sum(c * s for c, s in zip(weights, known, strict=True))
+        nu, w = _moved(model, weights, nu, w, _filtered(system, _rest(model, nu, w)), free)
     else:
-        total = of_sites + free * gram
-    floor = 1e-13 * float(np.max(total))
-    inverse = np.where(total > floor, 1 / np.maximum(total, floor), 0.0)
-    pull = _real_like(np.fft.ifft2(inverse * np.fft.fft2(rest)), rest)
-    if gram is not None:
-        nu = nu - free * model.measurement(pull)
-    w = tuple(one + weight * block.analysis(pull) for one, weight, block in zip(w, weights, model.blocks, strict=True))
-    return (nu, w) if _is_balanced(model, nu, w) else None
-
-
-def _balanced_by_iteration(
-    model: GeneralizedLinearModel, weights: list[float], nu: Array, w: Coefficients, rest: Array
-) -> tuple[Array, Coefficients] | None:
-    free = FREE * max(weights)
-
-    def apply(v: Array) -> Array:
-        total = free * model.measurement.gram(v)
-        for weight, block in zip(weights, model.blocks, strict=True):
-            total = total + block.analysis.adjoint(weight * block.analysis(v))
-        return np.asarray(total)
-
-    pull, _ = conjugate_gradients(apply, rest[None], n_axes=model.n_axes, tolerance=1e-13, max_iterations=2000)
-    nu = nu - free * model.measurement(pull[0])
-    w = tuple(
-        one + weight * block.analysis(pull[0]) for one, weight, block in zip(w, weights, model.blocks, strict=True)
-    )
-    return (nu, w) if _is_balanced(model, nu, w) else None
-
-
-def _gathered(model: GeneralizedLinearModel, w: Coefficients) -> Array:
-    return np.asarray(sum(block.analysis.adjoint(one) for block, one in zip(model.blocks, w, strict=True)))
-
-
-def _real_like(a: Array, like: Array) -> Array:
-    return a if np.iscomplexobj(like) else a.real
-
-
-def _is_balanced(model: GeneralizedLinearModel, nu: Array, w: Coefficients) -> bool:
-    """Whether the equality holds but for rounding."""
+        # Several coils: nearly, by iteration, and what is left by the sites alone. Differences do not see the mean.
+        pull, free, spent = _solution(model, weights, FREE_COILS, _rest(model, nu, w), 1e-2, 30)
+        nu, w = _moved(model, weights, nu, w, pull, free)
+        constant = np.ones(model.image_shape, dtype=pull.dtype)
+        seen = model.measurement(constant)
+        nu = nu - np.vdot(constant, _rest(model, nu, w)) / np.vdot(seen, seen).real * seen
+        system = sum((c * s for c, s in zip(weights, known, strict=True)), start=np.zeros(model.image_shape))
+        nu, w = _moved(model, weights, nu, w, _filtered(system, _rest(model, nu, w)), 0.0)
+        matvecs += spent + 2
     force = model.measurement.adjoint(nu)
-    rest = force - _gathered(model, w)
     size = float(np.linalg.norm(force)) + sum(float(np.linalg.norm(one)) for one in w)
-    return bool(np.linalg.norm(rest) <= 1e-11 * size)
+    zero = np.linalg.norm(_rest(model, nu, w)) <= 1e-11 * size  # but for rounding
+    return (nu, w, matvecs) if zero else None
+
+
+def _rest(model: GeneralizedLinearModel, nu: Array, w: Coefficients) -> Array:
+    """X^H nu - sum_j B_j^H w_j."""
+    gathered = sum(block.analysis.adjoint(one) for block, one in zip(model.blocks, w, strict=True))
+    return np.asarray(model.measurement.adjoint(nu) - gathered)
+
+
+def _moved(
+    model: GeneralizedLinearModel, weights: list[float], nu: Array, w: Coefficients, pull: Array, free: float
+) -> tuple[Array, Coefficients]:
+    """nu - free X pull and w_j + weight_j B_j pull."""
+    moves = zip(w, weights, model.blocks, strict=True)
+    w = tuple(one + weight * block.analysis(pull) for one, weight, block in moves)
+    return (nu - free * model.measurement(pull) if free else nu), w
+
+
+def _filtered(system: Array, rest: Array) -> Array:
+    floor = 1e-13 * float(np.max(system))
+    inverse = np.where(system > floor, 1 / np.maximum(system, floor), 0.0)
+    pull = np.fft.ifft2(inverse * np.fft.fft2(rest))
+    return pull if np.iscomplexobj(rest) else pull.real
+
+
+def _solution(
+    model: GeneralizedLinearModel, weights: list[float], freedom: float, rest: Array, tolerance: float, iterations: int
+) -> tuple[Array, float, int]:
+    """(free X^H X + sum_j weight_j B_j^H B_j)^-1 rest by conjugate gradients, free, and the products it took."""
+    free = freedom * max(weights)
+    scaled = tuple(
+        np.full((1,) * len(block.analysis.out_shape), weight / free)
+        for weight, block in zip(weights, model.blocks, strict=True)
+    )
+    system = PosteriorPrecision(model.measurement, model.blocks, scaled)
+    pull, solved = conjugate_gradients(
+        system,
+        rest[None],
+        n_axes=model.n_axes,
+        preconditioner=system.preconditioner,
+        tolerance=tolerance,
+        max_iterations=iterations,
+    )
+    return pull[0] / free, free, solved.matvecs

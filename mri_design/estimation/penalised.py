@@ -103,13 +103,17 @@ class PenalisedProblem:
             total += float(np.sum(penalty.value(x), dtype=np.float64))
         return total
 
+    def site_slopes(self, coefficients: tuple[Array, ...], site_precisions: tuple[Array, ...]) -> tuple[Array, ...]:
+        """pi s - sigma b per block: sigma^2 / 2 times the gradient of `penalty_value` in s."""
+        sigma, slopes = float(np.sqrt(self.model.noise_variance)), []
+        for block, s, pi in zip(self.model.blocks, coefficients, site_precisions, strict=True):
+            slope = pi * s
+            if np.any(block.potential.shift):
+                slope = (slope - sigma * np.asarray(block.potential.shift)).astype(s.dtype, copy=False)
+            slopes.append(slope)
+        return tuple(slopes)
+
     def site_gradient(self, coefficients: tuple[Array, ...], site_precisions: tuple[Array, ...]) -> Array:
         """sigma^2 / 2 times the gradient of `penalty_value` in u: sum over blocks of B^H (pi s - sigma b)."""
-        sigma = float(np.sqrt(self.model.noise_variance))
-        total: Array | float = 0.0
-        for block, s, pi in zip(self.model.blocks, coefficients, site_precisions, strict=True):
-            pull = pi * s
-            if np.any(block.potential.shift):
-                pull = (pull - sigma * np.asarray(block.potential.shift)).astype(s.dtype, copy=False)
-            total = total + block.analysis.adjoint(pull)
-        return np.asarray(total)
+        pairs = zip(self.model.blocks, self.site_slopes(coefficients, site_precisions), strict=True)
+        return np.asarray(sum(block.analysis.adjoint(slope) for block, slope in pairs))

@@ -29,8 +29,8 @@ class LinearStep(ABC):
         """Take new rho, one per block."""
 
     @abstractmethod
-    def __call__(self, gathered: Array, u: Array) -> Array:
-        """The minimiser, for sum_j rho_j B_j^H target_j and the last u."""
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
+        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; with ``look``, prepare to balance."""
 
     def balance(self) -> None:  # noqa: B027 (nothing to do without copies)
         """Renew weights of its own, if it has any; `set_weights` follows."""
@@ -85,7 +85,7 @@ class _Exact(LinearStep):
         total = self._measurement + sum(r * b for r, b in zip(rho, self._blocks, strict=True))
         self._inverse = circulant_inverse(np.maximum(total, 1e-12 * np.max(total)))
 
-    def __call__(self, gathered: Array, u: Array) -> Array:
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
         self.matvecs += 1
         return self._inverse(self._back_projection + gathered)
 
@@ -121,7 +121,7 @@ class _CoilCopies(LinearStep):
         total = np.asarray(self._rho * self._total + sum(r * b for r, b in zip(rho, self._blocks, strict=True)))
         self._inverse = circulant_inverse(total)
 
-    def __call__(self, gathered: Array, u: Array) -> Array:
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
         self.matvecs += 1
         real = u.real.dtype.type
         own = np.einsum("cyx,cyx->yx", self._conjugate, self._copies - self._scaled) + self._missing * self._unseen
@@ -130,16 +130,19 @@ class _CoilCopies(LinearStep):
         v = self._relaxation * coil_images + (1 - self._relaxation) * self._copies + self._scaled
         copies = v + (self._data - self._gram(v)) * real(1 / (1 + self._rho))
         self._scaled = v - copies
-        self._factor = balancing_factor(
-            _power(coil_images - copies), _power(copies - self._copies), _power(coil_images), _power(self._scaled)
-        )
+        if look:
+            self._factor = balancing_factor(
+                _power(coil_images - copies), _power(copies - self._copies), _power(coil_images), _power(self._scaled)
+            )
         self._copies = copies
         self._unseen = self._relaxation * u + (1 - self._relaxation) * self._unseen
         return u
 
     def balance(self) -> None:
-        self._rho *= self._factor
-        self._scaled = self._scaled / self._scaled.real.dtype.type(self._factor)
+        # E^H E has eigenvalues 0 and 1, so weights far from these would only slow down one half of the data.
+        rho = min(max(self._rho * self._factor, 1e-3), 3.0)
+        self._scaled = self._scaled * self._scaled.real.dtype.type(self._rho / rho)
+        self._rho = rho
 
 
 class _Iterative(LinearStep):
@@ -154,7 +157,7 @@ class _Iterative(LinearStep):
         weights = tuple(real.type(r) * one for r, one in zip(rho, ones, strict=True))
         self._system = PosteriorPrecision(model.measurement, model.blocks, weights)
 
-    def __call__(self, gathered: Array, u: Array) -> Array:
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
         step, solved = conjugate_gradients(
             self._system,
             (self._back_projection + gathered - self._system(u))[None],

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.estimation import IRLS, PenalisedProblem
+from mri_design.estimation import Automatic, InnerSolver, PenalisedProblem
 from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
 from mri_design.inference.bounds import Algorithm, site_bounds
 from mri_design.inference.criterion import criterion_value
@@ -52,8 +52,8 @@ class DoubleLoop:
     criterion : {"none", "estimate"}
         What to do about phi where ``variances`` does not know log|A|: leave it out, or estimate log|A| in every loop
         by `LogDeterminant`, for 200 products each.
-    inner : IRLS
-        Who minimises the inner problem; by default IRLS to the square of ``tolerance`` (its decrease is quadratic in
+    inner : InnerSolver
+        Who minimises the inner problem; by default `Automatic` to the square of ``tolerance`` (J is quadratic in
         the error).
     outer_iterations : int
         Outer loops; one from a warm start is enough to choose a line, two or three to report uncertainty.
@@ -69,7 +69,7 @@ class DoubleLoop:
     """
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
-    inner: IRLS | None = None
+    inner: InnerSolver | None = None
     outer_iterations: int = 6
     tolerance: float = 1e-2
     algorithm: Algorithm = "second"
@@ -111,7 +111,7 @@ class DoubleLoop:
         """
         self._refuse_unfit_sites(model)
         require_determined(model)
-        solver = self.inner or IRLS(tolerance=self.tolerance**2, max_iterations=500)
+        solver = self.inner or Automatic(tolerance=self.tolerance**2)
         start = warm_start or cold_start(model)
         u, z = start.mean, start.z
         arguments = _dual_arguments(MovingBounds(model, z).at(u), u, z)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mri_design.estimation import IRLS, PenalisedProblem, Smoothed
+from mri_design.estimation import InnerSolver, PenalisedProblem, Smoothed
 from mri_design.inference.bounds import SiteBound
 from mri_design.model import GeneralizedLinearModel
 from mri_design.operators import Array
@@ -70,7 +70,7 @@ class MovingBounds:
             total += float(np.sum(-2 * site.smoothed_log_t(s, self.z[j]) - self.z[j] * pi + 2 * form.log_t(s)))
         return total
 
-    def solve(self, solver: IRLS, bounds: tuple[SiteBound, ...], u: Array) -> tuple[Array, Convergence]:
+    def solve(self, solver: InnerSolver, bounds: tuple[SiteBound, ...], u: Array) -> tuple[Array, Convergence]:
         """Minimise the inner problem, whose moving blocks' entries in ``bounds`` are not used."""
         if not self.moving:
             return solver(PenalisedProblem(self.model, bounds), u)

@@ -1,12 +1,14 @@
 """The penalised objective written out with dense real matrices, and its minimum by a general optimiser."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.optimize
 
 from mri_design.model import GeneralizedLinearModel
+from mri_design.potentials import Tilted
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -66,3 +68,22 @@ def minimum_of() -> Callable[[Objective, np.ndarray], tuple[float, np.ndarray]]:
         return float(found.fun), found.x
 
     return minimise
+
+
+@pytest.fixture
+def with_offsets_and_odd_parts() -> Callable[[GeneralizedLinearModel], GeneralizedLinearModel]:
+    """A model whose sites act on B u - offset, and are tilted where the coefficients are real."""
+
+    def changed(model: GeneralizedLinearModel) -> GeneralizedLinearModel:
+        rng = np.random.default_rng(3)
+        blocks = []
+        for block in model.blocks:
+            offset = 0.2 * rng.standard_normal(block.analysis.out_shape)
+            if block.analysis.out_complex:
+                offset = offset + 0.1j * rng.standard_normal(block.analysis.out_shape)
+            real = not (block.analysis.out_complex or block.group_axes)
+            site = Tilted(block.potential, 0.3) if real else block.potential
+            blocks.append(replace(block, offset=offset, potential=site))
+        return replace(model, blocks=tuple(blocks))
+
+    return changed

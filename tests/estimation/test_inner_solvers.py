@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.estimation import ADMM, LBFGS, PenalisedProblem
-from mri_design.model import GeneralizedLinearModel
-from mri_design.potentials import Gaussian, Laplace, StudentT, Tilted
+from mri_design.estimation import ADMM, LBFGS, Automatic, PenalisedProblem
+from mri_design.potentials import Gaussian, Laplace, StudentT
 from mri_design.status import Status
 
 SOLVERS = {
     "L-BFGS": LBFGS(tolerance=1e-13, max_iterations=3000),
     "ADMM": ADMM(tolerance=1e-12, max_iterations=5000, solver_tolerance=1e-3, solver_iterations=50),
+    "automatic": Automatic(tolerance=1e-13, max_iterations=3000),
 }
 SITES = {
     "Laplace": Laplace,
@@ -41,20 +41,6 @@ def value_at(problem: PenalisedProblem, u: np.ndarray) -> float:
     return problem.value(model.data - model.measurement(u), model.analysis_coefficients(u))
 
 
-def with_offsets_and_odd_parts(model: GeneralizedLinearModel) -> GeneralizedLinearModel:
-    """Sites that act on B u - offset; tilted ones where the coefficients are real."""
-    rng = np.random.default_rng(3)
-    blocks = []
-    for block in model.blocks:
-        offset = 0.2 * rng.standard_normal(block.analysis.out_shape)
-        if block.analysis.out_complex:
-            offset = offset + 0.1j * rng.standard_normal(block.analysis.out_shape)
-        real = not (block.analysis.out_complex or block.group_axes)
-        site = Tilted(block.potential, 0.3) if real else block.potential
-        blocks.append(replace(block, offset=offset, potential=site))
-    return replace(model, blocks=tuple(blocks))
-
-
 @pytest.mark.parametrize("site", ["Laplace", "Gaussian"])
 @pytest.mark.parametrize("scale", [0.3, 3.0])
 def test_reaches_the_minimum_of_a_general_optimiser(
@@ -72,7 +58,9 @@ def test_reaches_the_minimum_of_a_general_optimiser(
 
 
 @pytest.mark.parametrize("site", ["Laplace", "Gaussian"])
-def test_offsets_and_odd_parts_move_the_minimum_to_where_the_gradient_vanishes(tight, site, tiny_model, model_name):
+def test_offsets_and_odd_parts_move_the_minimum_to_where_the_gradient_vanishes(
+    tight, site, tiny_model, model_name, with_offsets_and_odd_parts
+):
     model = with_offsets_and_odd_parts(tiny_model(model_name, SITES[site]))
     problem = problem_of(model)
     u, convergence = tight(problem, model.back_projection())
@@ -87,7 +75,7 @@ def test_offsets_and_odd_parts_move_the_minimum_to_where_the_gradient_vanishes(t
         assert value_at(problem, other) > value_at(problem, u)
 
 
-def test_the_gradient_of_the_penalty_is_its_slope(tiny_model, model_name):
+def test_the_gradient_of_the_penalty_is_its_slope(tiny_model, model_name, with_offsets_and_odd_parts):
     model = with_offsets_and_odd_parts(tiny_model(model_name))
     problem = problem_of(model)
     rng = np.random.default_rng(0)
@@ -169,3 +157,14 @@ def test_one_iteration_of_lbfgs_is_one_product(tiny_model):
     problem = problem_of(tiny_model("moduli"))
     _, convergence = LBFGS(tolerance=0.0, max_iterations=7)(problem, problem.model.back_projection())
     assert (convergence.iterations, convergence.matvecs) == (7, 8)
+
+
+def test_the_automatic_choice_follows_structure_and_sharpness(tiny_model):
+    def chosen(name: str, z: float, site=Laplace) -> type:
+        problem = problem_of(tiny_model(name, site, scale=3.0), z)
+        return type(Automatic().chosen(problem, problem.model.back_projection()))
+
+    assert chosen("moduli", 1.0) is LBFGS and chosen("moduli", 1e-8) is ADMM
+    assert chosen("coils", 1.0) is LBFGS and chosen("coils", 1e-8) is ADMM
+    assert chosen("matrix", 1e-8) is LBFGS  # no exact step
+    assert chosen("moduli", 1e-8, SITES["Student-t"]) is LBFGS

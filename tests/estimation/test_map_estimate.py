@@ -106,7 +106,6 @@ def test_converges_near_the_minimum_where_site_precisions_span_decades():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"smoothing": 0.0}, "smoothing"),
         ({"smoothing": -1.0}, "smoothing"),
         ({"smoothing": np.nan}, "smoothing"),
         ({"stages": 0}, "stages"),

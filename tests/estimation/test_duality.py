@@ -1,0 +1,112 @@
+"""The certificate: never below the truth, closing at the minimum, refused where it is not known."""
+
+import numpy as np
+import pytest
+
+from mri_design.estimation import ADMM, LBFGS, MapEstimate, PenalisedProblem, duality_gap, map_estimate
+from mri_design.model import GeneralizedLinearModel
+from mri_design.potentials import Gaussian, Laplace, StudentT
+from mri_design.status import Status
+
+Z_OF_A_POSTERIOR = 0.3
+SITES = {"Laplace": Laplace, "Gaussian": lambda scale: Gaussian(scale**2)}
+
+
+def problem_of(model: GeneralizedLinearModel, z: float = Z_OF_A_POSTERIOR) -> PenalisedProblem:
+    real = model.data.real.dtype
+    return PenalisedProblem.smoothed(model, tuple(np.full(b.site_shape, z, dtype=real) for b in model.blocks))
+
+
+def value_at(problem: PenalisedProblem, u: np.ndarray) -> float:
+    model = problem.model
+    return problem.value(model.data - model.measurement(u), model.analysis_coefficients(u))
+
+
+def lowest(problem: PenalisedProblem, tolerance: float = 1e-13) -> float:
+    u, convergence = LBFGS(tolerance=tolerance, max_iterations=5000)(problem, problem.model.back_projection())
+    assert convergence.converged
+    return value_at(problem, u)
+
+
+@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize("offsets", [False, True])
+def test_bounds_the_excess_anywhere_and_closes_at_the_minimum(
+    site, offsets, tiny_model, model_name, with_offsets_and_odd_parts
+):
+    model = tiny_model(model_name, SITES[site])
+    model = with_offsets_and_odd_parts(model) if offsets else model
+    problem = problem_of(model)
+    best, rng = lowest(problem), np.random.default_rng(0)
+    minimiser, _ = LBFGS(tolerance=1e-13, max_iterations=3000)(problem, model.back_projection())
+    gaps = []
+    for amount in (0.0, 1e-3, 1e-2, 1e-1, 1.0):
+        u = minimiser + amount * rng.standard_normal(minimiser.shape)
+        gap = duality_gap(problem, u)
+        assert gap is not None
+        assert gap.primal == pytest.approx(value_at(problem, u), rel=1e-12)
+        assert gap.dual <= best + 1e-9 * abs(best)
+        assert gap.absolute >= value_at(problem, u) - best - 1e-9 * abs(best)
+        gaps.append(gap.absolute)
+    assert gaps[0] < 1e-4 * abs(best)
+    assert gaps[0] < gaps[-1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_multipliers_that_are_far_off_give_a_bound_still(seed, tiny_model, model_name):
+    problem = problem_of(tiny_model(model_name))
+    rng = np.random.default_rng(seed)
+    best = lowest(problem)
+    for size in (1e-3, 0.1, 10.0):
+        w = tuple(size * rng.standard_normal(b.analysis.out_shape) for b in problem.model.blocks)
+        gap = duality_gap(problem, problem.model.back_projection(), w)
+        assert gap is None or gap.dual <= best + 1e-9 * abs(best)
+
+
+@pytest.mark.parametrize("scale", [0.5, 5.0])
+def test_the_exact_map_image_is_certified(scale, tiny_model, model_name):
+    """Against a smoothed problem, whose minimum is above, solved by another method."""
+    model = tiny_model(model_name, scale=scale)
+    estimate = map_estimate(model, smoothing=0.0, inner=LBFGS(tolerance=1e-6, max_iterations=5000))
+    assert estimate.convergence.converged and estimate.gap is not None
+    size = model.measurement.in_size
+    assert estimate.gap.absolute < 1e-6 * size
+    assert estimate.convergence.residual == pytest.approx(estimate.gap.absolute / size)
+    exact = problem_of(model, 0.0)
+    smoothed = lowest(problem_of(model, 1e-3), 1e-7)
+    assert estimate.gap.dual <= value_at(exact, estimate.image) <= smoothed + 1e-6 * size
+
+
+def test_a_smoothed_map_image_carries_the_gap_of_the_exact_problem(tiny_model):
+    model = tiny_model("moduli")
+    coarse, fine = (map_estimate(model, smoothing=e, inner=LBFGS(tolerance=1e-8)) for e in (1.0, 1e-2))
+    assert coarse.gap is not None and fine.gap is not None
+    assert 0 < fine.gap.relative < coarse.gap.relative < 1
+
+
+def test_forced_non_convergence_is_flagged_and_its_gap_is_true(tiny_model):
+    model = tiny_model("moduli", scale=3.0)
+    estimate = MapEstimate(0.0, stages=1, inner=LBFGS(tolerance=1e-9, max_iterations=5)).estimate(model)
+    best = map_estimate(model, smoothing=0.0, inner=LBFGS(tolerance=1e-7, max_iterations=5000)).gap
+    assert estimate.convergence.status is Status.MAX_ITERATIONS
+    if estimate.gap is not None:
+        assert best is not None and estimate.gap.absolute >= estimate.gap.primal - best.primal
+
+
+def test_no_certificate_without_log_concave_sites(tiny_model):
+    model = tiny_model("moduli", lambda scale: StudentT(3.0, scale**2))
+    assert duality_gap(problem_of(model), model.back_projection()) is None
+    estimate = map_estimate(model, smoothing=0.0)
+    assert estimate.gap is None and estimate.convergence.converged
+
+
+def test_not_finite_means_no_certificate(tiny_model):
+    problem = problem_of(tiny_model("moduli"))
+    with np.errstate(invalid="ignore"):
+        assert duality_gap(problem, np.full(problem.model.image_shape, np.nan + 0j)) is None
+
+
+def test_single_precision_is_certified_in_double(tiny_model):
+    single = problem_of(tiny_model("groups", real=np.float32))
+    u, _, gap = ADMM(tolerance=1e-4).certified(single, single.model.back_projection())
+    assert u.dtype == np.complex64 and gap is not None
+    assert gap.absolute < 1e-4 * single.model.measurement.in_size
