@@ -18,8 +18,8 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment import load_input, prepare
 from mri_design.inference import DoubleLoop
 from mri_design.inference.hyperparameters import learn_hyperparameters
-from mri_design.model import DEFAULT_PRIOR, GaussianPosterior, GeneralizedLinearModel, MRSlice, SparsityBlock
-from mri_design.operators import Array, Wavelet, cartesian
+from mri_design.model import DEFAULT_PRIOR, GaussianPosterior, MRSlice, SparsityBlock
+from mri_design.operators import Array, cartesian
 from mri_design.variances import ControlVariate
 
 PRIORS: dict[str, tuple[SparsityBlock, ...]] = {
@@ -51,10 +51,7 @@ def calibration_rows(grid: int, sources: list[tuple[str, int]], seed: int) -> It
             posterior = ENGINE.infer(model, np.random.default_rng(seed))
             yield about | {"learnt": "nothing"} | _row(posterior, truth)
             for noise in (False, True):
-                labels = _levels(model)
-                learnt = learn_hyperparameters(
-                    model, ENGINE, np.random.default_rng(seed), noise=noise, labels=labels, tolerance=0.05
-                )
+                learnt = learn_hyperparameters(model, ENGINE, np.random.default_rng(seed), noise=noise, tolerance=0.05)
                 rates = ", ".join(f"{key} {rate:.2g}" for key, rate in learnt.trace[-1].rates.items())
                 yield (
                     about
@@ -67,11 +64,6 @@ def calibration_rows(grid: int, sources: list[tuple[str, int]], seed: int) -> It
                         "converged": learnt.convergence.converged,
                     }
                 )
-
-
-def _levels(model: GeneralizedLinearModel) -> dict[str, Array]:
-    """One rate for every wavelet level."""
-    return {b.name: b.analysis.level_map() for b in model.blocks if isinstance(b.analysis, Wavelet)}
 
 
 def _row(posterior: GaussianPosterior, truth: Array) -> Row:

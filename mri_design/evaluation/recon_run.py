@@ -22,7 +22,15 @@ from mri_design.evaluation.run_outputs import (
     with_zero_filled,
 )
 from mri_design.evaluation.scan_facts import level_settings, level_summary, simulated_from, simulation_summary
-from mri_design.experiment import PHANTOM_PREFIX, Recipe, fingerprint, load_input, prepare, reconstruct
+from mri_design.experiment import (
+    PHANTOM_PREFIX,
+    Recipe,
+    Reconstruction,
+    fingerprint,
+    load_input,
+    prepare,
+    reconstruct,
+)
 from mri_design.io.mask import read_mask
 
 __all__ = ["reconstruct_into"]
@@ -136,9 +144,18 @@ def reconstruct_into(
         "of": len(flags),
         **simulation_summary([simulated_from(data)]),
         **level_summary(one.noise_variance, signal),
+        **_learnt_summary(result),
         "multiplications with A": result.convergence.matvecs,
         "seconds": round(manifest.wall_seconds, 1),
         "status": manifest.status,
     }
     save_report(folder, f"Reconstruction: {data.name}", summary, sections, manifest)
     return manifest.status
+
+
+def _learnt_summary(result: Reconstruction) -> dict[str, object]:
+    """What was learnt, as factors on the recipe's rates."""
+    if result.learnt is None:
+        return {}
+    rates = ", ".join(f"{name} x {rate:.2g}" for name, rate in result.learnt.rates.items())
+    return {"learnt rates": rates, "learnt noise variance": f"{result.learnt.noise_variance:.3g}"}

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mri_design.errors import InputError
-from mri_design.estimation import IRLS, MapEstimate
+from mri_design.estimation import Automatic, MapEstimate
 from mri_design.inference import DoubleLoop
 from mri_design.model import SparsityBlock
-from mri_design.variances import Exact, Lanczos, MonteCarlo, VarianceEstimator
+from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo, VarianceEstimator
 
 __all__ = ["Recipe", "load_recipe", "shipped_recipes"]
 
@@ -59,26 +59,31 @@ class CoilRecipe(_Settings):
 class InferenceRecipe(_Settings):
     """The double loop."""
 
-    variances: Literal["perturb-and-solve", "lanczos", "exact"] = "perturb-and-solve"
-    samples: Annotated[int, Field(ge=2)] = 12
-    solver_tolerance: Positive = 0.03
+    variances: Literal["control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"] = "control-variate"
+    samples: Annotated[int, Field(ge=2)] = 8
+    solver_tolerance: Positive = 0.07
     lanczos_steps: Count = 100
     loops: Count = 12
     tolerance: Positive = 0.03
     inner_tolerance: Positive = 1e-4
-    inner_iterations: Count = 50
+    inner_iterations: Count = 1000
+    learn: Literal["nothing", "scales", "scales and noise"] = "nothing"
 
     def estimator(self) -> VarianceEstimator:
         """The chosen variance estimator."""
         if self.variances == "exact":
             return Exact()
+        if self.variances == "exact-columns":
+            return ExactByColumns()
         if self.variances == "lanczos":
             return Lanczos(self.lanczos_steps)
-        return MonteCarlo(self.samples, self.solver_tolerance)
+        if self.variances == "perturb-and-solve":
+            return MonteCarlo(self.samples, self.solver_tolerance)
+        return ControlVariate(self.samples, self.solver_tolerance, control="circulant")
 
     def engine(self) -> DoubleLoop:
         """The double loop with these settings."""
-        inner = IRLS(tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
+        inner = Automatic(tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
         return DoubleLoop(self.estimator(), inner, self.loops, self.tolerance)
 
 
@@ -95,8 +100,8 @@ class ReconstructionRecipe(_Settings):
     """Point estimates and error bars."""
 
     method: Literal["mean", "map", "least-squares", "zero-filled"] = "mean"
-    map_smoothing: Positive = 1e-3
-    map_stages: Count = 4
+    map_smoothing: Annotated[float, Field(ge=0)] = 1e-3
+    map_stages: Count = 2
     damping: Annotated[float, Field(ge=0, lt=1)] = 1e-3
     std_samples: Annotated[int, Field(ge=2)] = 48
 

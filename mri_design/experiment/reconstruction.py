@@ -11,7 +11,7 @@ import numpy as np
 from mri_design.errors import UsageError
 from mri_design.estimation import least_squares, zero_filled
 from mri_design.experiment.recipe import Recipe
-from mri_design.inference import StepInfo, WarmStart
+from mri_design.inference import Hyperparameters, StepInfo, WarmStart, learn_hyperparameters
 from mri_design.model import GaussianPosterior, MRSlice
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
@@ -47,11 +47,14 @@ class Reconstruction:
         only the posterior mean has one.
     convergence : Convergence
         Of the method.
+    learnt : Hyperparameters, optional
+        What the recipe had learnt from the data.
     """
 
     image: Array
     std: Array | None
     convergence: Convergence
+    learnt: Hyperparameters | None = None
 
 
 def reconstruct(
@@ -75,7 +78,7 @@ def reconstruct(
     lines : sequence of int
         Measured lines.
     method : {"mean", "map", "least-squares", "zero-filled"}
-        Posterior mean, MAP by IRLS, minimum-norm least squares (SENSE for several coils), or inverse FFT.
+        Posterior mean, MAP, minimum-norm least squares (SENSE for several coils), or inverse FFT.
     recipe : Recipe
         Settings of inference and estimation.
     rng : numpy Generator
@@ -104,19 +107,26 @@ def reconstruct(
     if method == "map":
         image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
         return Reconstruction(image, None, convergence)
-    posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=callback)
+    if recipe.inference.learn != "nothing":
+        found = learn_hyperparameters(
+            model, recipe.inference.engine(), rng, noise=recipe.inference.learn == "scales and noise"
+        )
+        posterior, convergence, learnt = found.posterior, found.convergence, found.trace[-1]
+    else:
+        posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=callback)
+        convergence, learnt = posterior.convergence, None
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng) if with_std else None
-    return Reconstruction(posterior.mean, std, posterior.convergence)
+    return Reconstruction(posterior.mean, std, convergence, learnt)
 
 
 def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:
     """Standard deviation of each complex pixel, in the image's units.
 
-    Exact where inference was; otherwise from ``samples`` posterior draws (relative standard error of each pixel about
-    1 / (2 sqrt(samples))).
+    Inference's own where they are exact, or better known than from draws (a control variate); otherwise from
+    ``samples`` posterior draws (relative standard error of each pixel about 1 / (2 sqrt(samples))).
     """
     sd = np.sqrt(posterior.model.noise_variance)
-    if posterior.marginals.kind == "exact":
+    if posterior.marginals.kind == "exact" or posterior.marginals.image is not None:
         return np.asarray(np.sqrt(posterior.image_variances), dtype=np.float32)
     power = np.zeros(posterior.mean.shape)
     draws = posterior.deviations(rng, samples)

@@ -94,8 +94,7 @@ def learn_hyperparameters(
         lines the bound lets the noise go to nothing (a fiftieth of the true sd, measured on heads at 128), which
         changes little else.
     labels : dict of block name to integer array, optional
-        Which sites of a block share a scale; by default those that have equal ones. For wavelets
-        `Wavelet.level_map()` gives each level its own.
+        Which sites of a block share a scale; by default those that have equal ones, and those of one wavelet level.
     rounds : int
         At most; each is one inference from the last one's mean and variances.
     tolerance : float

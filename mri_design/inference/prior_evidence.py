@@ -16,7 +16,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import Array
+from mri_design.operators import Array, Wavelet
 from mri_design.potentials import Potential
 
 __all__ = ["Basis", "PriorEvidence", "SiteGroup", "site_groups"]
@@ -47,7 +47,7 @@ class SiteGroup:
 
 
 def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None = None) -> tuple[SiteGroup, ...]:
-    """One group for each set of equal scales of a block, or for each of the ``labels`` given for a block's name.
+    """One group for each set of equal scales of a block and each wavelet level, or for each of a block's ``labels``.
 
     Raises
     ------
@@ -63,9 +63,11 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
                 raise InputError(
                     field=f"labels of {block.name!r}", got=f"shape {wanted.shape}", wanted=f"{block.site_shape}"
                 )
+        elif isinstance(block.analysis, Wavelet):
+            wanted = block.analysis.level_map()
         else:
             wanted = np.broadcast_to(np.asarray(block.potential.start_variance), block.site_shape)
-        kinds = np.unique(wanted)[::-1]
+        kinds = np.unique(wanted)
         if len(kinds) > 32:
             raise InputError(
                 field=f"block {block.name!r}",

@@ -8,7 +8,7 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.experiment import Recipe, load_recipe, make_strategy, shipped_recipes
 from mri_design.inference import DoubleLoop
-from mri_design.variances import Exact, Lanczos, MonteCarlo
+from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo
 
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
@@ -57,7 +57,11 @@ def test_the_recipes_of_the_help_are_there() -> None:
         ("[inference]\nloops = 0", "inference.loops", "greater than or equal to 1"),
         ("[inference]\ntolerance = -0.1", "inference.tolerance", "greater than 0"),
         ("[inference]\ntolerance = nan", "inference.tolerance", "finite"),
-        ("[inference]\nvariances = 'guess'", "inference.variances", "'perturb-and-solve', 'lanczos' or 'exact'"),
+        (
+            "[inference]\nvariances = 'guess'",
+            "inference.variances",
+            "'control-variate', 'perturb-and-solve', 'lanczos', 'exact-columns' or 'exact'",
+        ),
         ("[input]\nduplicates = 'first'", "input.duplicates", "'error', 'average' or 'last'"),
         ("[noise]\nvariance = inf", "noise.variance", "finite"),
         ("[noise]\nvariance = 0.0", "noise.variance", "greater than 0"),
@@ -133,7 +137,13 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("exact", Exact), ("lanczos", Lanczos), ("perturb-and-solve", MonteCarlo)],
+    [
+        ("exact", Exact),
+        ("exact-columns", ExactByColumns),
+        ("lanczos", Lanczos),
+        ("perturb-and-solve", MonteCarlo),
+        ("control-variate", ControlVariate),
+    ],
 )
 def test_variances_by_name(name: str, kind: type) -> None:
     recipe = Recipe.model_validate({"inference": {"variances": name, "samples": 7, "lanczos_steps": 31}})
@@ -148,7 +158,7 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
     with pytest.raises(ValueError, match="frozen"):
         recipe.fft = "pyfftw"
     settings = recipe.as_settings()
-    assert settings["inference"]["samples"] == 12
+    assert settings["inference"]["samples"] == 8
     assert settings["prior"][0] == {
         "kind": "pixels",
         "scale": 100.0,
