@@ -6,7 +6,7 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.inference import LogDeterminant
 from mri_design.model import PosteriorPrecision, SiteBlock
-from mri_design.operators import FiniteDifferences, cartesian
+from mri_design.operators import FiniteDifferences, Identity, cartesian
 from mri_design.potentials import Laplace
 
 
@@ -31,6 +31,18 @@ def test_the_circulant_alone_is_exact_where_a_is_circulant(tiny_model):
     found = LogDeterminant(2, 3)(precision, np.random.default_rng(0), model.back_projection())
     assert found.value == pytest.approx(dense(precision), rel=1e-10)
     assert found.std_error < 1e-9
+
+
+def test_too_few_steps_are_said_to_be_that():
+    shape = (12, 12)
+    block = SiteBlock("pixels", Identity(shape), Laplace(1.0))
+    pi = np.exp(np.random.default_rng(0).normal(0, 2.5, shape))
+    precision = PosteriorPrecision(cartesian([5, 6], shape), (block,), (pi,))
+    like = np.zeros(shape, complex)
+    short, long = (LogDeterminant(40, steps)(precision, np.random.default_rng(0), like) for steps in (4, 60))
+    assert not short.convergence.converged and long.convergence.converged
+    assert short.value > long.value + 4 * long.std_error
+    assert abs(long.value - dense(precision)) < 4 * long.std_error
 
 
 def test_preconditioning_and_control_cut_the_error(random_precisions):
