@@ -31,14 +31,14 @@ class Automatic:
     max_iterations : int
         Of the solver chosen.
     sharpness : float
-        From here on ADMM, for one coil and one scale a block; three times that for several coils, whose copies cost
-        iterations, and fifty times where scales differ within a block, which has one weight only. Measured crossings
+        From here on ADMM, for one coil and one scale a block; eight times that for several coils, whose copies cost
+        iterations, and 800 times where scales differ within a block, which has one weight only. Measured crossings
         at 64x64 on total variation, pixels and wavelets, tau / sigma from 3 to 30.
     """
 
     tolerance: float = 1e-4
     max_iterations: int = 1000
-    sharpness: float = 20.0
+    sharpness: float = 8.0
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``; the `Convergence` is that of the chosen solver."""
@@ -48,8 +48,8 @@ class Automatic:
         """The solver for this problem."""
         model = problem.model
         convex = model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)
-        crossing = self.sharpness * (3 if model.measurement.gram_spectrum() is None else 1)
-        crossing *= 50 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
+        crossing = self.sharpness * (8 if model.measurement.gram_spectrum() is None else 1)
+        crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
         if convex and has_exact_step(model) and sharpness_of(problem, start) > crossing:
             return ADMM(self.tolerance, self.max_iterations)
         return LBFGS(self.tolerance, self.max_iterations)

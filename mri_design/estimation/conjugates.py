@@ -9,7 +9,7 @@ import numpy as np
 from mri_design.estimation.penalised import SitePenalty, Smoothed
 from mri_design.model import SiteBlock
 from mri_design.operators import Array
-from mri_design.potentials import Gaussian, Laplace, Tilted
+from mri_design.potentials import Gaussian, Laplace
 
 __all__ = ["Conjugate", "conjugate_of"]
 
@@ -77,8 +77,7 @@ def conjugate_of(block: SiteBlock, penalty: SitePenalty, noise_variance: float) 
         return None
     sigma, potential = float(np.sqrt(noise_variance)), penalty.potential
     shift: Array | float = sigma * np.asarray(potential.shift, dtype=float) if np.any(potential.shift) else 0.0
-    while isinstance(potential, Tilted):
-        potential = potential.potential
+    potential = penalty.even
     z = np.asarray(penalty.z, dtype=float)
     if isinstance(potential, Laplace):
         level = sigma * potential.scale

@@ -16,7 +16,7 @@ import numpy as np
 
 from mri_design.model import GeneralizedLinearModel
 from mri_design.operators import Array
-from mri_design.potentials import Potential
+from mri_design.potentials import Potential, Tilted
 
 __all__ = ["PenalisedProblem", "SitePenalty", "Smoothed"]
 
@@ -47,6 +47,14 @@ class Smoothed:
 
     potential: Potential
     z: Array
+
+    @property
+    def even(self) -> Potential:
+        """The site without its odd part, which psi does not know of."""
+        potential = self.potential
+        while isinstance(potential, Tilted):
+            potential = potential.potential
+        return potential
 
     def dual_argument(self, x: Array) -> Array:
         """x + z, where the site's own dual pi = -2 g'(x + z) is attained."""

@@ -36,20 +36,42 @@ def proximal_step(
 
     Notes
     -----
-    Closed form for Gaussian sites, and for Laplace sites without smoothing (soft thresholding). Where the site is not
+    Closed form for Gaussian sites, and for Laplace sites without smoothing (soft thresholding); Newton's method for
+    smoothed Laplace sites. Where the site is not
     log-concave the scalar problem may have several minima; the one found is stationary.
     """
     real = v.real.dtype
     if np.any(block.potential.shift):
         v = v + (np.sqrt(noise_variance) * np.asarray(block.potential.shift) / rho).astype(real)
-    if isinstance(penalty, Smoothed) and isinstance(penalty.potential, Gaussian):
-        return np.asarray(v * (rho / (rho + penalty.potential.precision)).astype(real))
+    site = penalty.even if isinstance(penalty, Smoothed) else None
+    if isinstance(site, Gaussian):
+        return np.asarray(v * (rho / (rho + site.precision)).astype(real))
     modulus = np.sqrt(block.site_power(v))
-    if isinstance(penalty, Smoothed) and isinstance(penalty.potential, Laplace) and not np.any(penalty.z):
-        level = (penalty.potential.scale * (np.sqrt(noise_variance) / rho)).astype(real)
-        return np.asarray(v * (np.maximum(modulus - level, 0) / np.maximum(modulus, np.finfo(real).tiny)))
-    shrunken = shrunken_moduli(penalty, noise_variance, rho, modulus, iterations)
+    if isinstance(site, Laplace):
+        level = (site.scale * (np.sqrt(noise_variance) / rho)).astype(real)
+        epsilon = (noise_variance * penalty.z).astype(real)  # type: ignore[attr-defined]
+        shrunken = rounded_threshold(level, epsilon, modulus) if np.any(epsilon) else np.maximum(modulus - level, 0)
+    else:
+        shrunken = shrunken_moduli(penalty, noise_variance, rho, modulus, iterations)
     return np.asarray(v * (shrunken / np.maximum(modulus, np.finfo(real).tiny)))
+
+
+def rounded_threshold(level: Array, epsilon: Array, modulus: Array, iterations: int = 30) -> Array:
+    """r >= 0 with r + level r / sqrt(r^2 + epsilon) = |v|.
+
+    The left side is concave in r, so Newton's steps from below stay below. Soft thresholding is below, and so is
+    |v| / (1 + level / sqrt(epsilon)).
+    """
+    accuracy = 4 * np.finfo(modulus.dtype).eps
+    r = np.maximum(modulus - level, modulus / (1 + level / np.sqrt(np.maximum(epsilon, np.finfo(modulus.dtype).tiny))))
+    for _ in range(iterations):
+        root = np.sqrt(r * r + epsilon)
+        pull = level / root
+        step = (modulus - r - pull * r) / (1 + pull * epsilon / (root * root))
+        r = r + step
+        if np.all(np.abs(step) <= accuracy * modulus):
+            break
+    return np.asarray(np.maximum(r, 0))
 
 
 def shrunken_moduli(penalty: SitePenalty, noise_variance: float, rho: float, modulus: Array, iterations: int) -> Array:
