@@ -20,7 +20,7 @@ _HOMES = {
     ),
     "design.information_gain": ("information_gain",),
     "errors": ("InputError", "MriDesignError", "UsageError"),
-    "estimation": ("IRLS", "MapEstimate", "least_squares", "zero_filled"),
+    "estimation": ("ADMM", "IRLS", "LBFGS", "Automatic", "MapEstimate", "least_squares", "zero_filled"),
     "estimation.map_estimate": ("PointEstimate", "map_estimate"),
     "evaluation": ("measure",),
     "experiment": (
@@ -38,7 +38,15 @@ _HOMES = {
         "run_design",
         "strategy_names",
     ),
-    "inference": ("DoubleLoop", "evidence_bound", "learn_hyperparameters"),
+    "inference": (
+        "DoubleLoop",
+        "LogDeterminant",
+        "WarmStart",
+        "evidence_bound",
+        "learn_hyperparameters",
+        "log_bayes_factor",
+        "log_evidence",
+    ),
     "io": ("ReadLimits", "read"),
     "kspace": ("ImageStack", "KSpaceData"),
     "model": (

@@ -51,7 +51,7 @@ class DoubleLoop:
         class takes the fewest loops. The hybrid keeps the inner problem convex for Student-t sites too.
     criterion : {"none", "estimate"}
         What to do about phi where ``variances`` does not know log|A|: leave it out, or estimate log|A| in every loop
-        by `LogDeterminant`, for 200 products each.
+        by `LogDeterminant`, for 240 products each.
     inner : InnerSolver
         Who minimises the inner problem; by default `Automatic` to the square of ``tolerance`` (J is quadratic in
         the error).

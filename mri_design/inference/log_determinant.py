@@ -62,7 +62,7 @@ class LogDeterminant:
     """
 
     probes: int = 16
-    steps: int = 12
+    steps: int = 15
 
     def __post_init__(self) -> None:
         if self.probes < 2 or self.steps < 1:
