@@ -230,6 +230,12 @@ def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> 
 
 
 def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
+    if any(np.any(block.potential.shift) or block.potential.two_parameter for block in _prior(model)):
+        raise InputError(
+            field="prior",
+            got="sites with an odd part or a position on more coefficients than unknowns",
+            wanted="sites whose joint normaliser can be bounded",
+        )
     if not allowed:
         raise InputError(
             field="prior",
@@ -238,7 +244,12 @@ def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
             cure="Say allow_estimates=True for the variational bound of the normaliser in its place.",
         )
     alone = GeneralizedLinearModel.of_sites(_prior(model), model.noise_variance)
-    phi = PriorEvidence.of(alone, site_groups(alone))(alone.blocks)[0]
+    scales = [np.broadcast_to(np.asarray(b.potential.start_variance), b.site_shape) for b in alone.blocks]
+    labels = {
+        b.name: np.unique(one, return_inverse=True)[1].reshape(one.shape)
+        for b, one in zip(alone.blocks, scales, strict=True)
+    }
+    phi = PriorEvidence.of(alone, site_groups(alone, labels))(alone.blocks)[0]
     return evidence_bound(alone, phi)
 
 

@@ -121,7 +121,15 @@ def learn_hyperparameters(
     """
     if not noise and not scales:
         raise InputError(field="learn_hyperparameters", got="neither noise nor scales", wanted="at least one of them")
+    if noise and not model.measurement.out_size:
+        raise InputError(
+            field="learn_hyperparameters", got="noise of a model without a Gaussian factor", wanted="noise=False"
+        )
     groups = site_groups(model, labels) if scales else ()
+    if scales and not groups:
+        raise InputError(
+            field="learn_hyperparameters", got="no block of centred, even sites", wanted="a prior with scales to learn"
+        )
     prior = PriorEvidence.of(model, groups) if scales else None
     seed = int(rng.integers(2**63))
     rates = {group.name: 1.0 for group in groups}
@@ -170,6 +178,9 @@ def rescaled_blocks(
     renewed = []
     for number, block in enumerate(blocks):
         own = [(group, float(f)) for group, f in zip(groups, factors, strict=True) if group.block == number]
+        if not own:
+            renewed.append(block)
+            continue
         if len(own) == 1:
             renewed.append(replace(block, potential=block.potential.rescaled(own[0][1])))
             continue
@@ -199,6 +210,8 @@ def _scale_factors(posterior: GaussianPosterior, prior: PriorEvidence) -> Array:
         phi_0, slopes = prior(blocks)
         value, gradient = -phi_0, -slopes
         for number, (block, x) in enumerate(zip(blocks, arguments, strict=True)):
+            if not any(group.block == number for group in groups):
+                continue
             value -= 2 * float(np.sum(block.potential.g(x)))
             pulls = 2 * block.potential.site_precision(x) * x
             for i, group in enumerate(groups):

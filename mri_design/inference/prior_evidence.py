@@ -49,6 +49,8 @@ class SiteGroup:
 def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None = None) -> tuple[SiteGroup, ...]:
     """One group for each set of equal scales of a block and each wavelet level, or for each of a block's ``labels``.
 
+    Blocks of sites with an offset, an odd part or a position of their own have none: likelihoods, not priors.
+
     Raises
     ------
     InputError
@@ -57,6 +59,8 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
     given = dict(labels or {})
     groups: list[SiteGroup] = []
     for number, block in enumerate(model.blocks):
+        if block.offset is not None or np.any(block.potential.shift) or block.potential.two_parameter:
+            continue
         if block.name in given:
             wanted = np.asarray(given.pop(block.name))
             if wanted.shape != block.site_shape:
@@ -143,8 +147,9 @@ class PriorEvidence:
                 wanted="a proper prior, for its scales to be learnt",
                 cure="Add a block of sites on the pixels.",
             )
+        own = sorted({group.block for group in groups})
         bases = [Basis(spectra.reshape(len(groups), -1), np.ones(total.size))]
-        bases += [_wavelet_basis(model, groups, spectra, b) for b in range(len(model.blocks)) if _is_basis(model, b)]
+        bases += [_wavelet_basis(model, groups, spectra, b) for b in own if _is_basis(model, b)]
         return cls(model, groups, tuple(bases))
 
     def __call__(self, blocks: Sequence[SiteBlock], rounds: int = 200) -> tuple[float, Array]:

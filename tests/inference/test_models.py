@@ -8,7 +8,13 @@ import scipy.optimize
 
 from mri_design.errors import InputError
 from mri_design.estimation import MapEstimate
-from mri_design.inference import DoubleLoop, evidence_bound, exact_criterion
+from mri_design.inference import (
+    DoubleLoop,
+    evidence_bound,
+    exact_criterion,
+    learn_hyperparameters,
+    log_evidence,
+)
 from mri_design.model import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Dense, FiniteDifferences, Identity, Wavelet
 from mri_design.potentials import Gaussian, Laplace, Logistic, StudentT
@@ -109,6 +115,25 @@ def test_other_estimators_serve_models_without_a_gaussian_factor(variances, rng)
     other = DoubleLoop(variances, tolerance=1e-6, outer_iterations=30).infer(model, rng)
     np.testing.assert_allclose(other.mean, exact.mean, atol=0.05)
     assert other.model.data.size == 0
+
+
+def test_learning_the_prior_beside_a_likelihood_of_sites(rng):
+    """The prior precision of logistic regression ends at the maximum of the normalised bound; labels are left alone."""
+    model = logistic_regression(60, 4)
+    engine = DoubleLoop(Exact(), tolerance=1e-7, outer_iterations=40)
+    learnt = learn_hyperparameters(model, engine, rng, noise=False, rounds=200, tolerance=1e-6)
+
+    def minus_bound(log_precision: float) -> float:
+        prior = replace(model.blocks[1], potential=Gaussian(np.exp(log_precision)))
+        return -log_evidence(engine.infer(replace(model, blocks=(model.blocks[0], prior)), rng)).value
+
+    best = scipy.optimize.minimize_scalar(minus_bound, bounds=(-6, 4), options={"xatol": 1e-6})
+    assert learnt.convergence.converged and learnt.model.blocks[0] is model.blocks[0]
+    assert float(learnt.model.blocks[1].potential.precision) == pytest.approx(np.exp(best.x), rel=1e-3)
+    with pytest.raises(InputError, match="noise of a model without a Gaussian factor"):
+        learn_hyperparameters(model, engine, rng, noise=True)
+    with pytest.raises(InputError, match="no block of centred, even sites"):
+        learn_hyperparameters(GeneralizedLinearModel.of_sites(model.blocks[:1]), engine, rng, noise=False)
 
 
 @pytest.mark.parametrize("algorithm", ["first", "hybrid"])
