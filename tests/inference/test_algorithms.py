@@ -94,6 +94,20 @@ def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator
         assert np.mean(a) == pytest.approx(np.mean(b), rel=0.1)
 
 
+@pytest.mark.parametrize("algorithm", ["second", "first", "hybrid"])
+@pytest.mark.parametrize("site", ["Laplace", "sech^2", "power 0.6", "Student-t", "own", "tilted"])
+def test_single_precision_stays_single_and_agrees(site, algorithm, tiny_model, sites, rng):
+    single, double = (
+        DoubleLoop(Exact(), outer_iterations=8, algorithm=algorithm).infer(
+            tiny_model("parts", sites[site], real=real), rng
+        )
+        for real in (np.float32, np.float64)
+    )
+    assert single.mean.dtype == np.complex64
+    assert all(pi.dtype == np.float32 for pi in single.precision.site_precisions)
+    np.testing.assert_allclose(single.mean, double.mean, atol=2e-3 * np.abs(double.mean).max())
+
+
 def test_a_loop_cut_short_is_not_stationary(tiny_model, rng):
     short = DoubleLoop(Exact(), outer_iterations=1).infer(tiny_model("groups"), rng)
     long = DoubleLoop(Exact(), outer_iterations=12, tolerance=1e-6).infer(tiny_model("groups"), rng)
