@@ -39,6 +39,10 @@ class SigPyWavelet(LinearOperator):
         """B^H diag(w) B as a multiple of the identity, which it is for equal weights."""
         return np.full(self.in_shape, float(np.mean(weights)))
 
+    def gram_spectrum(self) -> Array:
+        """B^H B is the identity."""
+        return np.ones(self.in_shape)
+
 
 def total_variation(problem: Problem, **settings: object) -> MakeApp:
     """TotalVariationRecon on the problem; settings are SigPy's."""
