@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parts.bart_solver import bart_version
+from parts.calibration import calibration_rows
 from parts.growth import growth_rows, plot_growth
+from parts.inner_solvers import SOLVERS, inner_solver_rows
 from parts.mvm import mvm_rows
 from parts.paper_design import regret_rows, seconds_rows
 from parts.peak_memory import design_memory
@@ -109,6 +111,23 @@ counted. BART's isotropic differences look backward: it gets the image reflected
         lambda: peer_rows(256, 1000, 3, 60.0, SEED),
         lambda: peer_rows(32, 200, 1, 0.2, SEED, (0.003,)),
     ),
+    "inner solvers": Section(
+        """Products with A, and seconds, from a cold start to a relative gap of the inner objective; `z` of a posterior's
+size or as MAP ends. `automatic / best` is what the automatic choice takes of the best solver's.""",
+        lambda: inner_solver_rows((64,), (1, 8), (3.0, 30.0), SEED),
+        lambda: inner_solver_rows(
+            (32,), (1,), (10.0,), SEED, {name: SOLVERS[name] for name in ("L-BFGS", "automatic")}
+        ),
+    ),
+    "calibration": Section(
+        """Predicted against actual error on a quarter of the lines, truth known, before and after learning the prior's
+scales (one per block and wavelet level) and the noise from the data. `line ratio`: predicted over actual energy of the
+unmeasured lines; `line rank`: rank correlation of the two over lines with |k| < N/3; `pixel ratio`, `pixel rank`: the
+same for squared errors of pixels; `within 2 sd`: share of pixels (98 % if right). Rates are factors on the default ones.
+`img_3T_complex` (head images with the scanner's phase) is measured where the file is beside the checkout.""",
+        lambda: list(calibration_rows(128, calibration_scans(), SEED)),
+        lambda: list(calibration_rows(32, [("phantom:t2w", 0)], SEED)),
+    ),
     "memory": Section(
         "Peak resident memory of a process that designs three lines with eight coils.",
         lambda: [design_memory(STRATEGY, grid, SEED, 3, 8) for grid in (256, 512)],
@@ -123,6 +142,13 @@ of log cost against log pixels or log coils.
         lambda: growth_rows((32, 48), (1, 2), 32, SEED),
     ),
 }
+
+
+def calibration_scans() -> list[tuple[str, int]]:
+    """Embedded slices, and held-out heads with real phase where their file is there."""
+    heads = Path(__file__).parents[2] / "shared/data/mri/img_3T_complex.npz"
+    real = [(str(heads), index) for index in (6, 12, 18)] if heads.exists() else []
+    return [("phantom:t2w", 0), ("phantom:t1w", 0), *real]
 
 
 def conditions(quick: bool) -> dict[str, str]:

@@ -14,7 +14,7 @@ import typer
 __all__ = ["Input", "MethodName", "Out", "Quiet", "RecipeFile", "Seed", "SliceIndex", "StrategyName"]
 
 PHANTOMS = ("shepp-logan", "brain", "t2w", "t1w", "lf-gre")
-RECIPES = ("default", "lanczos", "tv-wavelet")
+RECIPES = ("default", "fast", "lanczos", "tv-wavelet")
 METHODS = ("mean", "map", "least-squares", "zero-filled")
 STRATEGIES = (
     "information-gain",

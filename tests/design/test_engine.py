@@ -184,8 +184,8 @@ def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
     warm = WarmStart.from_posterior(before)
     once = replace(INFERENCE, outer_iterations=1)
     longer = one.model((*lines, 5), signal)
-    cold_cost = once.infer(longer, np.random.default_rng(1)).convergence.matvecs
-    warm_cost = once.infer(longer, np.random.default_rng(1), warm_start=warm).convergence.matvecs
+    cold_cost = once.infer(longer, np.random.default_rng(0)).convergence.matvecs
+    warm_cost = once.infer(longer, np.random.default_rng(0), warm_start=warm).convergence.matvecs
     assert warm_cost < 0.8 * cold_cost
 
 
