@@ -112,8 +112,8 @@ counted. BART's isotropic differences look backward: it gets the image reflected
         lambda: peer_rows(32, 200, 1, 0.2, SEED, (0.003,)),
     ),
     "inner solvers": Section(
-        """Products with A, and seconds, from a cold start to a relative gap of the inner objective; `z` of a posterior's
-size or as MAP ends. `automatic / best` is what the automatic choice takes of the best solver's.""",
+        """Products with A, and seconds, from a cold start to a relative gap of the inner objective; `z` of a
+posterior's size or as MAP ends. `automatic / best` is what the automatic choice takes of the best solver's.""",
         lambda: inner_solver_rows((64,), (1, 8), (3.0, 30.0), SEED),
         lambda: inner_solver_rows(
             (32,), (1,), (10.0,), SEED, {name: SOLVERS[name] for name in ("L-BFGS", "automatic")}
@@ -123,7 +123,7 @@ size or as MAP ends. `automatic / best` is what the automatic choice takes of th
         """Predicted against actual error on a quarter of the lines, truth known, before and after learning the prior's
 scales (one per block and wavelet level) and the noise from the data. `line ratio`: predicted over actual energy of the
 unmeasured lines; `line rank`: rank correlation of the two over lines with |k| < N/3; `pixel ratio`, `pixel rank`: the
-same for squared errors of pixels; `within 2 sd`: share of pixels (98 % if right). Rates are factors on the default ones.
+same for squared errors of pixels; `within 2 sd`: share of pixels (98 % if right). Rates multiply the default ones.
 `img_3T_complex` (head images with the scanner's phase) is measured where the file is beside the checkout.""",
         lambda: list(calibration_rows(128, calibration_scans(), SEED)),
         lambda: list(calibration_rows(32, [("phantom:t2w", 0)], SEED)),
