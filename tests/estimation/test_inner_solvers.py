@@ -96,10 +96,14 @@ def test_sites_that_are_not_log_concave_end_in_a_stationary_point(
     model = tiny_model(model_name, SITES["Student-t"])
     problem = problem_of(model)
     start = model.back_projection()
-    u, convergence = tight(problem, start)
+    solver = replace(tight, max_iterations=200) if isinstance(tight, ADMM) else tight
+    u, convergence = solver(problem, start)
     objective = objective_of(model, z_of(problem))
     gradients = [np.linalg.norm(objective(embedded(v, model.measurement.in_complex))[1]) for v in (u, start)]
-    if convergence.converged or not isinstance(tight, ADMM):
+    if isinstance(tight, ADMM) and not convergence.converged:
+        assert convergence.status is Status.MAX_ITERATIONS and convergence.iterations == 200
+        assert np.isfinite(u).all()
+    else:
         assert convergence.converged
         assert gradients[0] < 1e-4 * gradients[1]
         assert value_at(problem, u) < value_at(problem, start)
