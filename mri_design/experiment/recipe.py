@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mri_design.errors import InputError
-from mri_design.estimation import Automatic, MapEstimate
+from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic, InnerSolver, MapEstimate
 from mri_design.inference import DoubleLoop
 from mri_design.model import SparsityBlock
 from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo, VarianceEstimator
@@ -67,6 +66,8 @@ class InferenceRecipe(_Settings):
     tolerance: Positive = 0.03
     inner_tolerance: Positive = 1e-4
     inner_iterations: Count = 1000
+    solver: Literal["automatic", "irls", "lbfgs", "admm"] = "automatic"
+    algorithm: Literal["second", "first", "hybrid"] = "second"
     learn: Literal["nothing", "scales", "scales and noise"] = "nothing"
 
     def estimator(self) -> VarianceEstimator:
@@ -83,8 +84,17 @@ class InferenceRecipe(_Settings):
 
     def engine(self) -> DoubleLoop:
         """The double loop with these settings."""
-        inner = Automatic(tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
-        return DoubleLoop(self.estimator(), inner, self.loops, self.tolerance)
+        return DoubleLoop(self.estimator(), self.inner_solver(), self.loops, self.tolerance, algorithm=self.algorithm)
+
+    def inner_solver(self) -> InnerSolver:
+        """The chosen solver of the inner problem, with these limits."""
+        kinds: dict[str, type[Automatic] | type[IRLS] | type[LBFGS] | type[ADMM]] = {
+            "automatic": Automatic,
+            "irls": IRLS,
+            "lbfgs": LBFGS,
+            "admm": ADMM,
+        }
+        return kinds[self.solver](tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
 
 
 class DesignRecipe(_Settings):
@@ -107,10 +117,7 @@ class ReconstructionRecipe(_Settings):
 
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
         """MAP with these settings."""
-        inner = replace(
-            MapEstimate().inner, tolerance=inference.inner_tolerance, max_iterations=inference.inner_iterations
-        )
-        return MapEstimate(self.map_smoothing, self.map_stages, inner)
+        return MapEstimate(self.map_smoothing, self.map_stages, inference.inner_solver())
 
 
 class SimulationRecipe(_Settings):

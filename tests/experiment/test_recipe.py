@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mri_design.errors import InputError
+from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic
 from mri_design.experiment import Recipe, load_recipe, make_strategy, shipped_recipes
 from mri_design.inference import DoubleLoop
 from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo
@@ -168,3 +169,14 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         "coarse_scale": 0.1,
     }
     assert Recipe.model_validate(settings) == recipe
+
+
+@pytest.mark.parametrize(("name", "kind"), [("automatic", Automatic), ("irls", IRLS), ("lbfgs", LBFGS), ("admm", ADMM)])
+def test_solvers_and_classes_by_name(name: str, kind: type) -> None:
+    chosen = {"solver": name, "algorithm": "hybrid", "inner_tolerance": 0.5, "inner_iterations": 7}
+    recipe = Recipe.model_validate({"inference": chosen})
+    engine = recipe.inference.engine()
+    assert engine.algorithm == "hybrid"
+    for solver in (engine.inner, recipe.reconstruction.map_estimate(recipe.inference).inner):
+        assert type(solver) is kind
+        assert (solver.tolerance, solver.max_iterations) == (0.5, 7)
