@@ -60,7 +60,7 @@ class InferenceRecipe(_Settings):
 
     variances: Literal["control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"] = "control-variate"
     samples: Annotated[int, Field(ge=2)] = 8
-    solver_tolerance: Positive = 0.07
+    solver_tolerance: Positive = 0.03
     lanczos_steps: Count = 100
     loops: Count = 12
     tolerance: Positive = 0.03
