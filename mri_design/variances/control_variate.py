@@ -60,8 +60,9 @@ class ControlVariate:
     coil it lowers z by 0.4 of it at tau/sigma of 10 to 30, as measured, and by one and a half of it at 3, where P b
     explains so much that this is 0.1 % of z. Where z spans decades the few largest values are solved last: on the
     default prior at 64 x 64 the mean over pixels is 4 % low at the default 0.07, 2 % at 0.03, 0.6 % at 0.01, with the
-    median error near 1 % at each (57, 73 and 98 products of 8 draws). Take 0.01 where totals matter. Real images, sites on parts of complex pairs and matrices have no control
-    yet.
+    median error near 1 % at each (57, 73 and 98 products of 8 draws). Take 0.01 where totals matter.
+
+    Real images, sites on parts of complex pairs and matrices have no control yet.
     """
 
     samples: int = 8
