@@ -52,9 +52,9 @@ exact = posteriors["second"]
 
 # %% [markdown]
 # ## Variances: what a product with A buys
-# Every estimator says its **kind**: `lower_bound` is too small, nobody knows by how much; `unbiased` has a standard
-# error. The control variate takes from a formula what the nearest circulant explains of its samples. Right panel: the
-# classes of double loop have different tangents to one criterion φ, convex for log-concave sites: all must meet.
+# Every estimator says its **kind**: a `lower_bound` is too small by nobody knows what; `unbiased` has a standard error.
+# The control variate takes from a formula what the nearest circulant explains of its samples. Right: double loops with
+# their tangents to one criterion φ. Log-concave sites make it convex: all must meet, and the hybrid is the second class.
 
 # %%
 analyses, z = [block.analysis for block in model.blocks], exact.marginals.values[1]
