@@ -54,7 +54,7 @@ exact = posteriors["second"]
 # ## Variances: what a product with A buys
 # Every estimator says its **kind**: a `lower_bound` is too small by nobody knows what; `unbiased` has a standard error.
 # The control variate takes from a formula what the nearest circulant explains of its samples. Right: double loops with
-# their tangents to one criterion φ. Log-concave sites make it convex: all must meet, and the hybrid is the second class.
+# their tangents to one criterion φ. Log-concave sites make it convex: all must meet; the hybrid is the second class.
 
 # %%
 analyses, z = [block.analysis for block in model.blocks], exact.marginals.values[1]
