@@ -29,7 +29,8 @@ class MapEstimate:
     smoothing : float
         Final epsilon relative to the site's own start variance, in the same units as z; |s| is replaced by
         sqrt(|s|^2 + epsilon sigma^2). At 0 the objective itself is minimised: for log-concave sites by ADMM, whose
-        proximal steps need no smoothing, until the duality gap is below the tolerance of ``inner``, per real unknown.
+        proximal steps need no smoothing, until the duality gap is below the tolerance of ``inner``, per real unknown;
+        in double precision, since in single the certificate does not get that far, and so is the image.
     stages : int
         Geometric steps of epsilon from the start variance down to ``smoothing`` times it (for 0, to 1e-2 of it).
     inner : InnerSolver
@@ -81,10 +82,12 @@ class MapEstimate:
     def _solve(
         self, model: GeneralizedLinearModel, start: Array | None
     ) -> tuple[Array, Convergence, DualityGap | None]:
+        exact = self.smoothing == 0
+        if exact:
+            model = replace(model, data=model.data.astype(np.result_type(model.data.dtype, np.float64)))
         u = model.back_projection() if start is None else start
         matvecs = iterations = 0
         solved, gap = Convergence(Status.CONVERGED, 0, 0.0), None
-        exact = self.smoothing == 0
         factors = np.geomspace(1e-2 if exact else self.smoothing, 1.0, self.stages)[::-1].tolist()  # one is the last
         for stage, factor in enumerate([*factors, 0.0] if exact else factors):
             last = stage == self.stages - (0 if exact else 1)

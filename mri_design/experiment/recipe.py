@@ -20,6 +20,7 @@ __all__ = ["Recipe", "load_recipe", "shipped_recipes"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 MAX_RECIPE_BYTES = 1 << 20
+COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
 
 
 class _Settings(BaseModel):
@@ -80,7 +81,7 @@ class InferenceRecipe(_Settings):
             return Lanczos(self.lanczos_steps)
         if self.variances == "perturb-and-solve":
             return MonteCarlo(self.samples, self.solver_tolerance)
-        return ControlVariate(self.samples, self.solver_tolerance, control="circulant")
+        return ControlVariate(self.samples, self.solver_tolerance, column_limit=COLUMN_LIMIT)
 
     def engine(self) -> DoubleLoop:
         """The double loop with these settings."""

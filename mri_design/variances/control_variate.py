@@ -21,7 +21,6 @@ from mri_design.variances.columns import ColumnControl
 __all__ = ["ControlName", "ControlVariate"]
 
 ControlName = Literal["auto", "circulant", "columns", "none"]
-COLUMN_LIMIT = 2**28  # kx ky^3 up to which "auto" eliminates columns
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,10 @@ class ControlVariate:
         to its square.
     control : {"auto", "circulant", "columns", "none"}
         P. The circulant serves one coil; columns serve any coils at O(kx ky^3) operations; automatic is the first of
-        the two that is known and, for columns, affordable (up to 128 x 128). A control that is not known for the
+        the two that is known and, for columns, affordable. A control that is not known for the
         model, or for some coefficients, leaves them to plain sampling.
+    column_limit : int
+        kx ky^3 up to which columns count as affordable; by default up to 128 x 128, where they take a second or more.
 
     Raises
     ------
@@ -69,6 +70,7 @@ class ControlVariate:
     tolerance: float = 0.07
     max_iterations: int = 500
     control: ControlName = "auto"
+    column_limit: int = 2**28
 
     def __post_init__(self) -> None:
         if self.samples < 2:
@@ -121,7 +123,7 @@ class ControlVariate:
             if circulant is not None or self.control == "circulant":
                 return circulant
         shape = precision.measurement.in_shape
-        affordable = len(shape) == 2 and shape[1] * shape[0] ** 3 <= COLUMN_LIMIT
+        affordable = len(shape) == 2 and shape[1] * shape[0] ** 3 <= self.column_limit
         if self.control == "columns" or (self.control == "auto" and affordable):
             return ColumnControl.of(precision)
         return None

@@ -114,3 +114,12 @@ def test_converges_near_the_minimum_where_site_precisions_span_decades():
 def test_settings_that_cannot_be_are_refused(settings, match):
     with pytest.raises(InputError, match=match):
         MapEstimate(**settings)
+
+
+def test_single_precision_data_get_their_certificate_as_well(tiny_model):
+    """Without smoothing the work is in double precision, where the duality gap can close."""
+    model = tiny_model("moduli", real=np.float32)
+    estimate = MapEstimate(0.0).estimate(model)
+    assert estimate.image.dtype == np.complex128
+    assert estimate.convergence.converged
+    assert estimate.gap is not None and estimate.gap.absolute < 1e-4 * model.measurement.in_size
