@@ -29,10 +29,16 @@ from mri_design.model import (
     require_determined,
 )
 from mri_design.operators import Array
+from mri_design.potentials import departure_from_super_gaussian
 from mri_design.status import Convergence, Status
 from mri_design.variances import MonteCarlo, VarianceEstimator
 
 __all__ = ["DoubleLoop", "pooled_variances"]
+
+NOT_SUPER_GAUSSIAN = (
+    "No engine here infers with such a site: replace it by a super-Gaussian one, or by Gaussian ones where its pull is "
+    "quadratic."
+)
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,7 @@ class DoubleLoop:
             )
             matvecs += inner.matvecs + marginals.convergence.matvecs
             log_determinant = marginals.log_determinant
+            exact_criterion = log_determinant is not None and marginals.kind == "exact"
             if log_determinant is None and self.criterion == "estimate":
                 estimate = LogDeterminant()(precision, np.random.default_rng(noise_seed), u)
                 log_determinant = estimate.value
@@ -166,7 +173,7 @@ class DoubleLoop:
             marginals=marginals,
             convergence=Convergence(status, loop, float(change), matvecs),
             criterion=tuple(trace),
-            criterion_kind="none" if not trace else "exact" if marginals.kind == "exact" else "estimate",
+            criterion_kind="none" if not trace else "exact" if exact_criterion else "estimate",
             stationarity=_relative_change(pi, _precisions_for(MovingBounds(model, z).at(u), u, z)),
         )
 
@@ -177,8 +184,17 @@ class DoubleLoop:
                     field=f"block {block.name!r}",
                     got=f"{type(block.potential).__name__}, which is not super-Gaussian",
                     wanted="super-Gaussian sites",
-                    cure="Use an engine that does not need the super-Gaussian bound.",
+                    cure=NOT_SUPER_GAUSSIAN,
                 )
+            if not block.potential.two_parameter:
+                fault = departure_from_super_gaussian(block.potential, block.site_shape)
+                if fault is not None:
+                    raise InputError(
+                        field=f"block {block.name!r}",
+                        got=f"{type(block.potential).__name__} with {fault}",
+                        wanted="super-Gaussian sites: g' < 0 and g'' >= 0, finite for every x > 0",
+                        cure=NOT_SUPER_GAUSSIAN,
+                    )
             if self.algorithm == "first" and block.potential.two_parameter:
                 raise InputError(
                     field=f"block {block.name!r}",

@@ -98,7 +98,7 @@ def learn_hyperparameters(
     rounds : int
         At most; each is one inference from the last one's mean and variances.
     tolerance : float
-        Stop when no rate and no noise sd changes by more than this, relative.
+        Stop when no rate and no noise sd changes by more than this, relative, and inference has converged.
     callback : callable, optional
         Sees the hyperparameters after every round.
 
@@ -121,6 +121,10 @@ def learn_hyperparameters(
     """
     if not noise and not scales:
         raise InputError(field="learn_hyperparameters", got="neither noise nor scales", wanted="at least one of them")
+    if rounds < 1 or not tolerance > 0:
+        raise InputError(
+            field="learn_hyperparameters", got=f"rounds {rounds}, tolerance {tolerance}", wanted="1 or more, above 0"
+        )
     if noise and not model.measurement.out_size:
         raise InputError(
             field="learn_hyperparameters", got="noise of a model without a Gaussian factor", wanted="noise=False"
@@ -164,7 +168,7 @@ def learn_hyperparameters(
         if posterior.convergence.status is Status.BREAKDOWN or not np.isfinite(change):
             status = Status.BREAKDOWN
             break
-        if change < tolerance:
+        if change < tolerance and posterior.convergence.converged:
             status = Status.CONVERGED
             break
     matvecs += posterior.convergence.matvecs

@@ -56,6 +56,9 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
     InputError
         For more than 32 groups in a block, labels of a block that is not there, or of another shape.
     """
+    names = [block.name for block in model.blocks]
+    if len(set(names)) < len(names):
+        raise InputError(field="blocks", got=f"names {names}", wanted="a name of its own for each, to learn its scale")
     given = dict(labels or {})
     groups: list[SiteGroup] = []
     for number, block in enumerate(model.blocks):

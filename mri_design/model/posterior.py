@@ -90,7 +90,7 @@ class GaussianPosterior:
         return np.asarray(self.model.noise_variance * scaled, dtype=self.mean.real.dtype)
 
     def draw(
-        self, rng: np.random.Generator, count: int, *, tolerance: float = 1e-2, max_iterations: int = 100
+        self, rng: np.random.Generator, count: int, *, tolerance: float = 1e-2, max_iterations: int = 500
     ) -> tuple[Array, Convergence]:
         """Draws of (u - mean) / sigma, covariance A^-1, by perturb-and-solve.
 

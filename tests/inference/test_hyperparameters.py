@@ -161,6 +161,25 @@ def test_too_few_rounds_are_said_to_be_that(rng):
     assert len(learnt.trace) == 1
 
 
+def test_inference_that_did_not_converge_is_no_learning_that_did(rng):
+    starved = DoubleLoop(Exact(), IRLS(max_iterations=1, tolerance=1e-12), outer_iterations=1, tolerance=1e-12)
+    learnt = learn_hyperparameters(misjudged(regression(Laplace), 2.0), starved, rng, rounds=2, tolerance=5.0)
+    assert not learnt.posterior.convergence.converged
+    assert learnt.convergence.status is Status.MAX_ITERATIONS
+
+
+def test_blocks_of_one_name_are_refused(rng):
+    model = regression(Laplace)
+    with pytest.raises(InputError, match="name of its own"):
+        learn_hyperparameters(replace(model, blocks=model.blocks * 2), ENGINE, rng)
+
+
+@pytest.mark.parametrize("setting", [{"rounds": 0}, {"tolerance": np.nan}, {"tolerance": 0.0}])
+def test_senseless_limits_are_refused(setting, rng):
+    with pytest.raises(InputError, match="1 or more, above 0"):
+        learn_hyperparameters(regression(Laplace), ENGINE, rng, **setting)
+
+
 def test_refusals_name_the_cure(rng):
     model = regression(Laplace)
     with pytest.raises(InputError, match="at least one"):
