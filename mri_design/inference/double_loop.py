@@ -35,10 +35,7 @@ from mri_design.variances import MonteCarlo, VarianceEstimator
 
 __all__ = ["DoubleLoop", "pooled_variances"]
 
-NOT_SUPER_GAUSSIAN = (
-    "No engine here infers with such a site: replace it by a super-Gaussian one, or by Gaussian ones where its pull is "
-    "quadratic."
-)
+NOT_SUPER_GAUSSIAN = "No engine here infers with such a site: choose a site near it that is super-Gaussian."
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
-from mri_design.potentials.base import Potential, Values
+from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.super_gaussian import GRID, unfit_derivatives
 
 __all__ = ["Generic"]
 
 Function = Callable[[Values], Values]
-GRID = np.geomspace(1e-6, 1e6, 241)
 
 
 class Generic(Potential):
@@ -58,7 +58,7 @@ class Generic(Potential):
         self.name = name
         self.shift = np.asarray(shift, dtype=float)
         x = np.broadcast_to(GRID.reshape(-1, *(1 for _ in shape)), (GRID.size, *shape)).copy()
-        values, slopes, bends = (np.broadcast_to(np.asarray(f(x), dtype=float), x.shape) for f in self._functions)
+        values, slopes, bends = (self._evaluated(k, x) for k in range(3))
         self._refuse_unless_super_gaussian(x, values, slopes, bends)
         bend_of_log_t = 2 * slopes + 4 * x * bends
         concave = bool((bend_of_log_t <= 1e-6 * (np.abs(slopes) + x * bends)).all())
@@ -68,21 +68,30 @@ class Generic(Potential):
         if start_variance is None:
             fallen = values > values[0] - 0.3
             start_variance = GRID[np.minimum(fallen.sum(axis=0), GRID.size - 1)]
-        self._start_variance = np.asarray(start_variance, dtype=float)
+        self._start_variance = positive_scale(f"{name}: start_variance", start_variance)
+
+    def _evaluated(self, order: int, x: Values) -> Values:
+        """The derivative of that order at x, of its shape."""
+        try:
+            return np.broadcast_to(np.asarray(self._functions[order](x), dtype=float), x.shape)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            called = ("g", "dg", "d2g")[order]
+            raise self._refusal(
+                f"a {called} that cannot be had at {x.shape[0]} points x of shape {self._shape} ({error})",
+                "vectorised functions of x, real and of its shape",
+                "Say shape= where g has scales of its own.",
+            ) from error
 
     def _refuse_unless_super_gaussian(self, x: Values, values: Values, slopes: Values, bends: Values) -> None:
-        if not (np.isfinite(values).all() and np.isfinite(slopes).all() and np.isfinite(bends).all()):
+        if not np.isfinite(values).all():
             raise self._refusal("values that are not finite", "g, g' and g'' finite for x > 0")
         if not np.isfinite(self.shift).all():
             raise self._refusal(f"shift {self.shift}", "finite numbers")
         rounding = 1e-9 * (np.abs(values).max() + 1e-300) / x
-        not_super_gaussian = (
-            "It is not super-Gaussian: add a Gaussian factor, or use an engine that needs no such bound."
-        )
-        if (slopes >= 0).any():
-            raise self._refusal("a g that does not decrease", "g' < 0 for every x", not_super_gaussian)
-        if (bends < 0).any():
-            raise self._refusal("a g that is not convex", "g'' >= 0 for every x", not_super_gaussian)
+        not_super_gaussian = "It is not super-Gaussian, and no engine here takes it: choose a site near it that is."
+        fault = unfit_derivatives(x, slopes, bends)
+        if fault is not None:
+            raise self._refusal(fault, "g' < 0 and g'' >= 0, finite for every x > 0", not_super_gaussian)
         step = 1e-4 * x
         pairs = [(self._functions[k](x + step), self._functions[k](x - step)) for k in (0, 1)]
         g_slope, dg_slope = ((np.asarray(up) - np.asarray(down)) / (2 * step) for up, down in pairs)

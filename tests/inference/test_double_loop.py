@@ -16,8 +16,8 @@ from mri_design.inference import (
     minimise_exact_criterion,
     pooled_variances,
 )
-from mri_design.model import GeneralizedLinearModel
-from mri_design.operators import cartesian
+from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.operators import Identity, cartesian
 from mri_design.potentials import Gaussian, Laplace
 from mri_design.status import Status
 from mri_design.variances import Exact, Lanczos, MonteCarlo
@@ -232,3 +232,31 @@ def test_sites_that_are_not_super_gaussian_are_refused_by_name(tiny_model, rng):
 def test_no_loop_is_refused():
     with pytest.raises(InputError, match=r"outer_iterations.*0"):
         DoubleLoop(outer_iterations=0)
+
+
+class Quartic(Laplace):
+    """Claims by default to be super-Gaussian, and is not."""
+
+    def g(self, x):
+        return -(x**2)
+
+    def dg(self, x):
+        return -2 * x
+
+    def d2g(self, x):
+        return -2 * np.ones_like(x)
+
+
+class Undefined(Laplace):
+    """A site whose derivative is NaN."""
+
+    def dg(self, x):
+        return np.nan * x
+
+
+@pytest.mark.parametrize(("site", "fault"), [(Quartic(1.0), "not convex"), (Undefined(1.0), "not finite")])
+def test_own_sites_that_are_not_super_gaussian_are_refused_by_block(site, fault):
+    blocks = (SiteBlock("mine", Identity((4, 4)), site),)
+    model = GeneralizedLinearModel(Identity((4, 4)), np.zeros((4, 4), complex), 1.0, blocks)
+    with pytest.raises(InputError, match=rf"block 'mine'.*{type(site).__name__}.*{fault}"):
+        DoubleLoop().infer(model, np.random.default_rng(0))

@@ -300,6 +300,11 @@ def own(g, dg, d2g, **more):
             lambda: own(lambda x: -np.log1p(x), lambda x: -1 / (1 + x), lambda x: (1 + x) ** -2.0, log_concave=True),
             "my site.*log_concave",
         ),
+        (lambda: own(lambda x: -np.ones(3), lambda x: -x, lambda x: x), "my site.*shape= where"),
+        (
+            lambda: own(lambda x: -x, lambda x: -1 + 0 * x, lambda x: 0 * x, start_variance=-1.0),
+            "my site: start_variance.*positive",
+        ),
     ],
 )
 def test_own_sites_are_held_to_what_they_claim(build, match):

@@ -1,0 +1,71 @@
+"""Sites are held to their claim of being super-Gaussian; those of the package keep it."""
+
+import numpy as np
+import pytest
+
+from mri_design.potentials import (
+    ExponentialPower,
+    Gaussian,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Potential,
+    Sech2,
+    StudentT,
+    Tilted,
+    departure_from_super_gaussian,
+)
+
+
+class Quartic(Potential):
+    """t = exp(-|s|^4 / sigma^4), which claims by default to be super-Gaussian."""
+
+    log_concave = True
+    start_variance = 1.0
+
+    def g(self, x):
+        return -(x**2)
+
+    def dg(self, x):
+        return -2 * x
+
+    def d2g(self, x):
+        return -2 * np.ones_like(x)
+
+
+class Rising(Quartic):
+    def dg(self, x):
+        return np.ones_like(x)
+
+
+class Undefined(Laplace):
+    def dg(self, x):
+        return np.nan * x
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        Laplace(np.geomspace(1e-3, 1e3, 7)[:, None]),
+        Laplace(3.0),
+        Gaussian(2.0),
+        ExponentialPower(2.0, 1.0),
+        ExponentialPower(0.3, 1.0),
+        StudentT(0.5, 1e4),
+        Sech2(1e3),
+        Sech2(1e-3),
+        Logistic([1.0, -1.0]),
+        Tilted(Laplace(1.0), np.ones(2)),
+        PositiveMixture.of_gaussians([0.5, 0.5], [1.0, 1e4]),
+    ],
+)
+def test_the_sites_of_the_package_pass(site):
+    assert departure_from_super_gaussian(site, (7, 2)) is None
+
+
+@pytest.mark.parametrize(
+    ("site", "fault"),
+    [(Quartic(), "not convex"), (Rising(), "not decrease"), (Undefined(1.0), "finite"), (Undefined([1, 2]), "finite")],
+)
+def test_departures_are_named(site, fault):
+    assert fault in departure_from_super_gaussian(site, (3, 2))
