@@ -6,7 +6,7 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.inference import DoubleLoop
 from mri_design.model import GeneralizedLinearModel, SiteBlock, require_determined
-from mri_design.operators import Dense, FiniteDifferences, Identity, RealImage, Wavelet, cartesian
+from mri_design.operators import Dense, Diagonal, FiniteDifferences, Identity, RealImage, Wavelet, cartesian
 from mri_design.potentials import Laplace
 
 SHAPE = (6, 4)
@@ -58,3 +58,33 @@ def test_a_common_null_space_is_refused_with_its_blocks_and_the_cure(model):
         require_determined(model)
     with pytest.raises(InputError, match=MATCH):
         DoubleLoop().infer(model, np.random.default_rng(0))
+
+
+def large(free: int, kind: type) -> GeneralizedLinearModel:
+    """Beyond dense rank computations and without known spectra: pixels with weights, ``free`` of them 0."""
+    shape = (40, 20)
+    seen = np.geomspace(1, 100, 800).reshape(shape).astype(kind)
+    seen.ravel()[100 : 100 + free] = 0
+    one, two = Diagonal(seen), Diagonal(seen[::-1, ::-1] * (seen > 0))
+    return model_of(one, two)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("free", [1, 30])
+def test_a_null_space_of_a_large_model_is_found_by_a_probe(free, kind):
+    with pytest.raises(InputError, match=MATCH):
+        require_determined(large(free, kind))
+    with pytest.raises(InputError, match=MATCH):
+        DoubleLoop().infer(large(free, kind), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_large_determined_models_pass_the_probe(kind):
+    require_determined(large(0, kind))
+    weights = np.geomspace(1e-4, 1, 800).reshape(40, 20).astype(kind)
+    require_determined(model_of(Diagonal(weights), Diagonal(weights)))
+    rows = np.random.default_rng(0).standard_normal((900, 800)).astype(kind)
+    require_determined(model_of(Dense(rows[:450]), Dense(rows[450:])))
+    require_determined(model_of(Dense(1e6 * rows[:450]), Dense(1e-3 * rows[450:])))
+    with pytest.raises(InputError, match=MATCH):
+        require_determined(model_of(Dense(rows[:400]), Dense(rows[400:790])))
