@@ -83,7 +83,7 @@ plain float64 one (two-dimensional NumPy FFTs, PyWavelets, np.roll). The floor i
         lambda: mvm_rows(((32, 1, "none"), (32, 1, "pixels+differences"), (32, 8, "none")), 1),
     ),
     "design": Section(
-        """A sequential design by the default recipe beside the papers' algorithm as `parts/paper_algorithm.py` has it
+        """A sequential design by the recipe `fast` beside the papers' algorithm as `parts/paper_algorithm.py` has it
 (float64, unpreconditioned, k Lanczos vectors, one outer loop a step, all remaining lines scored), one coil. The papers'
 whole design would take most of an hour: single steps are timed, each from the state that our design has at that number
 of lines, and the seconds in between are interpolated linearly.""",

@@ -157,7 +157,8 @@ def _innovation(one: MRSlice, posterior: GaussianPosterior, line: int, rng: np.r
     """Expected and actual energy of y - X_* mean on one line, noise included."""
     x_new = one.encoding([line])
     noise = posterior.model.noise_variance
-    spread = x_new(posterior.deviations(rng, 8))
+    draws = posterior.marginals.samples
+    spread = x_new(posterior.draw(rng, 8)[0] if draws is None else draws)
     expected = noise * (np.sum(np.mean(np.abs(spread) ** 2, axis=0)) + x_new.out_size)
     found = np.sum(np.abs(one.acquire([line]) - x_new(posterior.mean)) ** 2)
     return np.array([expected, found], dtype=float)
