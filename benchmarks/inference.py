@@ -113,7 +113,8 @@ counted. BART's isotropic differences look backward: it gets the image reflected
     ),
     "inner solvers": Section(
         """Products with A, and seconds, from a cold start to a relative gap of the inner objective; `z` of a
-posterior's size or as MAP ends. `automatic / best` is what the automatic choice takes of the best solver's.""",
+posterior's size or as MAP ends. `automatic / best` is what the automatic choice takes of the best solver's. An
+iteration of ADMM counts as a product, though on one coil it is a pair of FFTs.""",
         lambda: inner_solver_rows((64,), (1, 8), (3.0, 30.0), SEED),
         lambda: inner_solver_rows(
             (32,), (1,), (10.0,), SEED, {name: SOLVERS[name] for name in ("L-BFGS", "automatic")}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["InputError", "MriDesignError", "UsageError"]
+import math
+from numbers import Integral, Real
+
+__all__ = ["InputError", "MriDesignError", "UsageError", "require_counts", "require_numbers"]
 
 
 class MriDesignError(Exception):
@@ -33,3 +36,30 @@ class InputError(MriDesignError, ValueError):
 
 class UsageError(MriDesignError):
     """The command or call itself is wrong (unknown strategy name, contradicting options)."""
+
+
+def require_numbers(*, least: float = 0.0, most: float = math.inf, **settings: object) -> None:
+    """Refuse a setting that is not a finite real number between ``least`` and ``most``.
+
+    Raises
+    ------
+    InputError
+        Naming the first such setting.
+    """
+    for name, value in settings.items():
+        if not (isinstance(value, Real) and math.isfinite(value) and least <= value <= most):
+            limits = f"{least:g} or more" if math.isinf(most) else f"between {least:g} and {most:g}"
+            raise InputError(field=name, got=repr(value), wanted=f"a finite number, {limits}")
+
+
+def require_counts(*, least: int, **settings: object) -> None:
+    """Refuse a setting that is not a whole number of ``least`` or more.
+
+    Raises
+    ------
+    InputError
+        Naming the first such setting.
+    """
+    for name, value in settings.items():
+        if not (isinstance(value, Integral) and value >= least):
+            raise InputError(field=name, got=repr(value), wanted=f"a whole number, {least} or more")

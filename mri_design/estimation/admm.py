@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.excess import RemainingExcess
 from mri_design.estimation.line_search import Coefficients
@@ -45,6 +46,11 @@ class ADMM:
     solver_tolerance, solver_iterations : float, int
         Of the conjugate gradients, where the step in u needs them.
 
+    Raises
+    ------
+    InputError
+        For a tolerance that is negative or not finite, or a count that is too small.
+
     Notes
     -----
     Boyd et al., Found. Trends Mach. Learn. 3 (2011), sections 3.4 and 4; relative residuals: Wohlberg (2017),
@@ -60,6 +66,12 @@ class ADMM:
     check: int = 5
     solver_tolerance: float = 0.1
     solver_iterations: int = 4
+
+    def __post_init__(self) -> None:
+        require_numbers(tolerance=self.tolerance, solver_tolerance=self.solver_tolerance)
+        require_numbers(relaxation=self.relaxation, least=1.0, most=2.0)
+        require_counts(max_iterations=self.max_iterations, balanced=self.balanced, least=0)
+        require_counts(check=self.check, solver_iterations=self.solver_iterations, least=1)
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``.

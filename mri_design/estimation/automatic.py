@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.admm import ADMM, typical_precision
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
@@ -34,11 +35,20 @@ class Automatic:
         From here on ADMM, for one coil and one scale a block; eight times that for several coils, whose copies cost
         iterations, and 800 times where scales differ within a block, which has one weight only. Measured crossings
         at 64x64 on total variation, pixels and wavelets, tau / sigma from 3 to 30.
+
+    Raises
+    ------
+    InputError
+        For a tolerance that is negative or not finite, or a count that is too small.
     """
 
     tolerance: float = 1e-4
     max_iterations: int = 1000
     sharpness: float = 8.0
+
+    def __post_init__(self) -> None:
+        require_numbers(tolerance=self.tolerance, sharpness=self.sharpness)
+        require_counts(max_iterations=self.max_iterations, least=0)
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``; the `Convergence` is that of the chosen solver."""

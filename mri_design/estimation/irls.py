@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.line_search import bound_along, minimising_length, moved
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.krylov import conjugate_gradients, real_inner
@@ -37,6 +38,11 @@ class IRLS:
         Limit of conjugate gradients for each; reached only in trouble, since nothing converges on solves that were cut
         off. Where site precisions span many decades (Lanczos variances, a MAP image) a solve takes 50 to 200.
 
+    Raises
+    ------
+    InputError
+        For a tolerance that is negative or not finite, or a count that is too small.
+
     Notes
     -----
     TR-175 section 4.2 calls a Newton step IRLS; on moduli of complex pairs the Hessian is no longer diagonal, while
@@ -47,6 +53,11 @@ class IRLS:
     max_iterations: int = 50
     solver_tolerance: float = 0.1
     solver_iterations: int = 300
+
+    def __post_init__(self) -> None:
+        require_numbers(tolerance=self.tolerance, solver_tolerance=self.solver_tolerance)
+        require_counts(max_iterations=self.max_iterations, least=0)
+        require_counts(solver_iterations=self.solver_iterations, least=1)
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``.

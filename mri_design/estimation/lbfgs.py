@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.excess import RemainingExcess
 from mri_design.estimation.line_search import Coefficients, bound_along, minimising_length, moved
 from mri_design.estimation.penalised import PenalisedProblem
@@ -37,6 +38,11 @@ class LBFGS:
     window : int
         Iterations from one look at J to the next.
 
+    Raises
+    ------
+    InputError
+        For a tolerance that is negative or not finite, or a count that is too small.
+
     Notes
     -----
     Vectors keep the precision of the data, scalars are double. Nocedal & Wright, Numerical Optimization, algorithm
@@ -47,6 +53,11 @@ class LBFGS:
     max_iterations: int = 500
     history: int = 8
     window: int = 3
+
+    def __post_init__(self) -> None:
+        require_numbers(tolerance=self.tolerance)
+        require_counts(max_iterations=self.max_iterations, history=self.history, least=0)
+        require_counts(window=self.window, least=1)
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``.

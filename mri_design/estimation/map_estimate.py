@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
 from mri_design.estimation.base import InnerSolver
@@ -51,10 +51,8 @@ class MapEstimate:
     inner: InnerSolver = field(default_factory=Automatic)
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.smoothing) and self.smoothing >= 0):
-            raise InputError(field="smoothing", got=repr(self.smoothing), wanted="zero or a positive finite number")
-        if self.stages < 1:
-            raise InputError(field="stages", got=str(self.stages), wanted="1 or more")
+        require_numbers(smoothing=self.smoothing)
+        require_counts(stages=self.stages, least=1)
 
     def __call__(self, model: GeneralizedLinearModel, start: Array | None = None) -> tuple[Array, Convergence]:
         """The (smoothed) MAP image and how it was reached; a cold start begins at X^H y.

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.estimation import Automatic, InnerSolver, PenalisedProblem
 from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
 from mri_design.inference.bounds import Algorithm, site_bounds
@@ -67,7 +67,7 @@ class DoubleLoop:
     Raises
     ------
     InputError
-        For no loop or an unknown algorithm; for sites that are not super-Gaussian; for sites of two parameters in the
+        For no loop, a senseless tolerance or an unknown algorithm; for sites that are not super-Gaussian; for sites of two parameters in the
         first class; where X and B share a null space.
     """
 
@@ -79,8 +79,8 @@ class DoubleLoop:
     criterion: Literal["none", "estimate"] = "none"
 
     def __post_init__(self) -> None:
-        if self.outer_iterations < 1:
-            raise InputError(field="outer_iterations", got=str(self.outer_iterations), wanted="1 or more")
+        require_counts(outer_iterations=self.outer_iterations, least=1)
+        require_numbers(tolerance=self.tolerance)
         if self.algorithm not in get_args(Algorithm):
             raise InputError(field="algorithm", got=repr(self.algorithm), wanted="second, first or hybrid")
         if self.criterion not in ("none", "estimate"):

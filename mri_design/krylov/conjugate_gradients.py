@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.errors import require_counts, require_numbers
 from mri_design.status import Convergence, Status
 
 __all__ = ["conjugate_gradients", "real_inner"]
@@ -69,12 +70,19 @@ def conjugate_gradients(
     convergence : Convergence
         Worst right-hand side; ``residual`` is relative in the preconditioned norm, ``matvecs`` counts vectors.
 
+    Raises
+    ------
+    InputError
+        For a tolerance that is negative or not finite, or a limit below 0.
+
     Notes
     -----
     Vectors keep the precision of ``rhs``; scalars are double. Breakdown (a direction of non-positive curvature, an
     indefinite preconditioner, a non-finite value) is reported, not raised. Golub & Van Loan, Matrix Computations,
     section 11.5.
     """
+    require_numbers(tolerance=tolerance)
+    require_counts(max_iterations=max_iterations, least=0)
     spread = (...,) + (None,) * n_axes
     precondition = preconditioner or (lambda r: r)
     real_dtype = rhs.real.dtype

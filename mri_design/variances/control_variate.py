@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.krylov import conjugate_gradients, real_inner
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, Identity, LinearOperator
@@ -48,14 +48,15 @@ class ControlVariate:
     Raises
     ------
     InputError
-        For fewer than 2 samples or an unknown control; where A is found not to be positive definite.
+        For fewer than 2 samples, a senseless tolerance or limit, or an unknown control; where A is found not to be positive definite.
 
     Notes
     -----
     With a1 = diag(B P B^H) and a2 = diag(B P A P B^H) exact (circulant P, one coil),
     z = a1^2 / a2 + Var(s - (a1 / a2) t). Where a2 is not known (columns beside wavelets), E[t s*] = a1 still holds
     exactly, and z = a1 + E[Re (s - t) s*]. For sites on pixels and differences columns are exact and nothing is left
-    to sample: the kind is then "exact" and no product with A is spent. Columns also are the better preconditioner.
+    to sample: the kind is then "exact", unless other coefficients are asked for that had to be sampled, and no product
+    with A is spent. Columns also are the better preconditioner.
 
     ``std_error`` is that of the sampled part, estimated from the K draws. The solver's tolerance is not in it: on one
     coil it lowers z by 0.4 of it at tau/sigma of 10 to 30, as measured, and by one and a half of it at 3, where P b
@@ -77,6 +78,8 @@ class ControlVariate:
             raise InputError(field="variance samples", got=str(self.samples), wanted="2 or more")
         if self.control not in get_args(ControlName):
             raise InputError(field="control", got=repr(self.control), wanted=", ".join(get_args(ControlName)))
+        require_numbers(tolerance=self.tolerance)
+        require_counts(max_iterations=self.max_iterations, least=1)
 
     def __call__(
         self,
@@ -93,22 +96,23 @@ class ControlVariate:
         if convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 
-        def estimate(analysis: LinearOperator) -> tuple[Array, Array]:
+        def estimate(analysis: LinearOperator) -> tuple[Array, Array, bool]:
+            """z, its standard error, and whether the control explained the coefficients at all."""
             s = analysis(draws)
             moments = None if control is None else control.moments(analysis)
             if moments is None or explained is None:
                 value, error = _mean(np.abs(s) ** 2)
             else:
                 value, error = _controlled(s, analysis(explained), *moments)
-            return value.astype(like.real.dtype), error.astype(like.real.dtype)
+            return value.astype(like.real.dtype), error.astype(like.real.dtype), moments is not None
 
         estimates = [estimate(analysis) for analysis in analyses]
         exact = isinstance(control, ColumnControl) and control.exact
         return Variances(
-            tuple(value for value, _ in estimates),
-            "exact" if exact else "unbiased",
+            tuple(value for value, *_ in estimates),
+            "exact" if exact and all(known for *_, known in estimates) else "unbiased",
             convergence,
-            std_error=tuple(error for _, error in estimates),
+            std_error=tuple(error for _, error, _ in estimates),
             samples=draws,
             explained=explained if isinstance(control, CirculantControl) else None,
             image=None if control is None else estimate(Identity(like.shape))[0],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
@@ -32,7 +32,7 @@ class MonteCarlo:
     Raises
     ------
     InputError
-        For fewer than 2 samples; where A is found not to be positive definite.
+        For fewer than 2 samples or a senseless tolerance or limit; where A is found not to be positive definite.
 
     Notes
     -----
@@ -46,6 +46,8 @@ class MonteCarlo:
     def __post_init__(self) -> None:
         if self.samples < 2:
             raise InputError(field="variance samples", got=str(self.samples), wanted="2 or more")
+        require_numbers(tolerance=self.tolerance)
+        require_counts(max_iterations=self.max_iterations, least=1)
 
     def __call__(
         self,
