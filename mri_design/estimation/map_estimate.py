@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
 from mri_design.estimation.base import InnerSolver

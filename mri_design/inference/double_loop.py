@@ -67,8 +67,8 @@ class DoubleLoop:
     Raises
     ------
     InputError
-        For no loop, a senseless tolerance or an unknown algorithm; for sites that are not super-Gaussian; for sites of two parameters in the
-        first class; where X and B share a null space.
+        For no loop, a senseless tolerance or an unknown algorithm; for sites that are not super-Gaussian; for sites of
+        two parameters in the first class; where X and B share a null space.
     """
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)

@@ -48,7 +48,8 @@ class ControlVariate:
     Raises
     ------
     InputError
-        For fewer than 2 samples, a senseless tolerance or limit, or an unknown control; where A is found not to be positive definite.
+        For fewer than 2 samples, a senseless tolerance or limit, or an unknown control; where A is found not to be
+        positive definite.
 
     Notes
     -----
