@@ -40,7 +40,8 @@ class SiteBlock:
     Raises
     ------
     InputError
-        For shapes that do not fit, or an odd part (`Potential.shift`) on complex or grouped coefficients.
+        For shapes that do not fit, an odd part (`Potential.shift`) on complex or grouped coefficients, or anything else
+        in place of an operator or a potential.
     """
 
     name: str
@@ -50,6 +51,11 @@ class SiteBlock:
     offset: Array | None = None
 
     def __post_init__(self) -> None:
+        for wanted, part in ((LinearOperator, self.analysis), (Potential, self.potential)):
+            if not isinstance(part, wanted):
+                raise InputError(
+                    field=f"block {self.name!r}", got=type(part).__name__, wanted=f"a {wanted.__name__} in its place"
+                )
         if np.any(self.potential.shift) and (self.analysis.out_complex or self.group_axes):
             raise InputError(
                 field=f"block {self.name!r}",
@@ -74,11 +80,12 @@ class SiteBlock:
             raise InputError(
                 field=f"block {self.name!r}: offset", got="NaN or infinite values", wanted="finite numbers"
             )
-        if any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes):
+        outside = any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes)
+        if outside or len(set(self.group_axes)) < len(self.group_axes):
             raise InputError(
                 field=f"block {self.name!r}: group_axes",
                 got=str(self.group_axes),
-                wanted=f"negative axes of {self.analysis.out_shape}",
+                wanted=f"different negative axes of {self.analysis.out_shape}",
             )
         slopes = np.shape(self.potential.shift)
         if not _broadcasts_to(slopes, self.site_shape):
@@ -134,7 +141,7 @@ class GeneralizedLinearModel:
     Raises
     ------
     InputError
-        On shapes that disagree, non-finite data, a non-positive variance or no block.
+        On shapes that disagree, non-finite data, complex data of a real operator, a non-positive variance or no block.
     """
 
     measurement: LinearOperator
@@ -156,13 +163,25 @@ class GeneralizedLinearModel:
             first = self.blocks[0].analysis
             object.__setattr__(self, "measurement", NoRows(first.in_shape, is_complex=first.in_complex))
             object.__setattr__(self, "data", np.zeros(0, dtype=complex if first.in_complex else float))
+        if not isinstance(self.measurement, LinearOperator) or self.data is None:
+            raise InputError(
+                field="measurement and data",
+                got=f"{type(self.measurement).__name__} and {type(self.data).__name__}",
+                wanted="a LinearOperator and an array, or neither of them beside blocks",
+            )
         object.__setattr__(self, "data", _floating(self.data))
         if self.data.shape != self.measurement.out_shape:
             raise InputError(field="data", got=f"shape {self.data.shape}", wanted=f"{self.measurement.out_shape}")
         if not np.isfinite(self.data).all():
             raise InputError(field="data", got="NaN or infinite values", wanted="finite samples")
-        if not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
-            raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
+        if np.iscomplexobj(self.data) and not self.measurement.out_complex:
+            raise InputError(
+                field="data",
+                got="complex numbers",
+                wanted="real ones, as the measurement operator makes them",
+                cure="Give real data, or build the operator as a complex one (is_complex=True, or a complex matrix).",
+            )
+        object.__setattr__(self, "noise_variance", _positive_number("noise_variance", self.noise_variance))
         if not self.blocks:
             raise InputError(field="blocks", got="no sites", wanted="at least one block", cure="Add a pixel block.")
         for block in self.blocks:
@@ -254,8 +273,17 @@ def _paired(
     return tuple(SiteBlock(f"block {i}", b, t) for i, (b, t) in enumerate(zip(operators, sites, strict=True)))
 
 
+def _positive_number(field: str, value: object) -> float:
+    number = np.asarray(value)
+    if number.ndim or number.dtype.kind not in "fiu" or not (np.isfinite(number) and number > 0):
+        raise InputError(field=field, got=repr(value), wanted="a positive finite number")
+    return float(number)
+
+
 def _floating(data: Array) -> Array:
     array = np.asarray(data)
+    if array.dtype.kind not in "fciub":
+        raise InputError(field="data", got=f"an array of {array.dtype}", wanted="numbers")
     return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 

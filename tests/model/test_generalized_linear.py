@@ -53,6 +53,13 @@ def test_log_concave_means_every_block_is():
         ({"data": np.full((1, 2, 5), np.nan + 0j)}, "data.*NaN"),
         ({"data": np.full((1, 2, 5), np.inf + 0j)}, "data.*infinite"),
         ({"noise_variance": 0.0}, "noise_variance"),
+        ({"noise_variance": None}, "noise_variance.*None.*positive"),
+        ({"noise_variance": 1 + 1j}, "noise_variance.*positive"),
+        ({"noise_variance": np.ones(2)}, "noise_variance.*positive"),
+        ({"noise_variance": "x"}, "noise_variance.*positive"),
+        ({"measurement": None}, "measurement and data.*NoneType"),
+        ({"data": None}, "measurement and data.*NoneType"),
+        ({"data": np.array([[["x"]]])}, "data.*numbers"),
         ({"noise_variance": -1.0}, "noise_variance"),
         ({"noise_variance": np.nan}, "noise_variance"),
         ({"noise_variance": np.inf}, "noise_variance"),
@@ -66,9 +73,20 @@ def test_models_that_cannot_be_are_refused(change, match):
         GeneralizedLinearModel(**{**valid(), **change})
 
 
+def test_complex_data_of_a_real_operator_are_refused():
+    X = Dense(np.eye(3))
+    block = SiteBlock("rows", Dense(np.eye(3)), Laplace(1.0))
+    with pytest.raises(InputError, match=r"data: got complex numbers; wanted real"):
+        GeneralizedLinearModel(X, np.ones(3) + 1j, 0.1, (block,))
+    assert GeneralizedLinearModel(X, np.ones(3), 0.1, (block,)).data.dtype == np.float64
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [
+        ({"potential": "Laplace"}, "'pixels'.*str.*Potential"),
+        ({"analysis": np.eye(3)}, "'pixels'.*ndarray.*LinearOperator"),
+        ({"group_axes": (-1, -1)}, r"'pixels': group_axes.*different"),
         ({"group_axes": (0,)}, r"'pixels': group_axes.*negative"),
         ({"group_axes": (-3,)}, r"'pixels': group_axes.*\(6, 5\)"),
         ({"potential": Laplace(np.ones(4))}, r"'pixels': scale.*\(4,\).*\(6, 5\)"),

@@ -82,6 +82,21 @@ def test_pixels_and_differences_are_exact(shape, coils):
     np.testing.assert_allclose(precision(again.samples), b, atol=1e-11)
 
 
+def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeypatch):
+    shape = (16, 16)
+    operators = [Identity(shape), FiniteDifferences(shape)]
+    precision = coils_and_sites(shape, 2, operators)
+    asked = [*operators, Wavelet(shape, "db2", 2)]
+    like = np.zeros(shape, complex)
+    assert ControlVariate()(precision, asked, np.random.default_rng(0), like).kind == "exact"
+    monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # as for a large image
+    made = ControlVariate(samples=50)(precision, asked, np.random.default_rng(0), like)
+    assert made.kind == "unbiased"
+    assert (made.std_error[2] > 0).all()
+    assert made.std_error[1].max() < 1e-6 * made.values[1].min()
+    assert made.log_determinant is not None
+
+
 def test_wavelets_beside_differences_are_unbiased_with_many_coils():
     shape = (16, 16)
     operators = [Wavelet(shape, "db2", 2), FiniteDifferences(shape)]
