@@ -17,8 +17,8 @@ from mri_design.errors import InputError
 from mri_design.inference.criterion import evidence_bound
 from mri_design.inference.prior_evidence import PriorEvidence, site_groups
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, SiteBlock
-from mri_design.operators import Array
-from mri_design.potentials import Gaussian, Logistic
+from mri_design.operators import Array, LinearOperator
+from mri_design.potentials import Gaussian, Logistic, Potential
 
 __all__ = ["BayesFactor", "Evidence", "log_bayes_factor", "log_evidence", "prior_log_normaliser"]
 
@@ -214,19 +214,35 @@ def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> 
         return None
     factors = []
     for one, other in pairs:
-        if one.analysis is not other.analysis or one.group_axes != other.group_axes:
+        if not _same_map(one.analysis, other.analysis) or one.group_axes != other.group_axes:
             return None
         ratio = np.sqrt(np.asarray(other.potential.start_variance) / np.asarray(one.potential.start_variance))
         if type(one.potential) is not type(other.potential) or one.potential.two_parameter or np.ptp(ratio) > 1e-9:
             return None
         factor = float(np.ravel(ratio)[0])
+        same = abs(factor - 1) <= 1e-12
+        if not same and type(other.potential).rescaled is Potential.rescaled:
+            return None
+        rescaled = other.potential if same else other.potential.rescaled(factor)
         s = np.geomspace(1e-2, 1e2, 9).reshape(-1, *(1 for _ in one.site_shape)) * np.ones(one.site_shape)
-        if not np.allclose(one.potential.log_t(s), other.potential.rescaled(factor).log_t(s), rtol=1e-8):
+        if not np.allclose(one.potential.log_t(s), rescaled.log_t(s), rtol=1e-8):
             return None
         factors.append(factor * float(np.sqrt(b.noise_variance / a.noise_variance)))
     if not factors or np.ptp(factors) > 1e-9 * factors[0]:
         return None
     return -a.measurement.in_size * float(np.log(factors[0]))
+
+
+def _same_map(a: LinearOperator, b: LinearOperator) -> bool:
+    """Whether two operators do the same to one random image, and so with certainty to all."""
+    shapes = [(one.in_shape, one.out_shape, one.in_complex, one.out_complex) for one in (a, b)]
+    if a is b or shapes[0] != shapes[1]:
+        return a is b
+    rng = np.random.default_rng(4120937655)
+    u = rng.standard_normal(a.in_shape)
+    if a.in_complex:
+        u = u + 1j * rng.standard_normal(a.in_shape)
+    return bool(np.allclose(a(u), b(u), rtol=0, atol=1e-9 * float(np.abs(u).max())))
 
 
 def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
@@ -275,19 +291,18 @@ def _refuse_other_data(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> 
     def numbers(model: GeneralizedLinearModel) -> list[Array]:
         offsets = [np.asarray(block.offset) for block in model.blocks if block.offset is not None]
         labels = [block.potential.labels for block in model.blocks if isinstance(block.potential, Logistic)]
-        return [model.data, *offsets, *labels]
+        return [model.data if model.unwhitened is None else model.unwhitened, *offsets, *labels]
 
     def flat(arrays: list[Array]) -> Array:
         return np.concatenate([array.ravel().astype(complex) for array in arrays])
 
-    one, other = flat(numbers(a)), flat(numbers(b))
-    whitened = a.log_whitening != 0 or b.log_whitening != 0
-    if one.shape != other.shape or not (whitened or np.array_equal(one, other)):
+    if not np.array_equal(flat(numbers(a)), flat(numbers(b))):
         raise InputError(
             field="Bayes factor",
             got="models of different data",
             wanted="the same data in both",
-            cure="Evidence is a density of the data: it cannot be compared across data sets.",
+            cure="Evidence is a density of the data: it cannot be compared across data sets. Data that were whitened "
+            "by hand need `unwhitened`, as `with_noise_covariance` sets it.",
         )
 
 

@@ -137,6 +137,8 @@ class GeneralizedLinearModel:
         The short way to ``blocks`` without names and groups: one potential per analysis operator.
     log_whitening : float
         log|W| over the real measurements where X and y were multiplied by W (`with_noise_covariance`).
+    unwhitened : array, optional
+        y before it was multiplied by W: what a comparison of models holds to be the data.
 
     Raises
     ------
@@ -151,6 +153,7 @@ class GeneralizedLinearModel:
     analysis: InitVar[LinearOperator | Sequence[LinearOperator] | None] = None
     potentials: InitVar[Potential | Sequence[Potential] | None] = None
     log_whitening: float = 0.0
+    unwhitened: Array | None = None
 
     def __post_init__(
         self,
@@ -194,7 +197,7 @@ class GeneralizedLinearModel:
 
     def with_measurement(self, measurement: LinearOperator, data: Array) -> GeneralizedLinearModel:
         """The same model after other (usually more) measurements, with white noise."""
-        return replace(self, measurement=measurement, data=data, log_whitening=0.0)
+        return replace(self, measurement=measurement, data=data, log_whitening=0.0, unwhitened=None)
 
     @classmethod
     def of_sites(cls, blocks: Sequence[SiteBlock], noise_variance: float = 1.0) -> GeneralizedLinearModel:

@@ -40,7 +40,7 @@ def with_noise_covariance(
     Returns
     -------
     GeneralizedLinearModel
-        ``log_whitening`` is log|W| over the real measurements; `evidence_bound` adds it.
+        ``log_whitening`` is log|W| over the real measurements; `evidence_bound` adds it. ``unwhitened`` keeps the data.
 
     Raises
     ------
@@ -86,6 +86,7 @@ def with_noise_covariance(
         measurement=whitening @ model.measurement,
         data=whitening(model.data),
         log_whitening=model.log_whitening + log_whitening,
+        unwhitened=model.data if model.unwhitened is None else model.unwhitened,
     )
 
 

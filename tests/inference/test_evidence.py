@@ -1,5 +1,7 @@
 """The bound lies below log P(y) for every site, and Bayes factors are those of quadrature where they can be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.integrate
@@ -13,9 +15,9 @@ from mri_design.inference import (
     log_evidence,
     prior_log_normaliser,
 )
-from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.model import GeneralizedLinearModel, SiteBlock, with_noise_covariance
 from mri_design.operators import Dense, FiniteDifferences, Identity, Wavelet, cartesian
-from mri_design.potentials import Gaussian, Laplace, Logistic, StudentT
+from mri_design.potentials import Gaussian, Laplace, Logistic, Potential, StudentT
 from mri_design.variances import Exact, MonteCarlo
 
 EVERY_SITE = [
@@ -79,7 +81,7 @@ def test_factors_between_priors_by_quadrature(first, second, accurate, rng, log_
     found = log_bayes_factor(*posteriors)
     assert found.value == pytest.approx(truths[0] - truths[1], abs=0.3)
     assert found.kind == "difference of lower bounds"
-    assert found.normaliser == "closed form"
+    assert found.normaliser == ("shared" if first == second else "closed form")
 
 
 def test_gaussian_models_have_their_exact_evidence(accurate, rng):
@@ -196,6 +198,41 @@ def test_what_cannot_be_compared_is_refused(accurate, rng):
     other = accurate.infer(image_model(1.0, 2.0, seed=1), rng)
     with pytest.raises(InputError, match="different data"):
         log_bayes_factor(exact, other)
+
+
+class OwnLaplace(Laplace):
+    """A site whose author wrote no `rescaled`."""
+
+    rescaled = Potential.rescaled
+
+
+def test_equal_priors_on_operators_built_twice_share_their_normaliser(accurate, rng):
+    def posterior(wavelet: str, sigma2: float = 0.04):
+        model = image_model(1.0, 1.0, sigma2)
+        blocks = (
+            SiteBlock("wavelet", Wavelet(model.image_shape, wavelet, 1), OwnLaplace(1.0)),
+            SiteBlock("differences", FiniteDifferences(model.image_shape), Laplace(2.0)),
+        )
+        return accurate.infer(replace(model, blocks=blocks), rng)
+
+    a, b = posterior("db1"), posterior("db1")
+    found = log_bayes_factor(a, b)
+    assert found.normaliser == "shared" and found.value == pytest.approx(0, abs=1e-9)
+    with pytest.raises(InputError, match="no closed form"):
+        log_bayes_factor(a, posterior("db2"))
+
+
+def test_whitened_models_of_different_data_are_not_compared(accurate, rng):
+    plain = image_model(1.0, 2.0)
+    white = with_noise_covariance(plain, variances=2.0)
+    other = with_noise_covariance(replace(plain, data=plain.data + 0.1), variances=2.0)
+    a, b, c = (accurate.infer(model, rng) for model in (white, other, plain))
+    assert np.isfinite(log_bayes_factor(a, c).value)
+    twice = with_noise_covariance(with_noise_covariance(plain, variances=2.0), variances=0.5)
+    assert log_bayes_factor(accurate.infer(twice, rng), c).value == pytest.approx(0, abs=1e-6)
+    for one, two in ((a, b), (b, c)):
+        with pytest.raises(InputError, match="different data"):
+            log_bayes_factor(one, two)
 
 
 def test_improper_priors_are_refused(rng):
