@@ -8,11 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
+from mri_design.errors import InputError
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, Variances
 from mri_design.operators import Array
 from mri_design.status import Convergence
 
-__all__ = ["InferenceMethod", "StepInfo", "WarmStart", "pooled_variances"]
+__all__ = ["InferenceMethod", "StepInfo", "WarmStart", "pooled_variances", "require_fit"]
 
 
 def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tuple[Array, ...]:
@@ -46,6 +47,39 @@ class WarmStart:
         """Everything that a posterior can hand on."""
         marginals = posterior.marginals
         return cls(posterior.mean, pooled_variances(posterior.model, marginals), marginals.samples)
+
+
+def require_fit(start: WarmStart, model: GeneralizedLinearModel) -> None:
+    """Refuse a warm start that is not one of this model.
+
+    Raises
+    ------
+    InputError
+        For another number of z than blocks, other shapes, z that are not positive and finite, an image or draws that
+        are not finite.
+    """
+    shape = model.image_shape
+    for name, image in (("mean", start.mean), ("samples", start.samples)):
+        if image is None:
+            continue
+        found = np.shape(image) if name == "mean" else np.shape(image)[1:]
+        if found != shape:
+            raise InputError(field=f"warm start: {name}", got=f"images of shape {found}", wanted=f"{shape}")
+        if np.iscomplexobj(image) and not model.measurement.in_complex:
+            raise InputError(field=f"warm start: {name}", got="complex numbers", wanted="a real image")
+        if not np.isfinite(image).all():
+            raise InputError(field=f"warm start: {name}", got="NaN or infinite values", wanted="finite numbers")
+    if len(start.z) != len(model.blocks):
+        raise InputError(
+            field="warm start: z", got=f"{len(start.z)} arrays", wanted=f"one for {len(model.blocks)} blocks"
+        )
+    for block, z in zip(model.blocks, start.z, strict=True):
+        named = f"warm start: z of block {block.name!r}"
+        sizes = zip(reversed(np.shape(z)), reversed(block.site_shape), strict=False)
+        if np.ndim(z) > len(block.site_shape) or any(n not in (1, wanted) for n, wanted in sizes):
+            raise InputError(field=named, got=f"shape {np.shape(z)}", wanted=f"{block.site_shape}")
+        if np.iscomplexobj(z) or not (np.isfinite(z).all() and np.all(np.asarray(z) > 0)):
+            raise InputError(field=named, got="zero, negative or NaN", wanted="positive finite numbers")
 
 
 @dataclass(frozen=True)

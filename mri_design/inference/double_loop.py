@@ -16,7 +16,7 @@ import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.estimation import Automatic, InnerSolver, PenalisedProblem
-from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
+from mri_design.inference.base import StepInfo, WarmStart, pooled_variances, require_fit
 from mri_design.inference.bounds import Algorithm, site_bounds
 from mri_design.inference.criterion import criterion_value
 from mri_design.inference.log_determinant import LogDeterminant
@@ -115,6 +115,8 @@ class DoubleLoop:
         self._refuse_unfit_sites(model)
         require_determined(model)
         solver = self.inner or Automatic(tolerance=self.tolerance**2)
+        if warm_start is not None:
+            require_fit(warm_start, model)
         start = warm_start or cold_start(model)
         u, z = start.mean, start.z
         arguments = _dual_arguments(MovingBounds(model, z).at(u), u, z)
@@ -133,6 +135,7 @@ class DoubleLoop:
             coefficients = model.analysis_coefficients(u)
             powers = problem.site_powers(coefficients)
             pi = problem.site_precisions(coefficients)
+            _refuse_undefined(model, pi)
             precision = PosteriorPrecision(model.measurement, model.blocks, pi)
             marginals = self.variances(
                 precision, [b.analysis for b in model.blocks], np.random.default_rng(noise_seed), u, marginals
@@ -199,6 +202,17 @@ class DoubleLoop:
                     wanted="sites with a fixed position",
                     cure='Use algorithm="second".',
                 )
+
+
+def _refuse_undefined(model: GeneralizedLinearModel, site_precisions: tuple[Array, ...]) -> None:
+    for block, pi in zip(model.blocks, site_precisions, strict=True):
+        if not np.isfinite(pi).all():
+            raise InputError(
+                field=f"block {block.name!r}",
+                got=f"{type(block.potential).__name__} with site precisions that are not finite",
+                wanted="-2 g'(x) finite for every x > 0",
+                cure="Look at the site's dg, or scale data and rates to ordinary numbers.",
+            )
 
 
 def cold_start(model: GeneralizedLinearModel) -> WarmStart:

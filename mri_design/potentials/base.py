@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["Potential", "log_sphere", "positive_scale"]
+__all__ = ["Potential", "log_sphere", "one_number", "positive_scale"]
 
 Values = NDArray[np.floating]
 
@@ -125,11 +125,21 @@ class Potential(ABC):
 
 
 def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
-    """``scale`` as an array, refused unless positive and finite."""
-    array = np.asarray(scale, dtype=float)
+    """``scale`` as an array, refused unless real, positive and finite."""
+    given = np.asarray(scale)
+    fits = given.dtype.kind in "fiub" and given.size > 0
+    array = given.astype(float) if fits else np.zeros(1)
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise InputError(field=name, got=str(scale), wanted="positive finite numbers")
     return array
+
+
+def one_number(name: str, value: ArrayLike) -> float:
+    """``value`` as one positive number, where a site takes no array."""
+    array = positive_scale(name, value)
+    if array.ndim:
+        raise InputError(field=name, got=f"an array of shape {array.shape}", wanted="one positive number for all sites")
+    return float(array)
 
 
 def log_sphere(dimensions: int) -> float:

@@ -34,13 +34,14 @@ class ExponentialPower(Potential):
     """
 
     def __init__(self, power: float, scale: ArrayLike) -> None:
-        self.power = float(power)
-        if not 0 < self.power <= 2:
+        given = np.asarray(power)
+        if given.ndim or given.dtype.kind not in "fiu" or not 0 < given <= 2:
             raise InputError(
                 field="exponential power",
                 got=repr(power),
-                wanted="a number in (0, 2]: above 2 the site is not super-Gaussian",
+                wanted="one number in (0, 2]: above 2 the site is not super-Gaussian",
             )
+        self.power = float(given)
         self.scale = positive_scale("exponential power scale", scale)
         self.log_concave = self.power >= 1
 

@@ -48,8 +48,11 @@ class ShiftedMixture(Potential):
     def __init__(self, weights: ArrayLike, sites: Sequence[Potential], positions: ArrayLike) -> None:
         self.weights = positive_scale("mixture weights", weights)
         self.sites = tuple(sites)
-        self.positions = np.asarray(positions, dtype=float)
-        if self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
+        given = np.asarray(positions)
+        if given.dtype.kind not in "fiub":
+            raise InputError(field="mixture positions", got=str(positions), wanted="real numbers")
+        self.positions = given.astype(float)
+        if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
             raise InputError(
                 field="shifted mixture",
                 got=f"{len(self.sites)} sites, weights {self.weights.shape}, positions {self.positions.shape}",

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, log_sphere, positive_scale
+from mri_design.potentials.base import Potential, Values, log_sphere, one_number, positive_scale
 
 __all__ = ["StudentT"]
 
@@ -25,7 +25,7 @@ class StudentT(Potential):
     log_concave = False
 
     def __init__(self, degrees: float, scale: ArrayLike) -> None:
-        self.degrees = float(positive_scale("Student-t degrees of freedom", degrees))
+        self.degrees = one_number("Student-t degrees of freedom", degrees)
         self.scale = positive_scale("Student-t scale", scale)
 
     def _rate(self, x: Values) -> Values:

@@ -260,3 +260,38 @@ def test_own_sites_that_are_not_super_gaussian_are_refused_by_block(site, fault)
     model = GeneralizedLinearModel(Identity((4, 4)), np.zeros((4, 4), complex), 1.0, blocks)
     with pytest.raises(InputError, match=rf"block 'mine'.*{type(site).__name__}.*{fault}"):
         DoubleLoop().infer(model, np.random.default_rng(0))
+
+
+class UndefinedFarOut(Laplace):
+    """A site whose derivative is NaN beyond all that a probe would try."""
+
+    def dg(self, x):
+        return np.where(x > 1e9, np.nan, super().dg(x))
+
+
+def test_a_site_that_becomes_undefined_is_named():
+    blocks = (SiteBlock("mine", Identity((4, 4)), UndefinedFarOut(1e-3)),)
+    model = GeneralizedLinearModel(Identity((4, 4)), np.full((4, 4), 1e6 + 0j), 1.0, blocks)
+    with pytest.raises(InputError, match=r"block 'mine'.*UndefinedFarOut.*not finite"):
+        DoubleLoop().infer(model, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"mean": np.zeros((3, 4), complex)}, r"warm start: mean.*\(3, 4\).*\(4, 4\)"),
+        ({"mean": np.full((4, 4), np.nan + 0j)}, "warm start: mean.*NaN"),
+        ({"samples": np.zeros((2, 4, 3), complex)}, r"warm start: samples.*\(4, 3\)"),
+        ({"z": ()}, "warm start: z.*0 arrays.*1 block"),
+        ({"z": (np.ones((4, 3)),)}, r"z of block 'pixels'.*\(4, 3\)"),
+        ({"z": (np.full((4, 4), np.nan),)}, "z of block 'pixels'.*NaN"),
+        ({"z": (np.zeros((4, 4)),)}, "z of block 'pixels'.*positive"),
+        ({"z": (-1.0,)}, "z of block 'pixels'.*positive"),
+    ],
+)
+def test_warm_starts_of_another_model_are_refused(change, match):
+    model = GeneralizedLinearModel(
+        Identity((4, 4)), np.ones((4, 4), complex), 1.0, (SiteBlock("pixels", Identity((4, 4)), Laplace(1.0)),)
+    )
+    with pytest.raises(InputError, match=match):
+        DoubleLoop().infer(model, np.random.default_rng(0), warm_start=replace(cold_start(model), **change))

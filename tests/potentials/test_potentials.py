@@ -339,3 +339,22 @@ def test_the_gaussian_form_of_a_shifted_mixture_lies_below_it_and_touches(z):
         touch = site.smoothed_log_t(np.array([s0]), z) - form.log_t(np.array([s0]))
         assert (site.smoothed_log_t(s, z) - form.log_t(s) >= touch - 1e-12).all()
     np.testing.assert_allclose(site.smoothed_log_t(s, 0 * z), site.log_t(s))
+
+
+@pytest.mark.parametrize(
+    ("build", "match"),
+    [
+        (lambda: Laplace("x"), r"Laplace scale: got x.*positive finite"),
+        (lambda: Laplace(1 + 1j), r"Laplace scale: got \(1\+1j\)"),
+        (lambda: Laplace([]), r"Laplace scale: got \[\]"),
+        (lambda: Laplace(None), r"Laplace scale: got None"),
+        (lambda: StudentT([1.0, 2.0], 1.0), r"degrees of freedom.*\(2,\).*one positive number"),
+        (lambda: ExponentialPower([1.0, 2.0], 1.0), r"exponential power.*one number"),
+        (lambda: ExponentialPower(np.nan, 1.0), "exponential power.*one number"),
+        (lambda: ShiftedMixture([], [], []), "mixture weights.*positive"),
+        (lambda: ShiftedMixture([1.0], [Laplace(1.0)], ["x"]), "mixture positions.*real"),
+    ],
+)
+def test_scales_that_are_no_positive_numbers_are_refused(build, match):
+    with pytest.raises(InputError, match=match):
+        build()
