@@ -55,8 +55,9 @@ class ADMM:
     -----
     Boyd et al., Found. Trends Mach. Learn. 3 (2011), sections 3.4 and 4; relative residuals: Wohlberg (2017),
     arXiv:1704.06209. For log-concave sites; on others it
-    may go in circles, and says that it has not converged. Iterations are counted
-    as a product each, as their FFTs and B cost as much.
+    may go in circles or part from its copies, and says that it has not converged: there J at u must agree with J at the
+    copies to the tolerance, and not be above where it began. Iterations are counted as a product each, as their FFTs
+    and B cost as much.
     """
 
     tolerance: float = 1e-4
@@ -95,8 +96,8 @@ class ADMM:
         self, problem: PenalisedProblem, start: Array, *, by_gap: bool
     ) -> tuple[Array, Convergence, DualityGap | None]:
         size = problem.model.measurement.in_size
-        state = _State(self, problem, start)
-        excess = RemainingExcess(state.value())
+        state, convex = _State(self, problem, start), problem.model.log_concave
+        excess = RemainingExcess(state.first)
         status, iteration, residual, looks, gap = Status.MAX_ITERATIONS, 0, np.inf, 1, None
         next_gap = next_balance = 0
         for iteration in range(1, self.max_iterations + 1):
@@ -107,7 +108,11 @@ class ADMM:
                 break
             if look:
                 looks += 1
-                residual = max(excess.after(state.value()), state.discord()) / size
+                value = state.value()
+                residual = max(excess.after(value), state.discord()) / size
+                if not convex:
+                    looks += 1
+                    residual = max(residual, state.doubt(value) / size)
                 if by_gap and residual < self.tolerance and iteration >= next_gap:
                     gap = duality_gap(problem, state.u, state.multipliers())
                     next_gap = iteration * 5 // 4
@@ -145,6 +150,7 @@ class _State:
         )
         self.linear.set_weights(self.rho)
         self.missed = [0.0] * len(self.s)
+        self.first = self.value()
         self._factors = [1.0] * len(self.s)
 
     def advance(self, look: bool = True) -> None:
@@ -193,6 +199,13 @@ class _State:
         """What the equalities still miss, as a penalty in J."""
         missed = sum(rho * m for rho, m in zip(self.rho, self.missed, strict=True))
         return missed / self.problem.model.noise_variance
+
+    def doubt(self, value: float) -> float:
+        """By how much J at u, ``value``, is off J at the copies, or above where it began."""
+        model = self.problem.model
+        at_copies = self.problem.value(model.data - model.measurement(self.u), tuple(self.s))
+        doubt = max(abs(value - at_copies), value - self.first)
+        return doubt if np.isfinite(doubt) else np.inf
 
     @property
     def healthy(self) -> bool:

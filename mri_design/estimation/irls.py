@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
+from mri_design.estimation.excess import rounding_of, stalled_status
 from mri_design.estimation.line_search import bound_along, minimising_length, moved
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.krylov import conjugate_gradients, real_inner
@@ -67,7 +68,8 @@ class IRLS:
         u : array
             The minimiser found.
         convergence : Convergence
-            ``residual`` is the last decrease of J per real unknown.
+            ``residual`` is the last decrease of J per real unknown; where J cannot be lowered any more, the one that
+            the quadratic bound promised: stalled where that is above the tolerance and the rounding of J.
         """
         model = problem.model
         u = start.astype(model.back_projection().dtype, copy=True)
@@ -108,9 +110,15 @@ class IRLS:
                 status = Status.BREAKDOWN
                 break
             decrease = max(value - new_value, 0.0) / model.measurement.in_size
-            if new_value <= value:  # else nothing but rounding is left
-                u = u + u.real.dtype.type(length) * direction
-                residual, s, value = new_residual, new_s, new_value
+            if not new_value < value:  # u stays: this iteration would only be repeated
+                decrease = float(real_inner(gradient, direction, direction.ndim)) / model.noise_variance
+                decrease /= model.measurement.in_size
+                fit = float(real_inner(residual, residual, residual.ndim)) / model.noise_variance
+                rounding = rounding_of(fit, value - fit, u) / model.measurement.in_size
+                status = stalled_status(decrease, self.tolerance, rounding) if solved.converged else Status.STALLED
+                break
+            u = u + u.real.dtype.type(length) * direction
+            residual, s, value = new_residual, new_s, new_value
             if decrease < self.tolerance and solved.converged:
                 status = Status.CONVERGED
                 break

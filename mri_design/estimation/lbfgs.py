@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.estimation.excess import RemainingExcess
+from mri_design.estimation.excess import RemainingExcess, rounding_of, stalled_status
 from mri_design.estimation.line_search import Coefficients, bound_along, minimising_length, moved
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.krylov import real_inner
@@ -67,7 +67,8 @@ class LBFGS:
         u : array
             The minimiser found.
         convergence : Convergence
-            ``residual`` is the estimated excess of J per real unknown, the larger of two (see ``tolerance``).
+            ``residual`` is the estimated excess of J per real unknown, the larger of two (see ``tolerance``). Stalled
+            where J cannot be lowered although more than its rounding is promised.
         """
         point = _Point.at(problem, start)
         memory = _CirculantMemory(point, self.history)
@@ -77,17 +78,21 @@ class LBFGS:
         for iteration in range(1, self.max_iterations + 1):
             direction = memory.direction(point.gradient)
             promised.append(point.promised(direction))
+            promises = [promised[-1]]
             matvecs += 1
             decrease = point.step_along(direction)
             if decrease is None and memory.pairs:
                 memory.pairs.clear()
                 matvecs += 1
-                decrease = point.step_along(memory.direction(point.gradient))
+                direction = memory.direction(point.gradient)
+                promises.append(point.promised(direction))
+                decrease = point.step_along(direction)
             if not np.isfinite(point.value):
                 status = Status.BREAKDOWN
                 break
             if decrease is None:  # not even the preconditioned gradient leads down: nothing but rounding is left
-                residual, status = 0.0, Status.CONVERGED
+                residual = max(promises) / size
+                status = stalled_status(residual, self.tolerance, point.rounding / size)
                 break
             memory.remember(*point.last_change)
             if iteration % self.window == 0:
@@ -133,6 +138,11 @@ class _Point:
     def promised(self, direction: Array) -> float:
         """By how much J would fall to its minimum if it were the quadratic that ``direction`` solves."""
         return -float(real_inner(self.gradient, direction, direction.ndim)) / self.problem.model.noise_variance
+
+    @property
+    def rounding(self) -> float:
+        """Of J, in the precision of the data."""
+        return rounding_of(self.data_value, self.value - self.data_value, self.u)
 
     def step_along(self, direction: Array) -> float | None:
         """Move down along ``direction``; by how much J fell, or None, unmoved, where it does not fall."""

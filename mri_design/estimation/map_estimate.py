@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from mri_design.errors import require_counts, require_numbers
+from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
 from mri_design.estimation.base import InnerSolver
 from mri_design.estimation.duality import DualityGap, duality_gap
+from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.model import GeneralizedLinearModel
+from mri_design.model import GeneralizedLinearModel, require_determined
 from mri_design.operators import Array
+from mri_design.potentials import require_super_gaussian
 from mri_design.status import Convergence, Status
 
 __all__ = ["MapEstimate", "PointEstimate", "map_estimate"]
@@ -30,7 +32,9 @@ class MapEstimate:
         Final epsilon relative to the site's own start variance, in the same units as z; |s| is replaced by
         sqrt(|s|^2 + epsilon sigma^2). At 0 the objective itself is minimised: for log-concave sites by ADMM, whose
         proximal steps need no smoothing, until the duality gap is below the tolerance of ``inner``, per real unknown;
-        in double precision, since in single the certificate does not get that far, and so is the image.
+        in double precision, since in single the certificate does not get that far, and so is the image. For others
+        epsilon goes on down to 1e-8 before, and ``inner`` (for ADMM, L-BFGS) ends at 0: in a local minimum, or
+        stalled at a cusp of the objective, and then it says so.
     stages : int
         Geometric steps of epsilon from the start variance down to ``smoothing`` times it (for 0, to 1e-2 of it).
     inner : InnerSolver
@@ -39,7 +43,8 @@ class MapEstimate:
     Raises
     ------
     InputError
-        For a smoothing that is negative, or no stage.
+        For a smoothing that is negative, or no stage; for a start that is not finite or not an image of the model;
+        where X and B share a null space.
 
     Notes
     -----
@@ -75,26 +80,38 @@ class MapEstimate:
                 s = model.analysis_coefficients(u)
                 slopes = smoothed.site_slopes(s, smoothed.site_precisions(s))
             gap = duality_gap(self.smoothed_problem(model, 0.0), u, slopes)
+            if gap is not None:
+                convergence = replace(convergence, matvecs=convergence.matvecs + gap.matvecs)
         return PointEstimate(u, convergence, gap)
 
     def _solve(
         self, model: GeneralizedLinearModel, start: Array | None
     ) -> tuple[Array, Convergence, DualityGap | None]:
+        for block in model.blocks:
+            require_super_gaussian(f"block {block.name!r}", block.potential, block.site_shape)
+        require_determined(model)
+        if start is not None and not (np.shape(start) == model.image_shape and np.isfinite(start).all()):
+            got = "values that are not finite" if np.shape(start) == model.image_shape else f"shape {np.shape(start)}"
+            raise InputError(field="start", got=got, wanted=f"a finite image of shape {model.image_shape}")
         exact = self.smoothing == 0
         if exact:
             model = replace(model, data=model.data.astype(np.result_type(model.data.dtype, np.float64)))
         u = model.back_projection() if start is None else start
         matvecs = iterations = 0
         solved, gap = Convergence(Status.CONVERGED, 0, 0.0), None
+        convex = model.log_concave
+        settings = self.inner
+        if exact and not convex and isinstance(settings, ADMM):
+            settings = LBFGS(settings.tolerance, settings.max_iterations)  # its copies may part from u for good
         factors = np.geomspace(1e-2 if exact else self.smoothing, 1.0, self.stages)[::-1].tolist()  # one is the last
-        for stage, factor in enumerate([*factors, 0.0] if exact else factors):
-            last = stage == self.stages - (0 if exact else 1)
-            inner = self.inner if last else replace(self.inner, tolerance=10 * self.inner.tolerance)
+        if exact:
+            factors += [0.0] if convex else [1e-4, 1e-6, 1e-8, 0.0]
+        last = self.stages - (0 if exact else 1)
+        for stage, factor in enumerate(factors):
+            inner = settings if stage >= last else replace(settings, tolerance=10 * settings.tolerance)
             problem = self.smoothed_problem(model, factor)
-            if factor == 0 and model.log_concave:
-                final = ADMM(
-                    self.inner.tolerance, self.inner.max_iterations, solver_tolerance=1e-3, solver_iterations=50
-                )
+            if factor == 0 and convex:
+                final = ADMM(settings.tolerance, settings.max_iterations, solver_tolerance=1e-3, solver_iterations=50)
                 u, solved, gap = final.certified(problem, u)
             else:
                 u, solved = inner(problem, u)
@@ -139,5 +156,15 @@ class PointEstimate:
 
 
 def map_estimate(model: GeneralizedLinearModel, **settings: Any) -> PointEstimate:
-    """Maximum a posteriori image of ``model``; ``settings`` are those of `MapEstimate`."""
+    """Maximum a posteriori image of ``model``; ``settings`` are those of `MapEstimate`.
+
+    Raises
+    ------
+    InputError
+        For a setting that is not one; as `MapEstimate`.
+    """
+    known = [one.name for one in fields(MapEstimate)]
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise InputError(field="settings of map_estimate", got=", ".join(unknown), wanted=", ".join(known))
     return MapEstimate(**settings).estimate(model)
