@@ -29,13 +29,11 @@ from mri_design.model import (
     require_determined,
 )
 from mri_design.operators import Array
-from mri_design.potentials import departure_from_super_gaussian
+from mri_design.potentials import require_super_gaussian
 from mri_design.status import Convergence, Status
 from mri_design.variances import MonteCarlo, VarianceEstimator
 
 __all__ = ["DoubleLoop", "pooled_variances"]
-
-NOT_SUPER_GAUSSIAN = "No engine here infers with such a site: choose a site near it that is super-Gaussian."
 
 
 @dataclass(frozen=True)
@@ -179,22 +177,7 @@ class DoubleLoop:
 
     def _refuse_unfit_sites(self, model: GeneralizedLinearModel) -> None:
         for block in model.blocks:
-            if not block.potential.super_gaussian:
-                raise InputError(
-                    field=f"block {block.name!r}",
-                    got=f"{type(block.potential).__name__}, which is not super-Gaussian",
-                    wanted="super-Gaussian sites",
-                    cure=NOT_SUPER_GAUSSIAN,
-                )
-            if not block.potential.two_parameter:
-                fault = departure_from_super_gaussian(block.potential, block.site_shape)
-                if fault is not None:
-                    raise InputError(
-                        field=f"block {block.name!r}",
-                        got=f"{type(block.potential).__name__} with {fault}",
-                        wanted="super-Gaussian sites: g' < 0 and g'' >= 0, finite for every x > 0",
-                        cure=NOT_SUPER_GAUSSIAN,
-                    )
+            require_super_gaussian(f"block {block.name!r}", block.potential, block.site_shape)
             if self.algorithm == "first" and block.potential.two_parameter:
                 raise InputError(
                     field=f"block {block.name!r}",

@@ -10,7 +10,7 @@ from mri_design.potentials.mixture import PositiveMixture
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.shifted_mixture import ShiftedMixture
 from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.super_gaussian import departure_from_super_gaussian
+from mri_design.potentials.super_gaussian import departure_from_super_gaussian, require_super_gaussian
 from mri_design.potentials.tilted import Tilted
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "StudentT",
     "Tilted",
     "departure_from_super_gaussian",
+    "require_super_gaussian",
 ]

@@ -88,7 +88,7 @@ class Generic(Potential):
         if not np.isfinite(self.shift).all():
             raise self._refusal(f"shift {self.shift}", "finite numbers")
         rounding = 1e-9 * (np.abs(values).max() + 1e-300) / x
-        not_super_gaussian = "It is not super-Gaussian, and no engine here takes it: choose a site near it that is."
+        not_super_gaussian = "It is not super-Gaussian, so no estimate here takes it: choose a site near it that is."
         fault = unfit_derivatives(x, slopes, bends)
         if fault is not None:
             raise self._refusal(fault, "g' < 0 and g'' >= 0, finite for every x > 0", not_super_gaussian)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mri_design.errors import InputError
 from mri_design.potentials.base import Potential, Values
 
-__all__ = ["GRID", "departure_from_super_gaussian", "unfit_derivatives"]
+__all__ = ["GRID", "departure_from_super_gaussian", "require_super_gaussian", "unfit_derivatives"]
 
 GRID = np.geomspace(1e-6, 1e6, 241)
 PASSES = 8
@@ -35,6 +36,30 @@ def departure_from_super_gaussian(site: Potential, shape: tuple[int, ...] = ()) 
         if fault is not None:
             return fault
     return None
+
+
+def require_super_gaussian(field: str, site: Potential, shape: tuple[int, ...] = ()) -> None:
+    """Refuse a site that says it is not super-Gaussian, or is seen not to be.
+
+    Raises
+    ------
+    InputError
+        Naming ``field``. Sites of two parameters, which have a bound of their own, pass.
+    """
+    got = None
+    if not site.super_gaussian:
+        got = f"{type(site).__name__}, which is not super-Gaussian"
+    elif not site.two_parameter:
+        fault = departure_from_super_gaussian(site, shape)
+        got = None if fault is None else f"{type(site).__name__} with {fault}"
+    if got is not None:
+        raise InputError(
+            field=field,
+            got=got,
+            wanted="super-Gaussian sites: g' < 0 and g'' >= 0, finite for every x > 0",
+            cure="Neither inference nor MAP estimation here takes such a site: choose one near it that is "
+            "super-Gaussian.",
+        )
 
 
 def unfit_derivatives(x: Values, slopes: Values, bends: Values) -> str | None:

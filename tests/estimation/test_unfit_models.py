@@ -1,0 +1,43 @@
+"""MAP estimation refuses what its solvers do not handle, by name."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.estimation import map_estimate
+from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.operators import Identity
+from mri_design.potentials import Laplace
+
+
+class Quartic(Laplace):
+    """Claims by default to be super-Gaussian, and is not."""
+
+    def g(self, x):
+        return -(x**2)
+
+    def dg(self, x):
+        return -2 * x
+
+    def d2g(self, x):
+        return -2 * np.ones_like(x)
+
+
+class Honest(Quartic):
+    super_gaussian = False
+
+
+def model_of(site) -> GeneralizedLinearModel:
+    X = Identity((4, 4))
+    return GeneralizedLinearModel(X, np.ones((4, 4), complex), 1.0, (SiteBlock("mine", X, site),))
+
+
+@pytest.mark.parametrize(("site", "match"), [(Quartic(1.0), "not convex"), (Honest(1.0), "not super-Gaussian")])
+def test_sites_that_are_not_super_gaussian_are_refused(site, match):
+    with pytest.raises(InputError, match=rf"block 'mine'.*{match}.*choose one near it"):
+        map_estimate(model_of(site))
+
+
+def test_unknown_settings_are_refused_with_those_there_are():
+    with pytest.raises(InputError, match=r"settings of map_estimate: got smoothness; wanted smoothing, stages, inner"):
+        map_estimate(model_of(Laplace(1.0)), smoothness=0.0)
