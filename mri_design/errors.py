@@ -47,7 +47,7 @@ def require_numbers(*, least: float = 0.0, most: float = math.inf, **settings: o
         Naming the first such setting.
     """
     for name, value in settings.items():
-        if not (isinstance(value, Real) and math.isfinite(value) and least <= value <= most):
+        if not (isinstance(value, Real) and least <= float(value) <= most and math.isfinite(value)):
             limits = f"{least:g} or more" if math.isinf(most) else f"between {least:g} and {most:g}"
             raise InputError(field=name, got=repr(value), wanted=f"a finite number, {limits}")
 
@@ -61,5 +61,5 @@ def require_counts(*, least: int, **settings: object) -> None:
         Naming the first such setting.
     """
     for name, value in settings.items():
-        if not (isinstance(value, Integral) and value >= least):
+        if not (isinstance(value, Integral) and int(value) >= least):
             raise InputError(field=name, got=repr(value), wanted=f"a whole number, {least} or more")
