@@ -45,7 +45,7 @@ class PositiveMixture(Potential):
                 field="mixture weights", got=f"shape {self.weights.shape}", wanted=f"one for each of {len(sites)} sites"
             )
         for k, site in enumerate(self.sites):
-            if not site.super_gaussian or np.any(site.shift):
+            if not site.super_gaussian or site.two_parameter or np.any(site.shift):
                 raise InputError(
                     field=f"site {k} of a mixture",
                     got=f"{type(site).__name__}, which is not super-Gaussian and even",

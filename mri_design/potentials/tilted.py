@@ -30,9 +30,10 @@ class Tilted(Potential):
     def __init__(self, potential: Potential, shift: ArrayLike) -> None:
         if potential.two_parameter:
             raise InputError(field="tilted site", got=type(potential).__name__, wanted="a site with a fixed position")
-        slope = np.asarray(shift, dtype=float)
-        if not np.isfinite(slope).all():
-            raise InputError(field="slope of a tilted site", got=str(shift), wanted="finite numbers")
+        given = np.asarray(shift)
+        if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
+            raise InputError(field="slope of a tilted site", got=str(shift), wanted="finite real numbers")
+        slope = given.astype(float)
         self.potential = potential
         self.shift = slope + np.asarray(potential.shift)
         self.log_concave = potential.log_concave

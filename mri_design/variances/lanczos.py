@@ -77,7 +77,7 @@ class Lanczos:
                 field="Lanczos",
                 got="sites on real and imaginary parts of a complex image",
                 wanted="sites on moduli, or a real image",
-                cure="Use variances = 'perturb-and-solve'.",
+                cure="Use MonteCarlo, which is 'perturb-and-solve' in a recipe.",
             )
         shape = (self.block, *like.shape)
         start = rng.standard_normal(shape, dtype=like.real.dtype.type).astype(like.dtype)
