@@ -11,6 +11,7 @@ import numpy as np
 from mri_design.krylov import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators import Array, LinearOperator
+from mri_design.operators.sums import add_weighted_grams
 
 __all__ = ["PosteriorPrecision"]
 
@@ -42,8 +43,7 @@ class PosteriorPrecision:
         total = self._gram(u)
         if np.may_share_memory(total, u):  # X may be the identity
             total = total.copy()
-        for block, pi in zip(self.blocks, self.site_precisions, strict=True):
-            block.analysis.add_weighted_gram(pi, u, total)
+        add_weighted_grams([block.analysis for block in self.blocks], self.site_precisions, u, total)
         return total
 
     @property

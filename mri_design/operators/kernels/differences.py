@@ -16,7 +16,7 @@ __all__ = ["add_weighted_differences"]
 Array = NDArray[Any]
 
 
-def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Array) -> None:
+def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Array, pixels: Array | None = None) -> None:
     """``out += D^H diag(along_y, along_x) D u`` with D u = (u[y + 1] - u[y], u[x + 1] - u[x]), indices modulo the size.
 
     Parameters
@@ -25,12 +25,15 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
         Weights, of the precision of ``u``.
     u, out : contiguous arrays, shape (..., ky, kx)
         Real or complex, of one precision.
+    pixels : contiguous real array, shape (ky, kx), optional
+        Weights of u itself: ``out += pixels * u`` in the same pass.
     """
     real = u.real.dtype
     parts, (n_rows, n_columns) = u.dtype.itemsize // real.itemsize, u.shape[-2:]
     _add_weighted_differences(
         along_y.reshape(-1),
         along_x.reshape(-1),
+        np.empty(0, dtype=real) if pixels is None else pixels.reshape(-1),
         u.reshape(-1).view(real),
         out.reshape(-1).view(real),
         n_rows,
@@ -43,7 +46,7 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
 
 
 @compiled
-def _add_weighted_differences(along_y, along_x, u, out, n_rows, n_columns, parts, above, edge, count):
+def _add_weighted_differences(along_y, along_x, pixels, u, out, n_rows, n_columns, parts, above, edge, count):
     """Weighted differences to the row above and to the left are kept for their second use.
 
     ``above`` holds those of a row; ``edge`` has room for what lies beyond a row's ends.
@@ -72,17 +75,20 @@ def _add_weighted_differences(along_y, along_x, u, out, n_rows, n_columns, parts
                     r0, r1 = load(edge, 0), load(edge, count)
                 else:
                     r0, r1 = load(u, here + x + parts), load(u, here + x + parts + count)
-                w0, w1 = weights_of(along_x, w + x // parts, parts, count)
+                w0, w1 = weights_of(along_x, w + (x >> parts - 1), parts, count)
                 r0, r1 = w0 * (r0 - c0), w1 * (r1 - c1)
                 if parts == 2:
                     l0, l1 = moved_two(before, r0), moved_two(r0, r1)
                 else:
                     l0, l1 = moved_one(before, r0), moved_one(r0, r1)
                 before = r1
-                w0, w1 = weights_of(along_y, w + x // parts, parts, count)
+                w0, w1 = weights_of(along_y, w + (x >> parts - 1), parts, count)
                 d0, d1 = w0 * (load(u, down + x) - c0), w1 * (load(u, down + x + count) - c1)
                 s0 = load(out, here + x) + (load(above, x) - d0) + (l0 - r0)
                 s1 = load(out, here + x + count) + (load(above, x + count) - d1) + (l1 - r1)
+                if pixels.size > 0:
+                    w0, w1 = weights_of(pixels, w + (x >> parts - 1), parts, count)
+                    s0, s1 = s0 + w0 * c0, s1 + w1 * c1
                 store(above, x, d0)
                 store(above, x + count, d1)
                 store(out, here + x, s0)
@@ -95,4 +101,6 @@ def _add_weighted_differences(along_y, along_x, u, out, n_rows, n_columns, parts
                 to_right = along_x[w + x // parts] * (u[here + after_x] - centre)
                 below = along_y[w + x // parts] * (u[down + x] - centre)
                 out[here + x] += (above[x] - below) + (to_left - to_right)
+                if pixels.size > 0:
+                    out[here + x] += pixels[w + x // parts] * centre
                 above[x] = below

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import fill, load, load_pairs, load_twos, store, store_pairs, store_twos
+from mri_design.operators.kernels.rows import weights_of
 
-__all__ = ["level_apart", "row_together"]
+__all__ = ["level_apart", "row_together", "rows_together"]
 
 
 @compiled
 def _wrap(work, at, length, margin, parts):
     """Continue ``length`` numbers at ``work[at:]`` periodically by ``margin`` on both sides."""
     for k in range(margin):
+        turned = k if k < length else k % length
         for part in range(parts):
-            work[at + (length + k) * parts + part] = work[at + k % length * parts + part]
-            work[at - (k + 1) * parts + part] = work[at + (length - 1 - k % length) * parts + part]
+            work[at + (length + k) * parts + part] = work[at + turned * parts + part]
+            work[at - (k + 1) * parts + part] = work[at + (length - 1 - turned) * parts + part]
 
 
 @compiled
@@ -56,7 +58,7 @@ def _row_apart(source, row, work, target, half_stride, spare, half, parts, low, 
 
 
 @compiled
-def _row_together(work, row, half_stride, target, spare, half, parts, low, high, count):
+def row_together(work, row, half_stride, target, spare, half, parts, low, high, count):
     """The adjoint of `_row_apart`: a low and a high row at ``work[row:]`` into a row at ``work[target:]``."""
     taps = low.size
     margin, width = taps // 2, half * parts
@@ -91,13 +93,33 @@ def _row_together(work, row, half_stride, target, spare, half, parts, low, high,
 
 
 @compiled
-def level_apart(source, at, stride, work, bands, half_stride, ring, spare, half_rows, half, parts, low, high, count):
+def level_apart(
+    source,
+    at,
+    stride,
+    work,
+    bands,
+    half_stride,
+    ring,
+    spare,
+    half_rows,
+    half,
+    parts,
+    low,
+    high,
+    count,
+    weights,
+    width,
+    coarsest,
+):
     """An image of ``2 half_rows`` rows at ``source[at:]`` into bands, whose places ``bands`` gives.
 
     They are low-low, low-high, high-low and high-high, the first word for ky. ``ring`` has room for as many rows as
-    filters have taps, ``spare`` for a row and its periodic margins.
+    filters have taps, ``spare`` for a row and its periodic margins. ``weights``, where there are any, have rows of
+    ``width``; they multiply the bands, but low-low on the ``coarsest`` level only.
     """
     taps, rows = low.size, 2 * half_rows
+    weighted = weights.size > 0
     shift, slots = taps // 2 - 1, taps + taps % 2
     following = -shift
     for k in range(half_rows):
@@ -122,8 +144,20 @@ def level_apart(source, at, stride, work, bands, half_stride, ring, spare, half_
                 l0, l1, l2, l3 = l0 + a * c0, l1 + a * c1, l2 + a * c2, l3 + a * c3
                 h0, h1, h2, h3 = h0 + b * c0, h1 + b * c1, h2 + b * c2, h3 + b * c3
             side = 1 if x >= half_stride else 0
-            at_low = bands[side] + k * half_stride + x - side * half_stride
-            at_high = bands[2 + side] + k * half_stride + x - side * half_stride
+            along = x - side * half_stride
+            at_low, at_high = bands[side] + k * half_stride + along, bands[2 + side] + k * half_stride + along
+            if weighted:
+                # A shift for // parts: divisions would take as long as the filters.
+                w, step = side * half + (along >> parts - 1), 2 * count >> parts - 1
+                row = (half_rows + k) * width + w
+                w0, w1 = weights_of(weights, row, parts, count)
+                w2, w3 = weights_of(weights, row + step, parts, count)
+                h0, h1, h2, h3 = h0 * w0, h1 * w1, h2 * w2, h3 * w3
+                if side == 1 or coarsest:
+                    row = k * width + w
+                    w0, w1 = weights_of(weights, row, parts, count)
+                    w2, w3 = weights_of(weights, row + step, parts, count)
+                    l0, l1, l2, l3 = l0 * w0, l1 * w1, l2 * w2, l3 * w3
             store(work, at_low, l0)
             store(work, at_low + count, l1)
             store(work, at_low + 2 * count, l2)
@@ -135,33 +169,27 @@ def level_apart(source, at, stride, work, bands, half_stride, ring, spare, half_
 
 
 @compiled
-def row_together(work, bands, half_stride, to, ring, spare, y, half_rows, half, parts, low, high, count):
-    """Row ``y`` of the adjoint of `level_apart`, written to ``work[to:]``."""
+def rows_together(work, bands, half_stride, ring, pair, half_rows, low, high, count):
+    """Two rows of the adjoint of `level_apart`, before the filters along kx, written to ``work[ring:]``.
+
+    They are the rows ``2 pair - shift`` and the next, modulo their number, with ``shift = taps / 2 - 1``: the ones
+    that need the same rows of the bands.
+    """
     taps = low.size
-    shift = taps // 2 - 1
-    first = (y + shift) % 2
-    k0 = (y + shift - first) // 2
-    for x in range(0, 2 * half_stride, 4 * count):
+    for x in range(0, 2 * half_stride, 2 * count):
         side = 1 if x >= half_stride else 0
-        k = k0 % half_rows
         at_low, at_high = bands[side] + x - side * half_stride, bands[2 + side] + x - side * half_stride
-        c, d = at_low + k * half_stride, at_high + k * half_stride
-        a, b = fill(low[first]), fill(high[first])
-        s0 = a * load(work, c) + b * load(work, d)
-        s1 = a * load(work, c + count) + b * load(work, d + count)
-        s2 = a * load(work, c + 2 * count) + b * load(work, d + 2 * count)
-        s3 = a * load(work, c + 3 * count) + b * load(work, d + 3 * count)
-        for r in range(1, taps // 2):
-            t = 2 * r + first
-            k = k - 1 if k > 0 else half_rows - 1
+        s0 = s1 = t0 = t1 = fill(low[0] - low[0])
+        k = pair
+        for t in range(0, taps, 2):
             c, d = at_low + k * half_stride, at_high + k * half_stride
+            c0, c1, d0, d1 = load(work, c), load(work, c + count), load(work, d), load(work, d + count)
             a, b = fill(low[t]), fill(high[t])
-            s0 = s0 + a * load(work, c) + b * load(work, d)
-            s1 = s1 + a * load(work, c + count) + b * load(work, d + count)
-            s2 = s2 + a * load(work, c + 2 * count) + b * load(work, d + 2 * count)
-            s3 = s3 + a * load(work, c + 3 * count) + b * load(work, d + 3 * count)
+            s0, s1 = s0 + a * c0 + b * d0, s1 + a * c1 + b * d1
+            a, b = fill(low[t + 1]), fill(high[t + 1])
+            t0, t1 = t0 + a * c0 + b * d0, t1 + a * c1 + b * d1
+            k = k - 1 if k > 0 else half_rows - 1
         store(work, ring + x, s0)
         store(work, ring + x + count, s1)
-        store(work, ring + x + 2 * count, s2)
-        store(work, ring + x + 3 * count, s3)
-    _row_together(work, ring, half_stride, to, spare, half, parts, low, high, count)
+        store(work, ring + 2 * half_stride + x, t0)
+        store(work, ring + 2 * half_stride + x + count, t1)

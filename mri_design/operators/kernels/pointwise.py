@@ -32,12 +32,12 @@ def add_product(weights: Array, u: Array, out: Array) -> None:
 
 @compiled
 def _add_product(weights, u, out, parts, count):
-    size = weights.size * parts
+    size = weights.size * parts  # x >> parts - 1 is x // parts, without a division
     whole = size // (2 * count) * 2 * count
     for image in range(0, u.size, size):
         for x in range(0, whole, 2 * count):
             at = image + x
-            w0, w1 = weights_of(weights, x // parts, parts, count)
+            w0, w1 = weights_of(weights, x >> parts - 1, parts, count)
             store(out, at, load(out, at) + w0 * load(u, at))
             store(out, at + count, load(out, at + count) + w1 * load(u, at + count))
         for x in range(whole, size):

@@ -11,9 +11,8 @@ import pywt
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.filter_bank import level_apart, row_together
+from mri_design.operators.kernels.filter_bank import level_apart, row_together, rows_together
 from mri_design.operators.kernels.lanes import COUNT, load, store
-from mri_design.operators.kernels.rows import weights_of
 
 __all__ = ["add_weighted_bands", "analysis", "synthesis"]
 
@@ -90,7 +89,9 @@ def add_weighted_bands(weights: Array, u: Array, out: Array, wavelet: str, level
     wavelet, levels : str, int
         Name of an orthogonal family, and number of levels.
     """
-    _run(_weigh, u, out, weights.reshape(-1), weights.shape, wavelet, levels)
+    # Registers reach beyond the last row.
+    room = np.zeros(4 * COUNT[weights.itemsize], dtype=weights.dtype)
+    _run(_weigh, u, out, np.concatenate([weights.reshape(-1), room]), weights.shape, wavelet, levels)
 
 
 def _run(
@@ -117,8 +118,8 @@ def _run(
 
 
 @compiled
-def _apart(u, image, n_rows, n_columns, parts, low, high, levels, ring, work, count):
-    """One image into bands."""
+def _apart(u, image, weights, n_rows, n_columns, padded_width, parts, low, high, levels, ring, work, count):
+    """One image into bands, weighted where there are weights."""
     width, (half_rows, half, at, stride) = parts * n_columns, levels[0, :4]
     fits = n_rows == 2 * half_rows and stride == width
     if not fits:
@@ -145,6 +146,9 @@ def _apart(u, image, n_rows, n_columns, parts, low, high, levels, ring, work, co
             low,
             high,
             count,
+            weights,
+            padded_width,
+            level == len(levels) - 1,
         )
 
 
@@ -155,24 +159,28 @@ def _together(out, image, n_rows, n_columns, parts, low, high, levels, ring, wor
     whole = width // count * count
     for level in range(len(levels) - 1, -1, -1):
         half_rows, half, at, stride, half_stride = levels[level, :5]
-        places = levels[level, 5:]
-        for y in range(2 * half_rows if level > 0 else n_rows):
-            # The rows of the image itself need no room of their own.
-            to = at + y * stride if level > 0 else at
-            row_together(work, places, half_stride, to, ring, 0, y, half_rows, half, parts, low, high, count)
-            if level == 0:
-                row = image + y * width
-                for x in range(0, whole, count):
-                    store(out, row + x, load(out, row + x) + load(work, to + x))
-                for x in range(whole, width):
-                    out[row + x] += work[to + x]
+        rows, shift = 2 * half_rows, low.size // 2 - 1
+        for pair in range(half_rows):
+            rows_together(work, levels[level, 5:], half_stride, ring, pair, half_rows, low, high, count)
+            for one in range(2):
+                y = (2 * pair + one - shift) % rows
+                row = ring + 2 * one * half_stride
+                if level > 0:
+                    row_together(work, row, half_stride, at + y * stride, 0, half, parts, low, high, count)
+                elif y < n_rows:  # the rows of the image itself need no room of their own
+                    row_together(work, row, half_stride, at, 0, half, parts, low, high, count)
+                    to = image + y * width
+                    for x in range(0, whole, count):
+                        store(out, to + x, load(out, to + x) + load(work, at + x))
+                    for x in range(whole, width):
+                        out[to + x] += work[at + x]
 
 
 @compiled
 def _analyse(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, ring, work, count):
     size, full = n_rows * n_columns * parts, 2 * levels[0, 0] * width * parts
     for image in range(u.size // size):
-        _apart(u, image * size, n_rows, n_columns, parts, low, high, levels, ring, work, count)
+        _apart(u, image * size, weights, n_rows, n_columns, width, parts, low, high, levels, ring, work, count)
         for band in range(len(bands)):
             at, rows, numbers, stride, top, left = bands[band]
             for y in range(rows):
@@ -196,16 +204,5 @@ def _synthesise(v, out, weights, n_rows, n_columns, width, parts, low, high, lev
 def _weigh(u, out, weights, n_rows, n_columns, width, parts, low, high, levels, bands, ring, work, count):
     size = n_rows * n_columns * parts
     for image in range(0, u.size, size):
-        _apart(u, image, n_rows, n_columns, parts, low, high, levels, ring, work, count)
-        for band in range(len(bands)):
-            at, rows, numbers, stride, top, left = bands[band]
-            for y in range(rows):
-                row, first = at + y * stride, (top + y) * width + left
-                whole = numbers * parts // (2 * count) * 2 * count
-                for x in range(0, whole, 2 * count):
-                    w0, w1 = weights_of(weights, first + x // parts, parts, count)
-                    store(work, row + x, load(work, row + x) * w0)
-                    store(work, row + x + count, load(work, row + x + count) * w1)
-                for x in range(whole, numbers * parts):
-                    work[row + x] *= weights[first + x // parts]
+        _apart(u, image, weights, n_rows, n_columns, width, parts, low, high, levels, ring, work, count)
         _together(out, image, n_rows, n_columns, parts, low, high, levels, ring, work, count)

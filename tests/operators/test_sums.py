@@ -1,0 +1,54 @@
+"""Sums of weighted Gram products taken image by image agree with the operators' own, one after the other."""
+
+import numpy as np
+import pytest
+
+from mri_design.operators import FiniteDifferences, Identity, Wavelet
+from mri_design.operators import sums as module
+from mri_design.operators.sums import add_weighted_grams
+
+
+def noise(shape, dtype, seed):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def plain(operators, weights, u):
+    return sum(a.adjoint(w * a(u)) for a, w in zip(operators, weights, strict=True))
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("shape", [(2, 2), (8, 8), (16, 9), (33, 70)], ids=str)
+@pytest.mark.parametrize("batch", [(), (5,), (2, 3)], ids=str)
+@pytest.mark.parametrize("chunk", [1, 3000, 1 << 19])
+def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chunk, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    complex_ = dtype in "FD"
+    u = noise((*batch, *shape), np.complex128, 1)
+    u = u if complex_ else u.real
+    options = {"is_complex": complex_}
+    blocks = [FiniteDifferences(shape, **options), Wavelet(shape, "db2", 1, **options), Identity(shape, **options)]
+    weights = [np.exp(noise(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    weights[0] = weights[0][:1]  # shared by both directions
+    for order in ([0, 1, 2], [2, 0], [2, 1], [0], []):
+        operators, chosen = [blocks[k] for k in order], [weights[k] for k in order]
+        single = np.ascontiguousarray(u).astype(dtype)
+        total, before = np.ones(single.shape, dtype), single.copy()
+        add_weighted_grams(operators, chosen, single, total)
+        expected = 1 + plain(operators, chosen, u)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype in "fF" else 1e-13) * scale)
+        np.testing.assert_array_equal(single, before)
+
+
+def test_weights_of_a_batch_and_arrays_out_of_order_go_the_general_way():
+    shape, u = (6, 8), noise((3, 6, 8), complex, 2)
+    blocks = [Identity(shape), FiniteDifferences(shape)]
+    weights = [np.exp(noise((3, *a.out_shape), complex, 3).real) for a in blocks]
+    total = np.zeros_like(u)
+    add_weighted_grams(blocks, weights, u, total)
+    np.testing.assert_allclose(total, plain(blocks, weights, u), atol=1e-12)
+    backwards, total = u[:, ::-1], np.zeros_like(u)
+    weights = [w[0] for w in weights]
+    add_weighted_grams(blocks, weights, backwards, total)
+    np.testing.assert_allclose(total, plain(blocks, weights, backwards), atol=1e-12)
