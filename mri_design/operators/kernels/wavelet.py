@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,16 @@ class _Plan:
     bands: Array
     ring: int
     size: int
+
+
+_kept = local()
+
+
+def _scratch(size: int, real: np.dtype[Any]) -> Array:
+    """Room that a thread keeps from call to call: fresh pages cost a product of one image dearly."""
+    if getattr(_kept, "room", np.empty(0)).nbytes < size * real.itemsize:
+        _kept.room = np.zeros(size * real.itemsize, dtype=np.uint8)
+    return np.asarray(_kept.room[: size * real.itemsize].view(real))
 
 
 @lru_cache(maxsize=32)
@@ -112,7 +123,7 @@ def _run(
         plan.levels,
         plan.bands,
         plan.ring,
-        np.zeros(plan.size, dtype=real),
+        _scratch(plan.size, real),
         COUNT[real.itemsize],
     )
 
