@@ -10,8 +10,8 @@ import numpy as np
 
 from mri_design.krylov import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.sums import add_weighted_grams
 from mri_design.operators import Array, LinearOperator
-from mri_design.operators.sums import add_weighted_grams
 
 __all__ = ["PosteriorPrecision"]
 

@@ -39,14 +39,18 @@ class FiniteDifferences(LinearOperator):
         self.add_weighted_gram(weights, u.astype(total.dtype, copy=False), total)
         return total
 
-    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
+    def add_weighted_gram(self, weights: Array, u: Array, total: Array, pixels: Array | None = None) -> None:
+        """As in the base class; with ``pixels * u`` added in the same pass where those weights are given."""
         if not compilable(u, total) or np.ndim(weights) > 3:
             total += self._adjoint(weights * self._apply(u))
+            if pixels is not None:
+                total += pixels * u
             return
         from mri_design.operators.kernels.differences import add_weighted_differences
 
         along_y, along_x = laid_out(weights, self.out_shape, u)
-        add_weighted_differences(along_y, along_x, u, total)
+        on_pixels = None if pixels is None else laid_out(pixels, self.in_shape, u)
+        add_weighted_differences(along_y, along_x, u, total, on_pixels)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         along_y, along_x = np.broadcast_to(weights, self.out_shape).mean(axis=(-2, -1), dtype=float)

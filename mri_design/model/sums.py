@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators import Array, FiniteDifferences, Identity, LinearOperator
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
 __all__ = ["add_weighted_grams"]
@@ -36,9 +34,13 @@ def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Ar
         return
     spread = [laid_out(w, operator.out_shape, u) for operator, w in zip(operators, weights, strict=True)]
     terms = list(zip(operators, spread, strict=True))
-    pixels = next((k for k, operator in enumerate(operators) if type(operator) is Identity), None)
-    slopes = next((k for k, operator in enumerate(operators) if type(operator) is FiniteDifferences), None)
-    together = None if pixels is None or slopes is None else (spread[pixels], spread[slopes])
+    pixels = next((k for k, operator in enumerate(operators) if isinstance(operator, Identity)), None)
+    slopes = next((k for k, operator in enumerate(operators) if isinstance(operator, FiniteDifferences)), None)
+    together = None
+    if pixels is not None and slopes is not None:
+        differences = operators[slopes]
+        assert isinstance(differences, FiniteDifferences)
+        together = differences, spread[slopes], spread[pixels]
     if together is not None:
         terms = [term for k, term in enumerate(terms) if k not in (pixels, slopes)]
     shape = operators[0].in_shape
@@ -47,9 +49,7 @@ def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Ar
     for begin in range(0, len(images), step):
         some, sums = images[begin : begin + step], totals[begin : begin + step]
         if together is not None:
-            from mri_design.operators.kernels.differences import add_weighted_differences
-
-            on_pixels, (along_y, along_x) = together
-            add_weighted_differences(along_y, along_x, some, sums, on_pixels)
+            differences, on_slopes, on_pixels = together
+            differences.add_weighted_gram(on_slopes, some, sums, pixels=on_pixels)
         for operator, w in terms:
             operator.add_weighted_gram(w, some, sums)

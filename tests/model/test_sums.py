@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mri_design.model import sums as module
+from mri_design.model.sums import add_weighted_grams
 from mri_design.operators import FiniteDifferences, Identity, Wavelet
-from mri_design.operators import sums as module
-from mri_design.operators.sums import add_weighted_grams
 
 
 def noise(shape, dtype, seed):
