@@ -19,7 +19,10 @@ from mri_design.variances import Exact
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
-SECTIONS = ["variances", "criterion", "operators", "design", "regret", "design step", "TV MAP", "memory", "growth"]
+SECTIONS = [
+    *("variances", "criterion", "operators", "design", "regret", "design step"),
+    *("TV MAP", "inner solvers", "calibration", "memory", "growth"),
+]
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
 
