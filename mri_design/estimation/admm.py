@@ -13,7 +13,7 @@ from mri_design.estimation.line_search import Coefficients
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.estimation.proximal import proximal_step
 from mri_design.estimation.splitting import balancing_factor, linear_step
-from mri_design.krylov import real_inner
+from mri_design.krylov import squared_norm
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
 
@@ -54,10 +54,9 @@ class ADMM:
     Notes
     -----
     Boyd et al., Found. Trends Mach. Learn. 3 (2011), sections 3.4 and 4; relative residuals: Wohlberg (2017),
-    arXiv:1704.06209. For log-concave sites; on others it
-    may go in circles or part from its copies, and says that it has not converged: there J at u must agree with J at the
-    copies to the tolerance, and not be above where it began. Iterations are counted as a product each, as their FFTs
-    and B cost as much.
+    arXiv:1704.06209. For log-concave sites; on others it may go in circles or part from its copies, and says that it
+    has not converged: there J at u must agree with J at the copies to the tolerance, and not be above where it began.
+    Iterations are counted as a product each, as their FFTs and B cost as much.
     """
 
     tolerance: float = 1e-4
@@ -174,9 +173,9 @@ class _State:
 
     def _look(self, j: int, a: Array, old: Array, new: Array) -> None:
         """How well one block keeps its equality, and what that says about its weight."""
-        self.missed[j] = _power(a - new)
-        size = max(_power(a), _power(new))
-        self._factors[j] = balancing_factor(self.missed[j], _power(new - old), size, _power(self.scaled[j]))
+        self.missed[j] = squared_norm(a - new)
+        size = max(squared_norm(a), squared_norm(new))
+        self._factors[j] = balancing_factor(self.missed[j], squared_norm(new - old), size, squared_norm(self.scaled[j]))
 
     def balance(self) -> None:
         """Weights up where copies lag behind, down where they hardly move."""
@@ -220,7 +219,3 @@ def typical_precision(power: Array, precision: Array, exponent: float = 0.7) -> 
     if not (np.isfinite(total) and total > 0):
         return 1.0
     return max(float(np.sum(np.broadcast_to(precision, power.shape) * weights)) / total, 1e-12)
-
-
-def _power(a: Array) -> float:
-    return float(real_inner(a, a, a.ndim))

@@ -18,7 +18,7 @@ import numpy as np
 from mri_design.estimation.conjugates import Conjugate, conjugate_of
 from mri_design.estimation.line_search import Coefficients
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.krylov import conjugate_gradients, real_inner
+from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
 from mri_design.model import GeneralizedLinearModel, PosteriorPrecision
 from mri_design.operators import Array
 
@@ -116,7 +116,7 @@ def _bound(
     model: GeneralizedLinearModel, conjugates: tuple[Conjugate, ...], nu: Array, w: Coefficients, longest: float
 ) -> float:
     """D at the better of two multiples c <= longest of (nu, w): the whole, and the best for the data alone."""
-    fit = float(real_inner(nu, nu, nu.ndim))
+    fit = squared_norm(nu)
     gain = float(real_inner(nu, model.data, nu.ndim))
     for block, one in zip(model.blocks, w, strict=True):
         if block.offset is not None:

@@ -10,7 +10,7 @@ from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.excess import rounding_of, stalled_status
 from mri_design.estimation.line_search import bound_along, minimising_length, moved
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.krylov import conjugate_gradients, real_inner
+from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
 from mri_design.model import PosteriorPrecision
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
@@ -97,7 +97,7 @@ class IRLS:
             x_direction = model.measurement(direction)
             s_direction = tuple(block.analysis(direction) for block in model.blocks)
             pull = float(real_inner(residual, x_direction, residual.ndim)) / model.noise_variance
-            data_curvature = float(real_inner(x_direction, x_direction, residual.ndim)) / model.noise_variance
+            data_curvature = squared_norm(x_direction) / model.noise_variance
             bound = bound_along(problem, pull, data_curvature, s, s_direction)
             # The accelerated length may overshoot where J bends sharply; the full step lies under the bound.
             for length in (minimising_length(bound), 1.0):
@@ -113,7 +113,7 @@ class IRLS:
             if not new_value < value:  # u stays: this iteration would only be repeated
                 decrease = float(real_inner(gradient, direction, direction.ndim)) / model.noise_variance
                 decrease /= model.measurement.in_size
-                fit = float(real_inner(residual, residual, residual.ndim)) / model.noise_variance
+                fit = squared_norm(residual) / model.noise_variance
                 rounding = rounding_of(fit, value - fit, u) / model.measurement.in_size
                 status = stalled_status(decrease, self.tolerance, rounding) if solved.converged else Status.STALLED
                 break

@@ -11,7 +11,7 @@ from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.excess import RemainingExcess, rounding_of, stalled_status
 from mri_design.estimation.line_search import Coefficients, bound_along, minimising_length, moved
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.krylov import real_inner
+from mri_design.krylov import real_inner, squared_norm
 from mri_design.model import PosteriorPrecision
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
@@ -127,7 +127,7 @@ class _Point:
         model = problem.model
         u = start.astype(model.back_projection().dtype, copy=True)
         residual = model.data - model.measurement(u)
-        fit = float(real_inner(residual, residual, residual.ndim)) / model.noise_variance
+        fit = squared_norm(residual) / model.noise_variance
         return cls(problem, u, -model.measurement.adjoint(residual), fit, model.analysis_coefficients(u))
 
     def _differentiate(self) -> None:

@@ -37,8 +37,8 @@ def proximal_step(
     Notes
     -----
     Closed form for Gaussian sites, and for Laplace sites without smoothing (soft thresholding); Newton's method for
-    smoothed Laplace sites. Where the site is not
-    log-concave the scalar problem may have several minima; the one found is stationary.
+    smoothed Laplace sites. Where the site is not log-concave the scalar problem may have several minima; the one
+    found is stationary.
     """
     real = v.real.dtype
     if np.any(block.potential.shift):

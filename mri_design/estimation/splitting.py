@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mri_design.krylov import circulant_inverse, conjugate_gradients, real_inner
+from mri_design.krylov import circulant_inverse, conjugate_gradients, squared_norm
 from mri_design.model import GeneralizedLinearModel, PosteriorPrecision
 from mri_design.operators import Array, CartesianLines
 
@@ -131,9 +131,8 @@ class _CoilCopies(LinearStep):
         copies = v + (self._data - self._gram(v)) * real(1 / (1 + self._rho))
         self._scaled = v - copies
         if look:
-            self._factor = balancing_factor(
-                _power(coil_images - copies), _power(copies - self._copies), _power(coil_images), _power(self._scaled)
-            )
+            missed, moved = squared_norm(coil_images - copies), squared_norm(copies - self._copies)
+            self._factor = balancing_factor(missed, moved, squared_norm(coil_images), squared_norm(self._scaled))
         self._copies = copies
         self._unseen = self._relaxation * u + (1 - self._relaxation) * self._unseen
         return u
@@ -169,7 +168,3 @@ class _Iterative(LinearStep):
         self.matvecs += solved.matvecs + 1
         self.healthy = bool(np.isfinite(solved.residual))
         return np.asarray(u + step[0])
-
-
-def _power(a: Array) -> float:
-    return float(real_inner(a, a, a.ndim))

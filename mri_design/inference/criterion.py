@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from mri_design.estimation import PenalisedProblem
 from mri_design.model import GeneralizedLinearModel
 from mri_design.operators import Array
 
-__all__ = ["criterion_value", "evidence_bound"]
+__all__ = ["criterion_value", "dual_arguments", "evidence_bound"]
+
+
+def dual_arguments(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
+    """x + z per block, x = |s|^2 / sigma^2 at u: where each site's -2 g' is its best pi beside the tangent z."""
+    powers = PenalisedProblem.smoothed(model, z).site_powers(model.analysis_coefficients(u))
+    return tuple((x + one).astype(x.dtype, copy=False) for x, one in zip(powers, z, strict=True))
 
 
 def criterion_value(

@@ -15,10 +15,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.estimation import Automatic, InnerSolver, PenalisedProblem
+from mri_design.estimation import Automatic, InnerSolver
 from mri_design.inference.base import StepInfo, WarmStart, pooled_variances, require_fit
 from mri_design.inference.bounds import Algorithm, site_bounds
-from mri_design.inference.criterion import criterion_value
+from mri_design.inference.criterion import criterion_value, dual_arguments
 from mri_design.inference.log_determinant import LogDeterminant
 from mri_design.inference.moving_bounds import MovingBounds
 from mri_design.model import (
@@ -117,7 +117,7 @@ class DoubleLoop:
             require_fit(warm_start, model)
         start = warm_start or cold_start(model)
         u, z = start.mean, start.z
-        arguments = _dual_arguments(MovingBounds(model, z).at(u), u, z)
+        arguments = dual_arguments(MovingBounds(model, z).at(u), u, z)
         noise_seed = int(rng.integers(2**63))
         trace: list[float] = []
         marginals: Variances | None = None
@@ -154,7 +154,7 @@ class DoubleLoop:
             change = _relative_change(z, z_new)
             z = z_new
             if self.algorithm == "hybrid":
-                arguments = _dual_arguments(moving.at(u), u, z)
+                arguments = dual_arguments(moving.at(u), u, z)
             if callback is not None:
                 callback(StepInfo(loop, phi, change, inner, marginals.convergence))
             if Status.BREAKDOWN in (inner.status, marginals.convergence.status) or not np.isfinite(change):
@@ -205,15 +205,9 @@ def cold_start(model: GeneralizedLinearModel) -> WarmStart:
     return WarmStart(mean, tuple(np.asarray(b.potential.start_variance, dtype=real) for b in model.blocks))
 
 
-def _dual_arguments(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
-    """x + z per block."""
-    powers = PenalisedProblem.smoothed(model, z).site_powers(model.analysis_coefficients(u))
-    return tuple((x + one).astype(x.dtype, copy=False) for x, one in zip(powers, z, strict=True))
-
-
 def _precisions_for(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
     """-2 g'(x + z) per block."""
-    pairs = zip(model.blocks, _dual_arguments(model, u, z), strict=True)
+    pairs = zip(model.blocks, dual_arguments(model, u, z), strict=True)
     return tuple(np.asarray(block.potential.site_precision(t)) for block, t in pairs)
 
 

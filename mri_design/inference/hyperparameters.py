@@ -17,6 +17,7 @@ import scipy.optimize
 
 from mri_design.errors import InputError
 from mri_design.inference.base import InferenceMethod, WarmStart, pooled_variances
+from mri_design.inference.criterion import dual_arguments
 from mri_design.inference.prior_evidence import PriorEvidence, SiteGroup, site_groups
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Array
@@ -138,7 +139,6 @@ def learn_hyperparameters(
     seed = int(rng.integers(2**63))
     rates = {group.name: 1.0 for group in groups}
     trace: list[Hyperparameters] = []
-    warm: WarmStart | None = None
     status, change, matvecs, done = Status.MAX_ITERATIONS, np.inf, 0, 0
     posterior = engine.infer(model, np.random.default_rng(seed))
     for done in range(1, rounds + 1):  # noqa: B007 (reported)
@@ -163,8 +163,7 @@ def learn_hyperparameters(
         if callback is not None:
             callback(trace[-1])
         change = max(steps)
-        warm = WarmStart(posterior.mean, z)
-        posterior = engine.infer(model, np.random.default_rng(seed), warm_start=warm)
+        posterior = engine.infer(model, np.random.default_rng(seed), warm_start=WarmStart(posterior.mean, z))
         if posterior.convergence.status is Status.BREAKDOWN or not np.isfinite(change):
             status = Status.BREAKDOWN
             break
@@ -198,16 +197,8 @@ def rescaled_blocks(
 def _scale_factors(posterior: GaussianPosterior, prior: PriorEvidence) -> Array:
     """The factors that minimise the tangent bound of phi - phi_0, within a step's limit."""
     model, groups = posterior.model, prior.groups
-    sigma2 = model.noise_variance
-    arguments = [
-        (block.site_power(s) / sigma2 + z).astype(float)
-        for block, s, z in zip(
-            model.blocks,
-            model.analysis_coefficients(posterior.mean),
-            pooled_variances(model, posterior.marginals),
-            strict=True,
-        )
-    ]
+    z = pooled_variances(model, posterior.marginals)
+    arguments = [t.astype(float) for t in dual_arguments(model, posterior.mean, z)]
 
     def objective(log_factors: Array) -> tuple[float, Array]:
         blocks = rescaled_blocks(model.blocks, groups, np.exp(log_factors))

@@ -13,6 +13,7 @@ from mri_design.krylov import circulant_inverse, lanczos
 from mri_design.model import PosteriorPrecision
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
+from mri_design.variances.base import not_positive_definite
 from mri_design.variances.circulant import CirculantControl
 
 __all__ = ["LogDeterminant", "LogDeterminantEstimate"]
@@ -83,12 +84,7 @@ class LogDeterminant:
             signs = rng.choice(np.array([-1.0, 1.0], dtype=like.real.dtype), size=size)
             factors = lanczos(whitened, signs, self.steps)
             if factors.convergence.status is Status.BREAKDOWN:
-                raise InputError(
-                    field="posterior precision",
-                    got="a matrix that is not positive definite",
-                    wanted="X and B without a common null space",
-                    cure="Add a block of sites on the pixels.",
-                )
+                raise not_positive_definite()
             theta, vectors = scipy.linalg.eigh_tridiagonal(factors.diagonal, factors.off_diagonal)
             mass = vectors[0] ** 2
             nodes.append(theta)

@@ -1,7 +1,7 @@
 """Krylov methods on callables x -> A x."""
 
 from mri_design.krylov.block_lanczos import BlockLanczosFactors, block_lanczos
-from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner
+from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
 from mri_design.krylov.lanczos import LanczosFactors, Reorthogonalisation, lanczos
 from mri_design.krylov.preconditioners import circulant_inverse
 
@@ -14,4 +14,5 @@ __all__ = [
     "conjugate_gradients",
     "lanczos",
     "real_inner",
+    "squared_norm",
 ]

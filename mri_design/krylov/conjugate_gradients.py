@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.errors import require_counts, require_numbers
 from mri_design.status import Convergence, Status
 
-__all__ = ["conjugate_gradients", "real_inner"]
+__all__ = ["conjugate_gradients", "real_inner", "squared_norm"]
 
 Array = NDArray[Any]
 
@@ -32,6 +32,11 @@ def real_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
         flat_a = np.ascontiguousarray(flat_a).view(flat_a.real.dtype)
         flat_b = np.ascontiguousarray(flat_b).view(flat_b.real.dtype)
     return np.einsum("...i,...i->...", flat_a, flat_b, dtype=np.float64)
+
+
+def squared_norm(a: Array) -> float:
+    """||a||^2 of the whole array, accumulated in double precision."""
+    return float(real_inner(a, a, a.ndim))
 
 
 def conjugate_gradients(

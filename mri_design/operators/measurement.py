@@ -86,9 +86,10 @@ class CartesianLines(LinearOperator):
             noise[:, coil] = self._fft.unit_noise(rng, count, real)[:, self.lines]
         return noise
 
-    @property
+    @cached_property
     def gram(self) -> LinearOperator:
-        return _CartesianGram(self)
+        """X^H X, made once: it keeps the coil maps in the order that its loops read."""
+        return _CartesianGram(self.mask, self.grid, self.maps, self.library)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         weights = np.asarray(weights, dtype=float)
@@ -124,41 +125,41 @@ class CartesianLines(LinearOperator):
 class _CartesianGram(LinearOperator):
     """X^H X = sum over coils of conj(S) F_y^H M F_y S; a circulant along ky, so no centring is needed.
 
-    Compiled for the usual sizes; by the measurement's FFT library where ky has a large prime factor.
+    Compiled for the usual sizes; by the FFT library given where ky has a large prime factor.
     """
 
-    def __init__(self, measurement: CartesianLines) -> None:
-        super().__init__(measurement.in_shape, measurement.in_shape)
-        self.measurement = measurement
-        self._mask = scipy.fft.ifftshift(measurement.mask).astype(float)
+    def __init__(self, mask: Array, grid: tuple[int, int], maps: Array | None, library: FourierLibrary) -> None:
+        super().__init__(grid, grid)
+        self._grid = grid
+        self._mask = scipy.fft.ifftshift(mask).astype(float)
+        self._maps = maps
+        self._library: FourierLibrary = library
         self._strips: dict[np.dtype[Any], Array] = {}
 
     def _apply(self, u: Array) -> Array:
         from mri_design.operators.kernels.fourier import filter_lines, in_strips, suits
 
         u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
-        if not suits(self.measurement.grid, u.dtype):
+        if not suits(self._grid, u.dtype):
             return self._by_library(u)
-        maps = self.measurement.maps
-        if maps is None:
+        if self._maps is None:
             return filter_lines(u, self._mask, None)
         if u.dtype not in self._strips:
-            self._strips[u.dtype] = in_strips(maps, u.dtype)
+            self._strips[u.dtype] = in_strips(self._maps, u.dtype)
         return filter_lines(u, self._mask, self._strips[u.dtype])
 
     def _by_library(self, u: Array) -> Array:
-        maps, library = self.measurement.maps, self.measurement.library
-        if maps is None:
-            return self._filtered(u, library)
+        if self._maps is None:
+            return self._filtered(u)
         total = np.zeros_like(u)
-        for sensitivity in maps:  # one coil at a time: batch x coils would not fit the cache
-            total += np.conj(sensitivity) * self._filtered(sensitivity * u, library)
+        for sensitivity in self._maps:  # one coil at a time: batch x coils would not fit the cache
+            total += np.conj(sensitivity) * self._filtered(sensitivity * u)
         return total
 
-    def _filtered(self, u: Array, library: FourierLibrary) -> Array:
-        spectrum = transform(u, (-2,), library=library)
+    def _filtered(self, u: Array) -> Array:
+        spectrum = transform(u, (-2,), library=self._library)
         spectrum *= self._mask.astype(u.real.dtype)[:, None]
-        return transform(spectrum, (-2,), inverse=True, library=library)
+        return transform(spectrum, (-2,), inverse=True, library=self._library)
 
     def _adjoint(self, v: Array) -> Array:
         return self._apply(v)

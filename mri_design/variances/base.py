@@ -11,7 +11,7 @@ from mri_design.errors import InputError
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 
-__all__ = ["VarianceEstimator", "not_positive_definite", "starting_draws"]
+__all__ = ["VarianceEstimator", "mean_over_draws", "not_positive_definite", "starting_draws"]
 
 
 class VarianceEstimator(Protocol):
@@ -30,6 +30,11 @@ class VarianceEstimator(Protocol):
         ``previous`` may be what the estimator returned for a nearby precision from an equal ``rng``: a place to start.
         """
         ...
+
+
+def mean_over_draws(parts: Array) -> tuple[Array, Array]:
+    """Mean over the first axis and its standard error."""
+    return parts.mean(axis=0), parts.std(axis=0, ddof=1) / float(np.sqrt(len(parts)))
 
 
 def starting_draws(previous: Variances | None, rhs: Array) -> Array | None:

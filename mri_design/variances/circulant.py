@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,7 +67,11 @@ class CirculantControl:
 
     def image(self, b: Array) -> Array:
         """P b."""
-        return circulant_inverse(1 / self.inverse)(b)
+        return self._filter(b)
+
+    @cached_property
+    def _filter(self) -> Callable[[Array], Array]:
+        return circulant_inverse(1 / self.inverse)
 
     def moments(self, analysis: LinearOperator) -> tuple[Array, Array] | None:
         """diag(B P B^H) and diag(B P A P B^H) per real component; None where the rows are no shifted filters."""

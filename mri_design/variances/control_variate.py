@@ -14,7 +14,7 @@ from mri_design.krylov import conjugate_gradients, real_inner
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, Identity, LinearOperator
 from mri_design.status import Convergence, Status
-from mri_design.variances.base import not_positive_definite, starting_draws
+from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
 
@@ -40,8 +40,8 @@ class ControlVariate:
         to its square.
     control : {"auto", "circulant", "columns", "none"}
         P. The circulant serves one coil; columns serve any coils at O(kx ky^3) operations; automatic is the first of
-        the two that is known and, for columns, affordable. A control that is not known for the
-        model, or for some coefficients, leaves them to plain sampling.
+        the two that is known and, for columns, affordable. A control that is not known for the model, or for some
+        coefficients, leaves them to plain sampling.
     column_limit : int
         kx ky^3 up to which columns count as affordable; by default up to 128 x 128, where they take a second or more.
 
@@ -102,7 +102,7 @@ class ControlVariate:
             s = analysis(draws)
             moments = None if control is None else control.moments(analysis)
             if moments is None or explained is None:
-                value, error = _mean(np.abs(s) ** 2)
+                value, error = mean_over_draws(np.abs(s) ** 2)
             else:
                 value, error = _controlled(s, analysis(explained), *moments)
             return value.astype(like.real.dtype), error.astype(like.real.dtype), moments is not None
@@ -171,14 +171,9 @@ def _lacking(
 def _controlled(s: Array, t: Array, first: Array, second: Array | None) -> tuple[Array, Array]:
     """z and its standard error, both components of a complex coefficient together."""
     if second is None:
-        value, error = _mean(np.real((s - t) * np.conj(s)))
+        value, error = mean_over_draws(np.real((s - t) * np.conj(s)))
         return 2 * first + value, error
     weight = (first / second).astype(t.real.dtype)
     power = np.mean(np.abs(s - weight * t) ** 2, axis=0)
     # The remainder is a circular Gaussian: its power is exponentially distributed, and the mean tells the deviation.
     return 2 * first**2 / second + power, power / np.sqrt(len(s))
-
-
-def _mean(parts: Array) -> tuple[Array, Array]:
-    """Mean over draws and its standard error."""
-    return parts.mean(axis=0), parts.std(axis=0, ddof=1) / np.sqrt(len(parts))

@@ -12,7 +12,7 @@ from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 from mri_design.status import Status
-from mri_design.variances.base import not_positive_definite, starting_draws
+from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
 
 __all__ = ["MonteCarlo"]
 
@@ -69,9 +69,6 @@ class MonteCarlo:
         )
         if convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
-        values, errors = [], []
-        for analysis in analyses:
-            power = np.abs(analysis(draws)) ** 2
-            values.append(power.mean(axis=0))
-            errors.append(power.std(axis=0, ddof=1) / float(np.sqrt(self.samples)))
-        return Variances(tuple(values), "unbiased", convergence, std_error=tuple(errors), samples=draws)
+        estimates = [mean_over_draws(np.abs(analysis(draws)) ** 2) for analysis in analyses]
+        values, errors = (tuple(one[i] for one in estimates) for i in (0, 1))
+        return Variances(values, "unbiased", convergence, std_error=errors, samples=draws)
