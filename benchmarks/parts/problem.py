@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mri_design.design import LineCandidates, VariableDensity, centre_lines
+from mri_design.design import DesignView, LineCandidates, VariableDensity, centre_lines
 from mri_design.experiment import Recipe, load_input, load_recipe, prepare
 from mri_design.model import GeneralizedLinearModel, MRSlice, SiteBlock
 from mri_design.operators import Array, LinearOperator
@@ -36,7 +36,7 @@ def quarter_of_the_lines(grid: int, seed: int) -> tuple[int, ...]:
     candidates = LineCandidates(measurable, centre_lines(measurable, rule.centre), grid // 4)
     while len(candidates.acquired) < candidates.target:
         rng = np.random.default_rng([seed, len(candidates.acquired)])
-        candidates = candidates.after(rule.choose([], candidates, rng).line)
+        candidates = candidates.after(rule.choose(DesignView(candidates), rng).line)
     return candidates.acquired
 
 

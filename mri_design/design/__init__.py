@@ -2,10 +2,11 @@
 
 from mri_design.design.baselines import Equispaced, GoldenRatio, LowPass, RandomLines, VariableDensity
 from mri_design.design.candidate import LineCandidates, centre_lines
-from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
-from mri_design.design.strategy import Choice, Strategy
+from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.unseen import with_unseen_lines
 
 __all__ = [
     "Choice",
@@ -13,6 +14,7 @@ __all__ = [
     "DesignState",
     "DesignStep",
     "DesignTrace",
+    "DesignView",
     "Equispaced",
     "GoldenRatio",
     "InformationGain",
@@ -20,7 +22,9 @@ __all__ = [
     "LineCandidates",
     "LowPass",
     "RandomLines",
+    "StopRule",
     "Strategy",
     "VariableDensity",
     "centre_lines",
+    "with_unseen_lines",
 ]

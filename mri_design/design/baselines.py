@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.strategy import Choice, best_line
+from mri_design.design.strategy import Choice, DesignView, best_line
 from mri_design.errors import InputError
-from mri_design.model import GaussianPosterior
 
 __all__ = ["Equispaced", "GoldenRatio", "LowPass", "RandomLines", "VariableDensity"]
 
@@ -30,11 +27,9 @@ class LowPass:
         """One line: the rule needs no centre of its own."""
         return 1
 
-    def choose(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
-    ) -> Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The nearest remaining line."""
-        return Choice(best_line(-np.abs(candidates.frequencies).astype(float), candidates).line)
+        return Choice(best_line(-np.abs(view.candidates.frequencies).astype(float), view.candidates).line)
 
 
 @dataclass(frozen=True)
@@ -58,11 +53,9 @@ class RandomLines:
             return min(4, target)
         return min(target, max(1, round(n_lines * self.centre_fraction)))
 
-    def choose(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
-    ) -> Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """Any remaining line, all alike."""
-        return Choice(int(rng.choice(np.flatnonzero(candidates.remaining))))
+        return Choice(int(rng.choice(np.flatnonzero(view.candidates.remaining))))
 
 
 @dataclass(frozen=True)
@@ -102,10 +95,9 @@ class VariableDensity:
             return np.asarray((1 - radius) ** self.power, dtype=float)
         return np.asarray(np.exp(-0.5 * self.power * radius**2), dtype=float)
 
-    def choose(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
-    ) -> Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """One draw from the density over the remaining lines."""
+        candidates = view.candidates
         weight = np.where(candidates.remaining, np.maximum(self.density(candidates.frequencies), 1e-300), 0.0)
         return Choice(int(rng.choice(candidates.n_lines, p=weight / weight.sum())))
 
@@ -125,10 +117,9 @@ class Equispaced:
         """Centre lines: the share of the grid, at most half of the target."""
         return _centre_share(n_lines, target, self.centre_fraction)
 
-    def choose(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
-    ) -> Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next tooth of the comb."""
+        candidates = view.candidates
         start = np.zeros(candidates.n_lines, dtype=bool)
         start[list(candidates.acquired[: candidates.n_start])] = True
         free = np.flatnonzero(candidates.measurable & ~start)
@@ -153,10 +144,9 @@ class GoldenRatio:
         """Centre lines: the share of the grid, at most half of the target."""
         return _centre_share(n_lines, target, self.centre_fraction)
 
-    def choose(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
-    ) -> Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line nearest to the next multiple (circularly)."""
+        candidates = view.candidates
         step = len(candidates.acquired)
         wanted = (step * GOLDEN % 1) * candidates.n_lines
         distance = np.abs(np.arange(candidates.n_lines) - wanted)

@@ -7,16 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.strategy import Strategy
+from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
-from mri_design.errors import InputError
+from mri_design.design.unseen import with_unseen_lines
+from mri_design.errors import InputError, require_counts
 from mri_design.inference import DoubleLoop, StepInfo, WarmStart
 from mri_design.model import GaussianPosterior, MRSlice
 
-__all__ = ["DesignEngine", "DesignState"]
+__all__ = ["DesignEngine", "DesignState", "StopRule"]
+
+StopRule = Callable[[DesignStep], bool]
+"""Sees the next decision, with what is predicted for the lines so far; True ends the design without it."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,13 @@ class DesignEngine:
         Outer loops at the start and after each line; the warm start makes one enough to choose a line.
     seed : int
         Each step and slice has a generator of its own made from it, so a resumed design is the same design.
+    block : int
+        Lines that are chosen after each inference and then measured together (echo trains).
+
+    Raises
+    ------
+    InputError
+        For a block of no line.
     """
 
     strategy: Strategy
@@ -59,6 +69,10 @@ class DesignEngine:
     first_loops: int = 3
     step_loops: int = 1
     seed: int = 0
+    block: int = 1
+
+    def __post_init__(self) -> None:
+        require_counts(block=self.block, least=1)
 
     def begin(self, slices: Sequence[MRSlice], start: Sequence[int]) -> DesignState:
         """The state before the first decision.
@@ -85,8 +99,9 @@ class DesignEngine:
         state: DesignState,
         target: int,
         callback: Callable[[DesignState], None] | None = None,
+        stop: StopRule | None = None,
     ) -> DesignState:
-        """Add lines until there are ``target``; ``callback`` sees the state after every line.
+        """Add lines until there are ``target``, or until a rule says that it is enough.
 
         Parameters
         ----------
@@ -96,6 +111,10 @@ class DesignEngine:
             From `begin`, or from an interrupted run.
         target : int
             Lines in the end, those of the start included.
+        callback : callable, optional
+            Sees the state after every measurement (of a block of lines).
+        stop : callable, optional
+            Asked once per inference, about its first decision.
 
         Raises
         ------
@@ -105,60 +124,103 @@ class DesignEngine:
         measurable = np.logical_and.reduce([s.measured for s in slices])
         candidates = LineCandidates(measurable, state.trace.lines, target, len(state.trace.start))
         while len(candidates.acquired) < target:
-            state = self._step(slices, state, candidates)
-            candidates = candidates.after(state.trace.lines[-1])
+            steps, posteriors = self._decide(slices, state, candidates)
+            if stop is not None and stop(steps[0]):
+                return state
+            for step in steps:
+                candidates = candidates.after(step.line)
+            state = DesignState(
+                replace(state.trace, steps=(*state.trace.steps, *steps)),
+                state.signals,
+                tuple(WarmStart.from_posterior(p) for p in posteriors),
+            )
             if callback is not None:
                 callback(state)
         return state
 
-    def _step(self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates) -> DesignState:
+    def _decide(
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates
+    ) -> tuple[list[DesignStep], list[GaussianPosterior]]:
+        """The next block of lines, and the posteriors behind it."""
         began = time.perf_counter()
-        number = len(state.trace.steps)
+        posteriors, matvecs, converged = self._infer(slices, state, candidates)
+        known, steps = posteriors, list[DesignStep]()
+        for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
+            if pending:
+                known = [self._expecting(p, candidates.acquired, i) for i, p in enumerate(known)]
+                matvecs = sum(p.marginals.convergence.matvecs for p in known)
+                converged = all(p.marginals.convergence.converged for p in known)
+            number = len(state.trace.steps) + pending
+            view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
+            choice = self.strategy.choose(view, self._rng(number, len(slices)))
+            spent = (converged, matvecs, time.perf_counter() - began)
+            steps.append(_record(slices, posteriors, choice, steps[:1], pending, *spent))
+            candidates = candidates.after(choice.line)
+            began = time.perf_counter()
+        return steps, posteriors
+
+    def _infer(
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates
+    ) -> tuple[list[GaussianPosterior], int, bool]:
+        """One posterior per slice from the lines so far, the products with A they took, and whether they converged."""
         posteriors: list[GaussianPosterior] = []
-        matvecs, converged = 0, True
-        if self.strategy.needs_posterior:
-            inference = replace(self.inference, outer_iterations=self.step_loops if state.warm else self.first_loops)
-            for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True)):
-                model = one.model(candidates.acquired, signal)
-                warm = state.warm[i] if state.warm else None
-                loops: list[StepInfo] = []
-                # The same noise in every step: draws change little, and the last step's are where the next ones start.
-                noise = np.random.default_rng([self.seed, i])
-                posterior = inference.infer(model, noise, warm_start=warm, callback=loops.append)
-                posteriors.append(posterior)
-                matvecs += posterior.convergence.matvecs
-                converged &= loops[-1].inner.converged and loops[-1].variances.converged
-        choice = self.strategy.choose(posteriors, candidates, self._rng(number, len(slices)))
-        predicted, actual = np.nan, np.nan
-        if posteriors:
-            rng = self._rng(number, len(slices) + 1)
-            energies = [_innovation(s, p, choice.line, rng) for s, p in zip(slices, posteriors, strict=True)]
-            predicted, actual = np.sum(energies, axis=0)
-        step = DesignStep(
-            choice.line,
-            choice.scores,
-            float(predicted),
-            float(actual),
-            converged,
-            matvecs,
-            time.perf_counter() - began,
-        )
-        return DesignState(
-            replace(state.trace, steps=(*state.trace.steps, step)),
-            state.signals,
-            tuple(WarmStart.from_posterior(p) for p in posteriors),
-        )
+        converged = True
+        if not self.strategy.needs_posterior:
+            return posteriors, 0, converged
+        inference = replace(self.inference, outer_iterations=self.step_loops if state.warm else self.first_loops)
+        for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True)):
+            model = one.model(candidates.acquired, signal)
+            warm = state.warm[i] if state.warm else None
+            loops: list[StepInfo] = []
+            posteriors.append(inference.infer(model, self._noise(i), warm_start=warm, callback=loops.append))
+            converged &= loops[-1].inner.converged and loops[-1].variances.converged
+        return posteriors, sum(p.convergence.matvecs for p in posteriors), converged
+
+    def _expecting(self, posterior: GaussianPosterior, lines: Sequence[int], index: int) -> GaussianPosterior:
+        return with_unseen_lines(posterior, lines, self.inference.variances, self._noise(index))
+
+    def _noise(self, index: int) -> np.random.Generator:
+        # The same noise in every step: draws change little, and the last step's are where the next ones start.
+        return np.random.default_rng([self.seed, index])
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, step, stream])
 
 
-def _innovation(one: MRSlice, posterior: GaussianPosterior, line: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Expected and actual energy of y - X_* mean on one line, noise included."""
-    x_new = one.encoding([line])
-    noise = posterior.model.noise_variance
-    draws = posterior.marginals.samples
-    spread = x_new(posterior.draw(rng, 8)[0] if draws is None else draws)
-    expected = noise * (np.sum(np.mean(np.abs(spread) ** 2, axis=0)) + x_new.out_size)
-    found = np.sum(np.abs(one.acquire([line]) - x_new(posterior.mean)) ** 2)
-    return np.array([expected, found], dtype=float)
+def innovation(one: MRSlice, posterior: GaussianPosterior, line: int) -> float:
+    """Energy of y - X_* mean on one line, noise included."""
+    return float(np.sum(np.abs(one.acquire([line]) - one.encoding([line])(posterior.mean)) ** 2))
+
+
+def _record(
+    slices: Sequence[MRSlice],
+    posteriors: Sequence[GaussianPosterior],
+    choice: Choice,
+    first: Sequence[DesignStep],
+    pending: int,
+    converged: bool,
+    matvecs: int,
+    seconds: float,
+) -> DesignStep:
+    """What is kept of a decision; its line is looked up in the slices."""
+    predicted, actual, energy = np.nan, np.nan, np.nan
+    if posteriors and choice.expected is not None:
+        # The mean is that of the block's start, and so is what was expected of it.
+        expected = choice.expected if not first or first[0].expected is None else first[0].expected
+        noise = sum(s.noise_variance * s.encoding([choice.line]).out_size for s in slices)
+        predicted = float(expected[choice.line] + noise)
+        actual = sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True))
+        energy = float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in posteriors))
+    return DesignStep(
+        choice.line,
+        choice.scores,
+        predicted,
+        actual,
+        converged,
+        matvecs,
+        seconds,
+        choice.expected,
+        choice.corrected,
+        energy,
+        pending,
+    )

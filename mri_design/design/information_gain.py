@@ -9,20 +9,17 @@ posterior draws.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.line_variances import controlled_line_variances, line_values
-from mri_design.design.strategy import Choice, best_line
+from mri_design.design.line_variances import all_lines, line_values, line_variances
+from mri_design.design.strategy import Choice, DesignView, best_line
 from mri_design.krylov import BlockLanczosFactors, LanczosFactors, conjugate_gradients, lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision
 from mri_design.operators import Array, CartesianLines, LinearOperator
-from mri_design.variances import CirculantControl
 
 __all__ = [
     "InformationGain",
@@ -100,18 +97,25 @@ def line_rows(posterior: GaussianPosterior, line: int) -> CartesianLines:
 def gain_from_factors(factors: LanczosFactors | BlockLanczosFactors, encoding: CartesianLines) -> NDArray[np.float64]:
     """Score with A^-1 replaced by its Lanczos approximation V V^H, a lower bound (TR-175 section 6.1).
 
-    For each line log det(I + V_*^H V_*) is a k x k determinant, V_* = X_* V for all lines at once, one coil after
-    another so that memory stays at k images.
+    For each line log det(I + V_*^H V_*) is a k x k determinant, V_* = X_* V.
     """
+    return gain_from_overlaps(line_overlaps(factors, encoding))
+
+
+def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
+    """2 log det(I + V_*^H V_*) of every line: complex rows count twice. ``overlaps`` is (ky, k, k)."""
+    return np.asarray(2 * np.linalg.slogdet(overlaps + np.eye(overlaps.shape[-1]))[1], dtype=np.float64)
+
+
+def line_overlaps(factors: LanczosFactors | BlockLanczosFactors, encoding: CartesianLines) -> Array:
+    """V_*^H V_* of every line, (ky, k, k); one coil after another, so that memory stays at k images."""
     root = factors.inverse_root()
     k, n_lines = len(root), encoding.grid[0]
     overlaps = np.zeros((n_lines, k, k), dtype=root.dtype)
     for coil in encoding.single_coils():
         v = coil(root)[:, 0].swapaxes(0, 1)  # (ky, k, kx)
         overlaps += np.conj(v) @ v.mT
-    overlaps[:, np.arange(k), np.arange(k)] += 1
-    # 2 log det for complex rows: they count twice.
-    return np.asarray(2 * np.linalg.slogdet(overlaps)[1], dtype=np.float64)
+    return overlaps
 
 
 def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float64]:
@@ -134,7 +138,11 @@ def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float6
         Scores. Measured against `exact_gain` on grids of 16 to 48, 1 to 16 coils: within 2 % for many draws; 12 draws
         are 2 to 4 % low in the median and rank lines as well.
     """
-    columns = line_values(draws, encoding)
+    return gain_from_columns(line_values(draws, encoding))
+
+
+def gain_from_columns(columns: Array) -> NDArray[np.float64]:
+    """`gain_from_draws` of draws that are laid out in `line_values` already, (count, coil, ky, x)."""
     count, n_coils, n_lines, _ = columns.shape
     scores = np.empty(n_lines)
     for line in range(n_lines):
@@ -169,20 +177,24 @@ class InformationGain:
         """
         return min(target, max(8, min(target // 2, n_lines // 8)))
 
-    def scores(self, posterior: GaussianPosterior, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Scores of all lines of the grid under one posterior."""
-        made, every = posterior.marginals, all_lines(posterior)
-        control = None if made.explained is None or every.maps is not None else CirculantControl.of(posterior.precision)
-        if control is not None and made.samples is not None and made.explained is not None:
-            variances = controlled_line_variances(made.samples, made.explained, control, every)
-            return np.asarray(2 * np.sum(np.log1p(variances), axis=1))
-        return gain_from_draws(posterior.deviations(rng, self.draws), every)
+    def scores(
+        self, posterior: GaussianPosterior, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores of all lines of the grid under one posterior, and the expected energies behind them, (ky,) each."""
+        every = all_lines(posterior)
+        if every.maps is None:
+            variances = line_variances(posterior, rng, self.draws)
+            scores = np.asarray(2 * np.sum(np.log1p(variances), axis=1))
+            return scores, 2 * posterior.model.noise_variance * variances.sum(axis=1)
+        draws = posterior.deviations(rng, self.draws)
+        columns = line_values(draws, every)
+        energies = np.sum(np.abs(columns) ** 2, axis=(0, 1, 3), dtype=np.float64) / len(draws)
+        return gain_from_columns(columns), posterior.model.noise_variance * energies
 
-    def choose(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
-    ) -> Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest total score over the posteriors."""
-        return best_line(np.sum([self.scores(p, rng) for p in posteriors], axis=0), candidates)
+        scores, expected = np.sum([self.scores(p, rng) for p in view.posteriors], axis=0)
+        return replace(best_line(scores, view.candidates), expected=expected)
 
 
 @dataclass(frozen=True)
@@ -198,18 +210,14 @@ class LanczosInformationGain(InformationGain):
     steps: int = 100
     name: str = "information-gain-lanczos"
 
-    def scores(self, posterior: GaussianPosterior, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Scores of all lines of the grid under one posterior (lower bounds)."""
+    def scores(
+        self, posterior: GaussianPosterior, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores of all lines of the grid under one posterior, and expected energies; lower bounds both."""
         factors = posterior.marginals.factors
         if factors is None:
             noise = rng.standard_normal((2, *posterior.mean.shape), dtype=posterior.mean.real.dtype.type)
             factors = lanczos(posterior.precision, noise[0] + 1j * noise[1], self.steps)
-        return gain_from_factors(factors, all_lines(posterior))
-
-
-def all_lines(posterior: GaussianPosterior) -> CartesianLines:
-    """The encoding of every line of the grid, with the measurement's own coils."""
-    measured = posterior.model.measurement
-    if not isinstance(measured, CartesianLines):
-        raise TypeError(f"line scores need a Cartesian measurement, not {type(measured).__name__}")
-    return CartesianLines(range(measured.grid[0]), measured.grid, measured.maps, measured.library)
+        overlaps = line_overlaps(factors, all_lines(posterior))
+        energies = 2 * posterior.model.noise_variance * np.trace(overlaps, axis1=1, axis2=2).real
+        return gain_from_overlaps(overlaps), np.asarray(energies, dtype=np.float64)

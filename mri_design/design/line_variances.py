@@ -11,10 +11,44 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
+from mri_design.model import GaussianPosterior
 from mri_design.operators import Array, CartesianLines
 from mri_design.variances import CirculantControl
 
-__all__ = ["controlled_line_variances", "line_moments", "line_values"]
+__all__ = ["all_lines", "controlled_line_variances", "line_moments", "line_values", "line_variances"]
+
+
+def all_lines(posterior: GaussianPosterior) -> CartesianLines:
+    """The encoding of every line of the grid, with the measurement's own coils."""
+    measured = posterior.model.measurement
+    if not isinstance(measured, CartesianLines):
+        raise TypeError(f"line scores need a Cartesian measurement, not {type(measured).__name__}")
+    return CartesianLines(range(measured.grid[0]), measured.grid, measured.maps, measured.library)
+
+
+def line_variances(posterior: GaussianPosterior, rng: np.random.Generator, draws: int) -> NDArray[np.float64]:
+    """Posterior variance per real component of every value of every line of a single-coil scan, units of sigma^2.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Its own draws serve as they are where inference knows what a circulant explains of them.
+    rng : numpy Generator
+        Of the draws that are missing.
+    draws : int
+        Plain posterior draws at least, where they are plain.
+
+    Returns
+    -------
+    float array, shape (ky, x)
+        Columns in the order of `line_values`.
+    """
+    made, every = posterior.marginals, all_lines(posterior)
+    control = None if made.explained is None else CirculantControl.of(posterior.precision)
+    if control is not None and made.samples is not None and made.explained is not None:
+        return controlled_line_variances(made.samples, made.explained, control, every)
+    values = line_values(posterior.deviations(rng, draws), every)
+    return np.asarray(np.mean(np.abs(values[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
 
 
 def line_values(images: Array, encoding: CartesianLines) -> Array:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
+from mri_design.design.trace import DesignStep
 from mri_design.errors import MriDesignError
 from mri_design.model import GaussianPosterior
 
-__all__ = ["Choice", "NoUsableScoreError", "Strategy", "best_line"]
+__all__ = ["Choice", "DesignView", "NoUsableScoreError", "Strategy", "best_line"]
 
 
 class NoUsableScoreError(MriDesignError):
@@ -30,10 +31,40 @@ class Choice:
         Line to measure next.
     scores : float array, shape (ky,), optional
         Score of every candidate, NaN where a line is not one; None for rules without scores.
+    expected : float array, shape (ky,), optional
+        Energy of the mean's error on every line of the grid as the posterior expects it: summed over readout, coils and
+        posteriors, in the data's units squared, without the noise of a measurement.
+    corrected : float array, shape (ky,), optional
+        The same as the strategy believes it, where it knows better than the posterior.
     """
 
     line: int
     scores: NDArray[np.float64] | None = None
+    expected: NDArray[np.float64] | None = None
+    corrected: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class DesignView:
+    """What a strategy may look at.
+
+    Parameters
+    ----------
+    candidates : LineCandidates
+        Lines that may be chosen, and those that were.
+    posteriors : sequence of GaussianPosterior
+        One per slice (slices and subjects share one mask); empty for rules that need none.
+    steps : sequence of DesignStep
+        Decisions so far, with what was expected and what was found.
+    pending : int
+        How many of the last acquired lines were chosen since the last inference: the posteriors know that these lines
+        will be measured, not what they say.
+    """
+
+    candidates: LineCandidates
+    posteriors: Sequence[GaussianPosterior] = ()
+    steps: Sequence[DesignStep] = field(default=())
+    pending: int = 0
 
 
 class Strategy(Protocol):
@@ -53,10 +84,8 @@ class Strategy(Protocol):
         """Centre lines to begin with, for a grid of ``n_lines`` and a design of ``target`` lines."""
         ...
 
-    def choose(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, rng: np.random.Generator
-    ) -> Choice:
-        """The next line; several posteriors (slices, subjects) share one mask. ``rng`` is fresh for every step."""
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The next line. ``rng`` is fresh for every step."""
         ...
 
 

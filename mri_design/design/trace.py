@@ -29,6 +29,12 @@ class DesignStep:
         Multiplications with A, per vector, summed over slices.
     seconds : float
         Wall time of the step.
+    expected, corrected : float array, shape (ky,), optional
+        `Choice.expected` and `Choice.corrected` before the line was measured.
+    image_energy : float
+        Energy of the mean before the line was measured, summed over slices.
+    pending : int
+        Lines chosen before this one from the same inference: not in the mean, but in ``expected``.
     """
 
     line: int
@@ -38,6 +44,22 @@ class DesignStep:
     converged: bool = True
     matvecs: int = 0
     seconds: float = 0.0
+    expected: NDArray[np.float64] | None = None
+    corrected: NDArray[np.float64] | None = None
+    image_energy: float = float("nan")
+    pending: int = 0
+
+    @property
+    def believed(self) -> NDArray[np.float64] | None:
+        """Energy of the error on every line as far as the strategy knows, (ky,); None for rules without a posterior."""
+        return self.expected if self.corrected is None else self.corrected
+
+    @property
+    def predicted_error(self) -> float:
+        """Relative L2 error of the mean before this line, as it was predicted; NaN without a posterior."""
+        if self.believed is None or not self.image_energy > 0:
+            return float("nan")
+        return float(np.sqrt(np.sum(self.believed) / self.image_energy))
 
     @property
     def score(self) -> float:

@@ -19,6 +19,10 @@ from mri_design.io.atomic import write_npz
 __all__ = ["fingerprint", "load_state", "save_state"]
 
 
+_PER_LINE = ("scores", "expected", "corrected")
+"""What a step may hold for every line of the grid."""
+
+
 def fingerprint(settings: Mapping[str, Any]) -> str:
     """Checksum of everything that must be equal for a resumed design to be the same design."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
@@ -34,16 +38,20 @@ def save_state(path: Path, state: DesignState, identity: str) -> None:
         "n_lines": np.array(trace.n_lines),
         "start": np.array(trace.start, dtype=np.int64),
         "line": np.array([s.line for s in trace.steps], dtype=np.int64),
-        "scored": np.array([s.scores is not None for s in trace.steps], dtype=bool),
-        "scores": np.array([blank if s.scores is None else s.scores for s in trace.steps]).reshape(-1, trace.n_lines),
         "predicted": np.array([s.predicted_energy for s in trace.steps]),
         "actual": np.array([s.actual_energy for s in trace.steps]),
         "converged": np.array([s.converged for s in trace.steps], dtype=bool),
         "matvecs": np.array([s.matvecs for s in trace.steps], dtype=np.int64),
         "seconds": np.array([s.seconds for s in trace.steps]),
+        "image_energy": np.array([s.image_energy for s in trace.steps]),
+        "pending": np.array([s.pending for s in trace.steps], dtype=np.int64),
         "signals": np.array(state.signals),
         "blocks": np.array([len(w.z) for w in state.warm], dtype=np.int64),
     }
+    for name in _PER_LINE:
+        found = [getattr(step, name) for step in trace.steps]
+        arrays[f"has_{name}"] = np.array([values is not None for values in found], dtype=bool)
+        arrays[name] = np.array([blank if values is None else values for values in found]).reshape(-1, trace.n_lines)
     for i, warm in enumerate(state.warm):
         arrays[f"mean_{i}"] = warm.mean
         if warm.samples is not None:
@@ -78,13 +86,15 @@ def load_state(path: Path, identity: str) -> DesignState:
                 )
             steps = tuple(
                 DesignStep(
-                    int(stored["line"][i]),
-                    stored["scores"][i] if stored["scored"][i] else None,
-                    float(stored["predicted"][i]),
-                    float(stored["actual"][i]),
-                    bool(stored["converged"][i]),
-                    int(stored["matvecs"][i]),
-                    float(stored["seconds"][i]),
+                    line=int(stored["line"][i]),
+                    predicted_energy=float(stored["predicted"][i]),
+                    actual_energy=float(stored["actual"][i]),
+                    converged=bool(stored["converged"][i]),
+                    matvecs=int(stored["matvecs"][i]),
+                    seconds=float(stored["seconds"][i]),
+                    image_energy=float(stored["image_energy"][i]),
+                    pending=int(stored["pending"][i]),
+                    **{name: stored[name][i] if stored[f"has_{name}"][i] else None for name in _PER_LINE},
                 )
                 for i in range(len(stored["line"]))
             )

@@ -3,6 +3,7 @@ import pytest
 from scipy.stats import chisquare
 
 from mri_design.design import (
+    DesignView,
     Equispaced,
     GoldenRatio,
     LineCandidates,
@@ -33,7 +34,7 @@ def lines_of(
     count = rule.default_start(len(measurable), target) if start is None else start
     candidates = LineCandidates(measurable, centre_lines(measurable, count), target, count)
     for step in range(target - count):
-        candidates = candidates.after(rule.choose([], candidates, np.random.default_rng([seed, step])).line)
+        candidates = candidates.after(rule.choose(DesignView(candidates), np.random.default_rng([seed, step])).line)
     return candidates.acquired
 
 
@@ -92,7 +93,7 @@ def test_random_lines_are_uniform_over_what_remains() -> None:
     measurable = np.ones(20, dtype=bool)
     measurable[:2] = False
     candidates = LineCandidates(measurable, centre_lines(measurable, 4), 5, 4)
-    picks = [RandomLines().choose([], candidates, np.random.default_rng(s)).line for s in range(2800)]
+    picks = [RandomLines().choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(2800)]
     counts = np.bincount(picks, minlength=20)
     assert counts[~candidates.remaining].sum() == 0
     assert chisquare(counts[candidates.remaining]).pvalue > 0.001
@@ -101,7 +102,7 @@ def test_random_lines_are_uniform_over_what_remains() -> None:
 @pytest.mark.parametrize("rule", [VariableDensity("polynomial", 3.0), VariableDensity("gaussian", 6.0)])
 def test_draws_follow_the_density(rule: VariableDensity) -> None:
     candidates = LineCandidates(np.ones(17, dtype=bool), (8,), 2, 1)
-    picks = [rule.choose([], candidates, np.random.default_rng(s)).line for s in range(6000)]
+    picks = [rule.choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(6000)]
     left = candidates.remaining
     density = rule.density(candidates.frequencies)[left]
     counts = np.bincount(picks, minlength=17)[left]

@@ -6,8 +6,9 @@ import pytest
 import scipy.linalg
 from scipy.stats import spearmanr
 
-from mri_design.design import InformationGain, LanczosInformationGain, LineCandidates
-from mri_design.design.information_gain import all_lines, exact_gain, gain_from_draws, gain_from_factors
+from mri_design.design import DesignView, InformationGain, LanczosInformationGain, LineCandidates
+from mri_design.design.information_gain import exact_gain, gain_from_draws, gain_from_factors
+from mri_design.design.line_variances import all_lines
 from mri_design.krylov import lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision, SiteBlock
 from mri_design.operators import Dense, Identity, cartesian
@@ -151,13 +152,13 @@ def test_the_rules_choose_a_line_near_the_best_and_sum_over_posteriors(
     posterior = make_posterior(1)
     lines = tuple(posterior.model.measurement.lines.tolist())
     candidates = LineCandidates(np.ones(16, dtype=bool), lines, 10)
-    choice = rule.choose([posterior], candidates, np.random.default_rng(0))
+    choice = rule.choose(DesignView(candidates, [posterior]), np.random.default_rng(0))
     exact = exact_gain(posterior.precision, all_lines(posterior))
     left = candidates.remaining
     assert exact[choice.line] > 0.9 * exact[left].max()
     assert choice.scores is not None
     assert np.array_equal(np.isnan(choice.scores), ~left)
-    both = rule.choose([posterior, posterior], candidates, np.random.default_rng(0))
+    both = rule.choose(DesignView(candidates, [posterior, posterior]), np.random.default_rng(0))
     assert both.scores is not None
     np.testing.assert_allclose(both.scores[left], 2 * choice.scores[left], rtol=0.25)
 
@@ -167,7 +168,7 @@ def test_factors_of_the_inference_are_used_where_it_made_them(make_posterior: Ma
     start = np.random.default_rng(8).standard_normal((16, 16)) + 0j
     factors = lanczos(posterior.precision, start, 7)
     carrying = replace(posterior, marginals=replace(posterior.marginals, factors=factors))
-    scores = LanczosInformationGain(steps=100).scores(carrying, np.random.default_rng(9))
+    scores = LanczosInformationGain(steps=100).scores(carrying, np.random.default_rng(9))[0]
     np.testing.assert_array_equal(scores, gain_from_factors(factors, all_lines(posterior)))
 
 
@@ -175,8 +176,8 @@ def test_draws_of_the_inference_are_used_where_it_made_them(make_posterior: Make
     posterior = make_posterior(1)
     draws = exact_draws(posterior.precision, 12, seed=10)
     carrying = replace(posterior, marginals=replace(posterior.marginals, samples=draws))
-    scores = InformationGain(draws=12).scores(carrying, np.random.default_rng(11))
-    np.testing.assert_array_equal(scores, gain_from_draws(draws, all_lines(posterior)))
+    scores = InformationGain(draws=12).scores(carrying, np.random.default_rng(11))[0]
+    np.testing.assert_allclose(scores, gain_from_draws(draws, all_lines(posterior)))
 
 
 @pytest.mark.parametrize(
