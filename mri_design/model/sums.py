@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mri_design.operators import Array, FiniteDifferences, Identity, LinearOperator
+from mri_design.operators import Array, FiniteDifferences, Identity, LinearOperator, PhasedParts
 from mri_design.operators.kernels.suitable import compilable, laid_out
+from mri_design.operators.phased import from_parts, in_parts
 
 __all__ = ["add_weighted_grams"]
 
 CHUNK = 1 << 19
 """Bytes of a batch taken through all operators before the next."""
+
+Term = tuple[LinearOperator, Array]
 
 
 def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Array], u: Array, total: Array) -> None:
@@ -21,7 +24,7 @@ def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Ar
     Parameters
     ----------
     operators : sequence of LinearOperator
-        All on images of one shape.
+        All on images of one shape. Those that turn by the same phase (the same array) turn an image once.
     weights : sequence of float arrays
         Each broadcastable to one output of its operator, or to its outputs of the batch.
     u, total : arrays, shape (..., *image shape)
@@ -32,24 +35,46 @@ def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Ar
         for operator, w in zip(operators, weights, strict=True):
             operator.add_weighted_gram(w, u, total)
         return
-    spread = [laid_out(w, operator.out_shape, u) for operator, w in zip(operators, weights, strict=True)]
-    terms = list(zip(operators, spread, strict=True))
-    pixels = next((k for k, operator in enumerate(operators) if isinstance(operator, Identity)), None)
-    slopes = next((k for k, operator in enumerate(operators) if isinstance(operator, FiniteDifferences)), None)
-    together = None
-    if pixels is not None and slopes is not None:
-        differences = operators[slopes]
-        assert isinstance(differences, FiniteDifferences)
-        together = differences, spread[slopes], spread[pixels]
-    if together is not None:
-        terms = [term for k, term in enumerate(terms) if k not in (pixels, slopes)]
+    terms = [(operator, laid_out(w, operator.out_shape, u)) for operator, w in zip(operators, weights, strict=True)]
+    first = next((operator for operator in operators if isinstance(operator, PhasedParts)), None)
+    straight: list[Term] = []
+    turning: list[Term] = []
+    for operator, w in terms:
+        if first is not None and isinstance(operator, PhasedParts) and operator.rotation is first.rotation:
+            turning.append((operator.analysis, w))
+        else:
+            straight.append((operator, w))
     shape = operators[0].in_shape
     images, totals = u.reshape(-1, *shape), total.reshape(-1, *shape)
     step = max(1, CHUNK // max(1, images[:1].nbytes))
     for begin in range(0, len(images), step):
         some, sums = images[begin : begin + step], totals[begin : begin + step]
-        if together is not None:
-            differences, on_slopes, on_pixels = together
-            differences.add_weighted_gram(on_slopes, some, sums, pixels=on_pixels)
-        for operator, w in terms:
-            operator.add_weighted_gram(w, some, sums)
+        _add_terms(straight, some, sums)
+        if first is not None:
+            turned = first.turned_back(some)
+            parts = np.zeros_like(turned)
+            _add_terms(turning, turned, parts, apart=True)
+            sums += first.turned(parts)
+
+
+def _add_terms(terms: Sequence[Term], u: Array, total: Array, *, apart: bool = False) -> None:
+    """Pixels and differences in one pass, others one after the other.
+
+    With ``apart`` the last axis of the weights is that of the real and imaginary parts.
+    """
+    pixels = next((k for k, (one, _) in enumerate(terms) if isinstance(one, Identity)), None)
+    slopes = next((k for k, (one, _) in enumerate(terms) if isinstance(one, FiniteDifferences)), None)
+    done: tuple[int | None, ...] = ()
+    if slopes is not None and (pixels is not None or apart):
+        differences, on_slopes = terms[slopes]
+        assert isinstance(differences, FiniteDifferences)
+        add = differences.add_weighted_parts if apart else differences.add_weighted_gram
+        add(on_slopes, u, total, pixels=None if pixels is None else terms[pixels][1])
+        done = (slopes, pixels)
+    for k, (operator, w) in enumerate(terms):
+        if k in done:
+            continue
+        if apart:
+            total += operator.adjoint(from_parts(w * in_parts(operator(u))))
+        else:
+            operator.add_weighted_gram(w, u, total)

@@ -8,6 +8,7 @@ from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.measurement import CartesianLines, cartesian
+from mri_design.operators.phased import PhasedParts
 from mri_design.operators.sampling import LineSampling
 from mri_design.operators.wavelet import Wavelet
 
@@ -23,6 +24,7 @@ __all__ = [
     "Identity",
     "LineSampling",
     "LinearOperator",
+    "PhasedParts",
     "RealAndImaginary",
     "RealImage",
     "Wavelet",

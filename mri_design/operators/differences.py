@@ -52,6 +52,15 @@ class FiniteDifferences(LinearOperator):
         on_pixels = None if pixels is None else laid_out(pixels, self.in_shape, u)
         add_weighted_differences(along_y, along_x, u, total, on_pixels)
 
+    def add_weighted_parts(self, weights: Array, u: Array, total: Array, pixels: Array | None = None) -> None:
+        """`add_weighted_gram` with weights (2, ky, kx, 2) that real and imaginary parts have of their own.
+
+        ``pixels``, (ky, kx, 2), likewise. All arrays contiguous and of one precision, ``u`` and ``total`` complex.
+        """
+        from mri_design.operators.kernels.differences import add_weighted_differences
+
+        add_weighted_differences(weights[0], weights[1], u, total, pixels)
+
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         along_y, along_x = np.broadcast_to(weights, self.out_shape).mean(axis=(-2, -1), dtype=float)
         power_y, power_x = (4 * np.sin(np.pi * np.fft.fftfreq(n)) ** 2 for n in self.in_shape)

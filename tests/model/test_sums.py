@@ -5,7 +5,7 @@ import pytest
 
 from mri_design.model import sums as module
 from mri_design.model.sums import add_weighted_grams
-from mri_design.operators import FiniteDifferences, Identity, Wavelet
+from mri_design.operators import FiniteDifferences, Identity, PhasedParts, Wavelet
 
 
 def noise(shape, dtype, seed):
@@ -52,3 +52,22 @@ def test_weights_of_a_batch_and_arrays_out_of_order_go_the_general_way():
     weights = [w[0] for w in weights]
     add_weighted_grams(blocks, weights, backwards, total)
     np.testing.assert_allclose(total, plain(blocks, weights, backwards), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", "FD")
+@pytest.mark.parametrize("shape", [(8, 8), (16, 10)], ids=str)
+@pytest.mark.parametrize("chunk", [1, 1 << 19])
+def test_parts_apart_in_one_phase_beside_plain_moduli(dtype, shape, chunk, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    u = noise((3, *shape), dtype, 1)
+    turns = [np.exp(1j * noise(shape, complex, k).real) for k in (2, 3)]
+    inner = [FiniteDifferences(shape), Wavelet(shape, "db2", 1), Identity(shape)]
+    blocks = [*(PhasedParts(one, turns[0]) for one in inner), *inner, PhasedParts(Identity(shape), turns[1])]
+    weights = [np.exp(noise(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    weights[0] = weights[0][:1]
+    for order in ([0, 1, 2], [2, 0], [0], [1], [2], [3, 0, 5, 2], [6, 2, 0], [4, 6, 1]):
+        operators, chosen = [blocks[k] for k in order], [weights[k] for k in order]
+        total = np.ones(u.shape, dtype)
+        add_weighted_grams(operators, chosen, u, total)
+        expected = 1 + plain(operators, chosen, u.astype(complex))
+        np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype == "F" else 1e-13) * np.abs(expected).max())

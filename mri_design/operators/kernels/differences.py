@@ -22,10 +22,10 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
     Parameters
     ----------
     along_y, along_x : contiguous real arrays, shape (ky, kx)
-        Weights, of the precision of ``u``.
+        Weights, of the precision of ``u``; (ky, kx, 2) where the parts of complex ``u`` have their own.
     u, out : contiguous arrays, shape (..., ky, kx)
         Real or complex, of one precision.
-    pixels : contiguous real array, shape (ky, kx), optional
+    pixels : contiguous real array, shaped as those, optional
         Weights of u itself: ``out += pixels * u`` in the same pass.
     """
     real = u.real.dtype
@@ -39,6 +39,7 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
         n_rows,
         n_columns,
         parts,
+        parts if along_x.ndim == 2 else 1,
         np.empty(parts * n_columns, dtype=real),
         np.zeros(4 * COUNT[real.itemsize], dtype=real),
         COUNT[real.itemsize],
@@ -46,23 +47,25 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
 
 
 @compiled
-def _add_weighted_differences(along_y, along_x, pixels, u, out, n_rows, n_columns, parts, above, edge, count):
+def _add_weighted_differences(along_y, along_x, pixels, u, out, n_rows, n_columns, parts, share, above, edge, count):
     """Weighted differences to the row above and to the left are kept for their second use.
 
-    ``above`` holds those of a row; ``edge`` has room for what lies beyond a row's ends.
+    ``above`` holds those of a row; ``edge`` has room for what lies beyond a row's ends; ``share`` numbers side by side
+    have one weight.
     """
     width, block = parts * n_columns, 2 * count
+    weights = width // share
     whole = width // block * block
     left = edge.size - count
     for image in range(0, u.size, n_rows * width):
         last = image + (n_rows - 1) * width
         for x in range(width):
-            above[x] = along_y[(n_rows - 1) * n_columns + x // parts] * (u[image + x] - u[last + x])
+            above[x] = along_y[(n_rows - 1) * weights + x // share] * (u[image + x] - u[last + x])
         for y in range(n_rows):
-            here, w = image + y * width, y * n_columns
+            here, w = image + y * width, y * weights
             down = here + width if y < n_rows - 1 else image
             for part in range(parts):
-                edge[left + count - parts + part] = along_x[w + n_columns - 1] * (
+                edge[left + count - parts + part] = along_x[w + (width - parts + part) // share] * (
                     u[here + part] - u[here + width - parts + part]
                 )
                 edge[block - parts + part] = u[here + part]
@@ -75,19 +78,19 @@ def _add_weighted_differences(along_y, along_x, pixels, u, out, n_rows, n_column
                     r0, r1 = load(edge, 0), load(edge, count)
                 else:
                     r0, r1 = load(u, here + x + parts), load(u, here + x + parts + count)
-                w0, w1 = weights_of(along_x, w + (x >> parts - 1), parts, count)
+                w0, w1 = weights_of(along_x, w + (x >> share - 1), share, count)
                 r0, r1 = w0 * (r0 - c0), w1 * (r1 - c1)
                 if parts == 2:
                     l0, l1 = moved_two(before, r0), moved_two(r0, r1)
                 else:
                     l0, l1 = moved_one(before, r0), moved_one(r0, r1)
                 before = r1
-                w0, w1 = weights_of(along_y, w + (x >> parts - 1), parts, count)
+                w0, w1 = weights_of(along_y, w + (x >> share - 1), share, count)
                 d0, d1 = w0 * (load(u, down + x) - c0), w1 * (load(u, down + x + count) - c1)
                 s0 = load(out, here + x) + (load(above, x) - d0) + (l0 - r0)
                 s1 = load(out, here + x + count) + (load(above, x + count) - d1) + (l1 - r1)
                 if pixels.size > 0:
-                    w0, w1 = weights_of(pixels, w + (x >> parts - 1), parts, count)
+                    w0, w1 = weights_of(pixels, w + (x >> share - 1), share, count)
                     s0, s1 = s0 + w0 * c0, s1 + w1 * c1
                 store(above, x, d0)
                 store(above, x + count, d1)
@@ -97,10 +100,10 @@ def _add_weighted_differences(along_y, along_x, pixels, u, out, n_rows, n_column
                 before_x = x - parts if x >= parts else x + width - parts
                 after_x = x + parts if x < width - parts else x + parts - width
                 centre = u[here + x]
-                to_left = along_x[w + before_x // parts] * (centre - u[here + before_x])
-                to_right = along_x[w + x // parts] * (u[here + after_x] - centre)
-                below = along_y[w + x // parts] * (u[down + x] - centre)
+                to_left = along_x[w + before_x // share] * (centre - u[here + before_x])
+                to_right = along_x[w + x // share] * (u[here + after_x] - centre)
+                below = along_y[w + x // share] * (u[down + x] - centre)
                 out[here + x] += (above[x] - below) + (to_left - to_right)
                 if pixels.size > 0:
-                    out[here + x] += pixels[w + x // parts] * centre
+                    out[here + x] += pixels[w + x // share] * centre
                 above[x] = below
