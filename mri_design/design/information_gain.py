@@ -184,12 +184,12 @@ class InformationGain:
         every = all_lines(posterior)
         if every.maps is None:
             variances = line_variances(posterior, rng, self.draws)
-            scores = np.asarray(2 * np.sum(np.log1p(variances), axis=1))
-            return scores, 2 * posterior.model.noise_variance * variances.sum(axis=1)
+            energies = np.asarray(np.sum(2 * posterior.model.noise_variance * variances, axis=1))
+            return np.asarray(2 * np.sum(np.log1p(variances), axis=1)), energies
         draws = posterior.deviations(rng, self.draws)
         columns = line_values(draws, every)
-        energies = np.sum(np.abs(columns) ** 2, axis=(0, 1, 3), dtype=np.float64) / len(draws)
-        return gain_from_columns(columns), posterior.model.noise_variance * energies
+        total = np.sum(np.abs(columns) ** 2, axis=(0, 1, 3), dtype=np.float64) / len(draws)
+        return gain_from_columns(columns), posterior.model.noise_variance * np.asarray(total)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest total score over the posteriors."""
@@ -219,5 +219,5 @@ class LanczosInformationGain(InformationGain):
             noise = rng.standard_normal((2, *posterior.mean.shape), dtype=posterior.mean.real.dtype.type)
             factors = lanczos(posterior.precision, noise[0] + 1j * noise[1], self.steps)
         overlaps = line_overlaps(factors, all_lines(posterior))
-        energies = 2 * posterior.model.noise_variance * np.trace(overlaps, axis1=1, axis2=2).real
-        return gain_from_overlaps(overlaps), np.asarray(energies, dtype=np.float64)
+        energies = np.trace(overlaps, axis1=1, axis2=2).real
+        return gain_from_overlaps(overlaps), 2 * posterior.model.noise_variance * np.asarray(energies, dtype=np.float64)

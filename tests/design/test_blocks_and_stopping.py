@@ -1,0 +1,108 @@
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from mri_design.design import (
+    Choice,
+    DesignEngine,
+    DesignStep,
+    DesignView,
+    InformationGain,
+    centre_lines,
+    with_unseen_lines,
+)
+from mri_design.design.information_gain import exact_gain
+from mri_design.design.line_variances import all_lines
+from mri_design.errors import InputError
+from mri_design.inference import DoubleLoop
+from mri_design.variances import ControlVariate, MonteCarlo
+from tests.design.conftest import SliceMaker
+
+START = (8, 7, 9, 6)
+
+
+@pytest.mark.parametrize("coils", [1, 2])
+def test_unseen_lines_change_the_scores_as_the_dense_covariance_says(make_slice: SliceMaker, coils: int) -> None:
+    one = make_slice(coils)
+    estimator = MonteCarlo(400, 1e-4)
+    posterior = DoubleLoop(estimator, outer_iterations=2).infer(one.model(START), np.random.default_rng(0))
+    ahead = with_unseen_lines(posterior, (*START, 4, 12), estimator, np.random.default_rng(0))
+    scores = InformationGain().scores(ahead, np.random.default_rng(1))[0]
+    exact = exact_gain(ahead.precision, all_lines(posterior))
+    before = exact_gain(posterior.precision, all_lines(posterior))
+    np.testing.assert_allclose(scores, exact, rtol=0.15)
+    assert np.all(exact < before)
+    assert np.max(np.abs(exact / before - 1)) > 0.3  # far more than the tolerance above
+    np.testing.assert_array_equal(ahead.mean, posterior.mean)
+
+
+def test_a_block_infers_once_and_never_takes_a_line_twice(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), block=3)
+    calls: list[int] = []
+    state = engine.run([one], engine.begin([one], START), 12, lambda s: calls.append(len(s.trace.lines)))
+    assert calls == [7, 10, 12]  # the last block is cut short by the target
+    assert [step.pending for step in state.trace.steps] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert len(set(state.trace.lines)) == 12
+
+
+def test_a_block_of_one_is_the_plain_design(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    plain, blocked = (DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), block=k) for k in (1, 2))
+    start = plain.begin([one], START)
+    assert plain.run([one], start, 5).trace.lines == blocked.run([one], start, 5).trace.lines
+    with pytest.raises(InputError, match="block"):
+        DesignEngine(InformationGain(), block=0)
+
+
+def test_energies_of_a_block_are_those_of_its_start(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(8)), block=4)
+    steps = engine.run([one], engine.begin([one], START), 8).trace.steps
+    noise = one.noise_variance * 2 * one.shape[1]
+    assert steps[0].expected is not None and steps[3].expected is not None
+    for step in steps:
+        assert step.predicted_energy == pytest.approx(steps[0].expected[step.line] + noise)
+    assert steps[3].expected.sum() < steps[0].expected.sum()  # what is pending will have been learnt
+
+
+def test_a_rule_stops_the_design_before_the_line_it_was_asked_about(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)))
+    start = engine.begin([one], START)
+    whole = engine.run([one], start, 12).trace
+    errors = [step.predicted_error for step in whole.steps]
+    assert errors[-1] < errors[0]
+    wanted = errors[3]
+
+    def enough(step: DesignStep) -> bool:
+        return step.predicted_error <= wanted
+
+    stopped = engine.run([one], start, 12, stop=enough).trace
+    first = next(i for i, error in enumerate(errors) if error <= wanted)
+    assert stopped.lines == whole.lines[: len(START) + first]
+
+
+def test_predicted_error_is_the_error_of_the_mean_where_the_model_is_true(make_slice: SliceMaker) -> None:
+    step = DesignStep(3, expected=np.array([1.0, 3.0]), image_energy=16.0)
+    assert step.predicted_error == pytest.approx(0.5)
+    assert replace(step, corrected=np.array([0.25, 0.75])).predicted_error == pytest.approx(0.25)
+    assert np.isnan(DesignStep(3).predicted_error)
+
+
+def test_strategies_see_the_history(make_slice: SliceMaker) -> None:
+    one = make_slice()
+
+    class Watcher(InformationGain):
+        seen: ClassVar[list[tuple[int, int]]] = []
+
+        def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+            self.seen.append((len(view.steps), view.pending))
+            return super().choose(view, rng)
+
+    engine = DesignEngine(Watcher(), DoubleLoop(ControlVariate(4)), block=2)
+    lines = centre_lines(np.ones(16, dtype=bool), 4)
+    engine.run([one], engine.begin([one], lines), 8)
+    assert Watcher.seen == [(0, 0), (1, 1), (2, 0), (3, 1)]
