@@ -3,7 +3,7 @@
 from mri_design.krylov.block_lanczos import BlockLanczosFactors, block_lanczos
 from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
 from mri_design.krylov.lanczos import LanczosFactors, Reorthogonalisation, lanczos
-from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.krylov.preconditioners import circulant_inverse, mirrored, phased_circulant_inverse
 
 __all__ = [
     "BlockLanczosFactors",
@@ -13,6 +13,8 @@ __all__ = [
     "circulant_inverse",
     "conjugate_gradients",
     "lanczos",
+    "mirrored",
+    "phased_circulant_inverse",
     "real_inner",
     "squared_norm",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-__all__ = ["circulant_inverse"]
+__all__ = ["circulant_inverse", "mirrored", "phased_circulant_inverse"]
 
 Array = NDArray[Any]
 
@@ -34,3 +34,42 @@ def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array
         return solution if np.iscomplexobj(r) else solution.real
 
     return precondition
+
+
+def phased_circulant_inverse(
+    shared: NDArray[np.floating], real: NDArray[np.floating], imaginary: NDArray[np.floating], rotation: Array
+) -> Callable[[Array], Array]:
+    """r -> R G^-1 R^H r, where G acts on a + i b as ``shared`` + (``real`` on a, ``imaginary`` on b).
+
+    Parameters
+    ----------
+    shared, real, imaginary : float arrays, shape (ky, kx)
+        Eigenvalues of circulants in FFT order; the last two symmetric under k -> -k (real filters), and with the first
+        positive.
+    rotation : complex array, shape (ky, kx)
+        R, of modulus one.
+
+    Notes
+    -----
+    G leaves pairs (w(k), conj w(-k)) of Fourier coefficients to themselves: on each it is the matrix
+    ((shared(k) + m, d), (d, shared(-k) + m)) with m = (real + imaginary) / 2 and d = (real - imaginary) / 2, whose
+    inverse is written down. Only real-linear, and symmetric with respect to Re<., .>.
+    """
+    m, d = (real + imaginary) / 2, (real - imaginary) / 2
+    here, opposite = shared + m, mirrored(shared) + m
+    determinant = here * opposite - d**2
+    own, other = opposite / determinant, -d / determinant
+
+    def precondition(r: Array) -> Array:
+        turn = rotation.astype(r.dtype, copy=False)
+        w = scipy.fft.fft2(np.conj(turn) * r, overwrite_x=True)
+        back = other.astype(r.real.dtype) * mirrored(w).conj()
+        back += own.astype(r.real.dtype) * w
+        return np.asarray(turn * scipy.fft.ifft2(back, overwrite_x=True))
+
+    return precondition
+
+
+def mirrored(spectrum: Array) -> Array:
+    """Values at -k, FFT order, over the last two axes."""
+    return np.roll(spectrum[..., ::-1, ::-1], (1, 1), axis=(-2, -1))

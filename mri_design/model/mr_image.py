@@ -11,6 +11,7 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.kspace import KSpaceData
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.phase_prior import PhasePrior
 from mri_design.operators import (
     Array,
     CartesianLines,
@@ -51,22 +52,27 @@ class SparsityBlock:
     levels: int = 3
     coarse_scale: float = 0.1
 
-    def sites(self, shape: tuple[int, int], signal: float, noise_sd: float) -> SiteBlock:
-        """The block on an image grid, tau = scale sigma / signal."""
+    def sites(
+        self, shape: tuple[int, int], signal: float, noise_sd: float, phase: PhasePrior | None = None
+    ) -> SiteBlock:
+        """The block on an image grid, tau = scale sigma / signal; on moduli, or as ``phase`` has it."""
         tau_per_rate = noise_sd / signal
         analysis: LinearOperator
+        rates: Array | float = self.scale
+        groups: tuple[int, ...] = ()
         if self.kind == "pixels":
             analysis = Identity(shape)
         elif self.kind == "differences":
             analysis = FiniteDifferences(shape)
+            groups = (-3,) if self.isotropic else ()
         elif self.kind == "wavelet":
-            wavelet = Wavelet(shape, self.wavelet, self.levels)
+            analysis = wavelet = Wavelet(shape, self.wavelet, self.levels)
             rates = np.where(wavelet.level_map() == 0, self.coarse_scale, self.scale)
-            return SiteBlock("wavelet", wavelet, Laplace(rates * tau_per_rate))
         else:
             raise InputError(field="block kind", got=repr(self.kind), wanted="pixels, differences or wavelet")
-        group = (-3,) if self.isotropic and self.kind == "differences" else ()
-        return SiteBlock(self.kind, analysis, Laplace(self.scale * tau_per_rate), group)
+        if phase is not None:
+            analysis, rates, groups = phase.on(analysis, rates, groups)
+        return SiteBlock(self.kind, analysis, Laplace(rates * tau_per_rate), groups)
 
 
 DEFAULT_PRIOR = (SparsityBlock("pixels", 100.0), SparsityBlock("differences", 10.0))
@@ -91,6 +97,8 @@ class MRSlice:
         Sparsity blocks.
     library : {"scipy", "pyfftw"}
         FFT library.
+    phase : PhasePrior, optional
+        What is known of the image's phase: the phase-aware model. The unknown stays u. Without it sites act on moduli.
 
     Raises
     ------
@@ -104,6 +112,7 @@ class MRSlice:
     maps: Array | None = None
     prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR
     library: FourierLibrary = "scipy"
+    phase: PhasePrior | None = None
 
     def __post_init__(self) -> None:
         if self.kspace.ndim != 3:
@@ -118,6 +127,9 @@ class MRSlice:
             raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
         if self.maps is not None and self.maps.shape != self.kspace.shape:
             raise InputError(field="coil maps", got=f"shape {self.maps.shape}", wanted=f"{self.kspace.shape}")
+        known = None if self.phase is None else self.phase.phase
+        if known is not None and known.rotation.shape != self.shape:
+            raise InputError(field="phase", got=f"shape {known.rotation.shape}", wanted=f"{self.shape}")
         if self.maps is None and self.kspace.shape[0] > 1:
             raise InputError(
                 field="coil maps",
@@ -134,6 +146,7 @@ class MRSlice:
         *,
         prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR,
         library: FourierLibrary = "scipy",
+        phase: PhasePrior | None = None,
     ) -> MRSlice:
         """Slice ``index`` of calibrated data.
 
@@ -146,7 +159,7 @@ class MRSlice:
             raise InputError(field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first.")
         one = data.select_slice(index)
         maps = None if one.coil_maps is None else one.coil_maps[0]
-        return cls(one.kspace[0], one.measured, data.noise_variance, maps, prior, library)
+        return cls(one.kspace[0], one.measured, data.noise_variance, maps, prior, library, phase)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -171,23 +184,35 @@ class MRSlice:
             raise InputError(field="lines", got=f"{missing.tolist()}, not measured", wanted="lines with data")
         return np.ascontiguousarray(self.kspace[:, chosen, :])
 
+    def central_image(self, lines: Sequence[int]) -> Array:
+        """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
+        centre = central_run(lines, self.shape[0])
+        return self.encoding(centre).adjoint(self.acquire(centre))
+
     def signal_level(self, lines: Sequence[int]) -> float:
         """99.5th percentile of the modulus of the image that the central block of ``lines`` shows.
 
         Only the unbroken run of lines around DC is used, so that all masks with the same centre agree on it.
         """
-        centre = central_run(lines, self.shape[0])
-        image = np.abs(self.encoding(centre).adjoint(self.acquire(centre)))
-        level = float(np.percentile(image, 99.5))
+        level = float(np.percentile(np.abs(self.central_image(lines)), 99.5))
         if not level > 0:
             raise InputError(field="k-space centre", got="no signal", wanted="a signal in the central lines")
         return level
 
     def model(self, lines: Sequence[int], signal: float | None = None) -> GeneralizedLinearModel:
-        """The model after measuring ``lines`` (in that order); ``signal`` defaults to `signal_level`."""
+        """The model after measuring ``lines`` (in that order); ``signal`` defaults to `signal_level`.
+
+        Raises
+        ------
+        InputError
+            For lines without data; in the phase-aware model, where no phase is given and the centre shows none.
+        """
         level = self.signal_level(lines) if signal is None else signal
         noise_sd = float(np.sqrt(self.noise_variance))
-        blocks = tuple(block.sites(self.shape, level, noise_sd) for block in self.prior)
+        phase = self.phase
+        if phase is not None and phase.phase is None:
+            phase = phase.seen_in(self.central_image(lines), self.noise_variance)
+        blocks = tuple(block.sites(self.shape, level, noise_sd, phase) for block in self.prior)
         return GeneralizedLinearModel(self.encoding(lines), self.acquire(lines), self.noise_variance, blocks)
 
 

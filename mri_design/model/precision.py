@@ -10,6 +10,7 @@ import numpy as np
 
 from mri_design.krylov import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.phased_filter import phased_preconditioner
 from mri_design.model.sums import add_weighted_grams
 from mri_design.operators import Array, LinearOperator
 
@@ -67,8 +68,12 @@ class PosteriorPrecision:
         """r -> (nearest circulant)^-1 r, for conjugate gradients.
 
         Where sites on differences dominate, half the iterations or fewer; little is gained, and on strongly sparse
-        wavelets something lost, where pi spans many decades.
+        wavelets something lost, where pi spans many decades. Real and imaginary part have one each where sites know a
+        phase (`phased_filter`).
         """
+        phased = phased_preconditioner(self.measurement, self.blocks, self.site_precisions)
+        if phased is not None:
+            return phased
         spectrum = self.circulant_spectrum
         return None if spectrum is None else circulant_inverse(spectrum)
 

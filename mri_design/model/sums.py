@@ -41,7 +41,7 @@ def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Ar
     turning: list[Term] = []
     for operator, w in terms:
         if first is not None and isinstance(operator, PhasedParts) and operator.rotation is first.rotation:
-            turning.append((operator.analysis, w))
+            turning.append((operator.analysis, operator.part_weights(w)))
         else:
             straight.append((operator, w))
     shape = operators[0].in_shape

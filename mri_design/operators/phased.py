@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,22 @@ class PhasedParts(LinearOperator):
         Complex-linear, on complex images.
     rotation : complex array, shape of the image
         e^{i phi}, of modulus one.
+    imaginary : float or array
+        What the imaginary parts are multiplied by, broadcastable to the coefficients of ``analysis``.
 
     Raises
     ------
     InputError
-        For another operator, a rotation of another shape, or one whose modulus is not one.
+        For another operator, a rotation of another shape or one whose modulus is not one, or factors that do not fit.
 
     Notes
     -----
     ``weights`` of the Gram products end in the axis of the two parts. The circulant spectrum is that of the mean of
-    both parts' weights without the phase: what is antilinear in B^H diag(w) B has no circulant, and a smooth phase
-    shifts the filters by few frequencies.
+    both parts' weights without the phase, near the nearest one only: a smooth phase shifts the filters by few
+    frequencies. What is antilinear in B^H diag(w) B has no complex circulant.
     """
 
-    def __init__(self, analysis: LinearOperator, rotation: Array) -> None:
+    def __init__(self, analysis: LinearOperator, rotation: Array, imaginary: Array | float = 1.0) -> None:
         if not analysis.complex_linear:
             raise InputError(
                 field="PhasedParts", got=type(analysis).__name__, wanted="a complex-linear operator on complex images"
@@ -49,6 +52,17 @@ class PhasedParts(LinearOperator):
         super().__init__(analysis.in_shape, (*analysis.out_shape, 2), in_complex=True, out_complex=False)
         self.analysis = analysis
         self.rotation = rotation
+        self.imaginary = np.asarray(imaginary, dtype=float)
+        fits = self.imaginary.ndim <= len(analysis.out_shape) and all(
+            n in (1, wanted)
+            for n, wanted in zip(reversed(self.imaginary.shape), reversed(analysis.out_shape), strict=False)
+        )
+        if not fits or not (np.isfinite(self.imaginary).all() and np.all(self.imaginary > 0)):
+            raise InputError(
+                field="imaginary",
+                got=f"shape {self.imaginary.shape}, or numbers that are not positive",
+                wanted=f"positive factors on coefficients {analysis.out_shape}",
+            )
         self._turns: dict[np.dtype[Any], tuple[Array, Array]] = {}
 
     def turned_back(self, u: Array) -> Array:
@@ -66,17 +80,30 @@ class PhasedParts(LinearOperator):
             self._turns[dtype] = rotation, np.conj(rotation)
         return self._turns[dtype]
 
+    @cached_property
+    def _emphasis(self) -> Array | None:
+        """Factors of both parts; None where all are one."""
+        return None if (self.imaginary == 1).all() else np.stack([np.ones_like(self.imaginary), self.imaginary], -1)
+
+    def _emphasised(self, parts: Array) -> Array:
+        return parts if self._emphasis is None else parts * self._emphasis.astype(parts.dtype)
+
     def _apply(self, u: Array) -> Array:
-        return in_parts(self.analysis._apply(self.turned_back(u)))
+        return self._emphasised(in_parts(self.analysis._apply(self.turned_back(u))))
 
     def _adjoint(self, v: Array) -> Array:
-        return self.turned(self.analysis._adjoint(from_parts(v)))
+        return self.turned(self.analysis._adjoint(from_parts(self._emphasised(v))))
+
+    def part_weights(self, weights: Array) -> Array:
+        """Weights (..., 2) of the parts of ``analysis(e^{-i phi} u)`` without their factors."""
+        return weights if self._emphasis is None else weights * self._emphasis.astype(weights.dtype) ** 2
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
-        return self.analysis.circulant_spectrum(np.broadcast_to(weights, self.out_shape).mean(axis=-1, dtype=float))
+        of_parts = self.part_weights(np.broadcast_to(np.asarray(weights, dtype=float), self.out_shape))
+        return self.analysis.circulant_spectrum(of_parts.mean(axis=-1))
 
     def gram_spectrum(self) -> Array | None:
-        spectrum = self.analysis.gram_spectrum()
+        spectrum = self.analysis.gram_spectrum() if self._emphasis is None else None
         constant = spectrum is not None and np.ptp(spectrum) <= 1e-12 * np.max(np.abs(spectrum))
         return spectrum if constant else None  # a multiple of the identity commutes with the phase
 
