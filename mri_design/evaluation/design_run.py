@@ -11,6 +11,7 @@ from mri_design.design import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.evaluation.finished_run import CHECKPOINT, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_outputs import (
     NamedImage,
@@ -135,10 +136,21 @@ def design_into(
         callback=lambda s: show("reconstructing", s.loop, recipe.inference.loops),
     )
     reference = scan.reference(0)
+    checks = check_predictions(
+        [one],
+        trace,
+        recipe.inference.engine(),
+        signals=state.signals,
+        truths=[truth_or_none(one, reference)],
+        first_loops=recipe.design.first_loops,
+        loops=recipe.design.step_loops,
+        seed=seed,
+        callback=lambda done, of: show("checking predictions", done, of),
+    )
     images = with_zero_filled([NamedImage(method, result)], one, trace.lines)
     rows = metric_rows(images, reference, lines, one.shape[0])
     sections = [
-        *save_design(folder, trace, one.noise_variance),
+        *save_design(folder, trace, one.noise_variance, checks),
         *image_sections(folder, images, reference, data.orientation, rows),
     ]
     save_images(folder, result, rows)

@@ -108,6 +108,10 @@ class RunFolder:
         write_csv(path, rows, formats=formats)
         return path
 
+    def write_table(self, name: str, rows: Sequence[Row]) -> Path:
+        """Write a CSV table called ``name``; columns in order of first appearance."""
+        return self._write_text(name, csv_text(rows))
+
     def write_mask(self, mask: NDArray[np.bool_]) -> Path:
         """Write mask.npy, bool (ky,): True where the line is measured.
 

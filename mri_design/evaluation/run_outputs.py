@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from mri_design.design import DesignTrace
 from mri_design.estimation import zero_filled
 from mri_design.evaluation import plots
+from mri_design.evaluation.design_report import design_sections
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.metrics import ImageMetrics, measure
-from mri_design.evaluation.picture import Drawing
 from mri_design.evaluation.plots import ImagePanel, metric_caption
+from mri_design.evaluation.prediction_check import PredictionCheck
 from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section, write_report
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.saved_figure import saved_figure
 from mri_design.experiment import Reconstruction
 from mri_design.kspace import Orientation
 from mri_design.model import MRSlice
@@ -24,7 +24,6 @@ from mri_design.status import Convergence, Status
 
 __all__ = [
     "NamedImage",
-    "design_sections",
     "image_sections",
     "metric_rows",
     "save_design",
@@ -35,7 +34,6 @@ __all__ = [
 
 Rows = list[dict[str, object]]
 ZERO_FILLED = "zero-filled"
-SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,10 @@ def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: 
     return rows
 
 
-def save_design(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> list[Section]:
-    """Write lines.csv, mask.npy and the design's figures; return the report's sections about it."""
+def save_design(
+    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck] = ()
+) -> list[Section]:
+    """Write lines.csv, mask.npy and what `design_sections` writes; return the report's sections about the design."""
     rows: Rows = [
         {"order": i, "line": line, "ky": line - trace.n_lines // 2, "score": None} for i, line in enumerate(trace.lines)
     ]
@@ -92,79 +92,7 @@ def save_design(folder: RunFolder, trace: DesignTrace, noise_variance: float) ->
         row["score"] = None if step.scores is None else step.score
     folder.write_lines(rows)
     folder.write_mask(trace.mask())
-    return design_sections(folder, trace, noise_variance)
-
-
-def design_sections(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> list[Section]:
-    """Figures of a design: mask, order, scores, information, predicted against actual innovation."""
-    first = len(trace.start)
-    figures = [
-        _figure(
-            folder,
-            "mask",
-            plots.mask_barcodes({trace.strategy: trace.mask()}),
-            "The chosen lines over ky. Look for how far the centre is filled and how the gaps grow outwards.",
-        ),
-        _figure(
-            folder,
-            "order",
-            plots.acquisition_order(trace.lines, trace.n_lines, first),
-            "Which line was measured when. Start lines come first, from DC outwards.",
-        ),
-    ]
-    scored = [s for s in trace.steps if s.scores is not None]
-    if scored:
-        scores = np.array([s.scores for s in scored])
-        chosen = [s.line for s in scored]
-        nats = [s.score / 2 for s in scored]  # the score is twice the mutual information
-        shown = sorted({0, len(scored) // 2, len(scored) - 1})
-        figures += [
-            _figure(
-                folder,
-                "scores",
-                plots.score_map(scores, chosen, SCORE_UNIT, first_order=first + 1),
-                "Score of every candidate line at every step; the chosen one is marked. Dark gaps are lines already "
-                "measured, or predictable from their neighbours.",
-            ),
-            _figure(
-                folder,
-                "score-profiles",
-                plots.score_profiles(scores, chosen, shown, SCORE_UNIT, first_order=first + 1),
-                "The same scores at the first, middle and last step.",
-            ),
-            _figure(
-                folder,
-                "information",
-                plots.information_gained(nats, first_order=first + 1),
-                "What each line was expected to tell. When the curve has flattened, further lines buy little.",
-            ),
-        ]
-    sections = [Section("Design", figures)]
-    predicted = np.array([s.predicted_energy for s in trace.steps])
-    actual = np.array([s.actual_energy for s in trace.steps])
-    if len(predicted) > 1 and np.isfinite(predicted).all():
-        ky = np.array([s.line for s in trace.steps]) - trace.n_lines // 2
-        ratio = float(np.exp(np.mean(np.log(np.maximum(actual, np.finfo(float).tiny)) - np.log(predicted))))
-        sections.append(
-            Section(
-                "Was the posterior right?",
-                [
-                    Paragraph(
-                        "Every line was predicted, with error bars, before it was measured. Actual over predicted "
-                        f"energy of the innovation, geometric mean over lines: {ratio:.2f} (1 is calibrated, above 1 "
-                        "is overconfident)."
-                    ),
-                    _figure(
-                        folder,
-                        "calibration",
-                        plots.calibration(predicted / noise_variance, actual / noise_variance, ky, "noise variances"),
-                        "Each dot is one line. On the diagonal the error bars were right; above it the line held more "
-                        "news than expected.",
-                    ),
-                ],
-            )
-        )
-    return sections
+    return design_sections(folder, trace, noise_variance, checks)
 
 
 def image_sections(
@@ -183,11 +111,11 @@ def image_sections(
         compared.append(panel)
     blocks: list[Paragraph | ReportTable | ReportFigure] = [
         ReportTable(rows, "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."),
-        _figure(folder, "images", plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
+        saved_figure(folder, "images", plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
     ]
     if reference is not None:
         blocks.append(
-            _figure(
+            saved_figure(
                 folder,
                 "errors",
                 plots.error_maps(compared, reference, orientation),
@@ -199,11 +127,11 @@ def image_sections(
             continue
         std = named.reconstruction.std
         if reference is None:
-            picture = _figure(
+            picture = saved_figure(
                 folder, "std", plots.std_map(std, orientation), "Posterior standard deviation of each complex pixel."
             )
         else:
-            picture = _figure(
+            picture = saved_figure(
                 folder,
                 "std",
                 plots.std_against_error(std, named.reconstruction.image, reference, orientation),
@@ -236,8 +164,3 @@ def save_report(
     write_report(
         folder.output_path("report.html"), title, summary, sections, warnings=manifest.warnings, manifest=manifest
     )
-
-
-def _figure(folder: RunFolder, name: str, figure: Drawing, caption: str) -> ReportFigure:
-    path = folder.write_figure(name, figure)
-    return ReportFigure(path.read_bytes(), caption)

@@ -38,12 +38,18 @@ def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) 
         "manifest.json",
         "mask.npy",
         "metrics.csv",
+        "prediction-lines.csv",
+        "prediction.csv",
         "recon.npy",
         "report.html",
+        "scores.csv",
         "std.npy",
+        "steps.csv",
     }
     figures = {path.name for path in (out / "figures").iterdir()}
-    assert {"mask.png", "order.png", "scores.png", "images.png", "errors.png", "std.png", "calibration.png"} <= figures
+    for shown in ("mask", "mask-growth", "order", "scores", "information", "predicted-error", "innovations", "images"):
+        assert f"{shown}.png" in figures
+    assert {"errors.png", "std.png", "calibration.png", "prediction-lines.png"} <= figures
 
 
 def test_lines_mask_and_images_agree(designed: Designed) -> None:
@@ -124,7 +130,8 @@ def fresh(spawn: Spawn, work: Path, designed: Designed) -> tuple[Path, str, str]
 
 def test_another_process_gives_the_same_bytes(designed: Designed, fresh: tuple[Path, str, str]) -> None:
     out, _ = designed
-    for name in ("lines.csv", "mask.npy", "recon.npy", "std.npy", "metrics.csv"):
+    tables = ("lines.csv", "metrics.csv", "steps.csv", "scores.csv", "prediction.csv", "prediction-lines.csv")
+    for name in ("mask.npy", "recon.npy", "std.npy", *tables):
         assert (fresh[0] / name).read_bytes() == (out / name).read_bytes(), name
 
 
@@ -192,7 +199,7 @@ def stopped(run: Run, tmp_path: Path) -> Path:
 
 def test_an_interrupted_design_is_resumed_to_the_same_lines(run: Run, stopped: Path, designed: Designed) -> None:
     assert run("design", "scan.npz", *OPTIONS, "--out", stopped, "--resume").exit_code == 0
-    for name in ("lines.csv", "mask.npy", "recon.npy"):
+    for name in ("lines.csv", "mask.npy", "recon.npy", "prediction.csv"):
         assert (stopped / name).read_bytes() == (designed[0] / name).read_bytes()
     assert not (stopped / "checkpoint.npz").exists()
 

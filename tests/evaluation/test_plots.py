@@ -190,11 +190,25 @@ class TestCourse:
         np.testing.assert_allclose(each, [[9, 3], [10, 2], [11, 0.5]])
         np.testing.assert_allclose(total, [[9, 3], [10, 5], [11, 5.5]])
 
+    def test_growth_gives_each_line_a_bar_from_its_step_to_the_end(self):
+        figure = plots.mask_growth([4, 5, 0, 8], n_lines=9, n_start=2)
+        bars = [(b.get_x() + b.get_width() / 2, b.get_y(), b.get_height()) for b in figure.axes[0].patches]
+        assert bars[:2] == [(0, 1.5, 3), (1, 1.5, 3)]  # the start lines are there in the first row already
+        assert bars[2:4] == [(-4, 2.5, 2), (4, 3.5, 1)]
+        assert bars[4:] == [(-4, 2.5, 1), (4, 3.5, 1)]  # the new line of each row
+        assert figure.axes[0].get_ylim() == (4.5, 1.5)
+        assert "new line" in texts(figure)
+
+    def test_growth_without_start_or_steps_can_be_drawn(self):
+        png_bytes(plots.mask_growth([4, 0], n_lines=9))
+        png_bytes(plots.mask_growth([4, 0], n_lines=9, n_start=2))
+
     def test_impossible_runs_are_refused(self, scores):
         for wrong in (
             lambda: plots.acquisition_order([], 9),
             lambda: plots.acquisition_order([9], 9),
             lambda: plots.acquisition_order([-1], 9),
+            lambda: plots.mask_growth([9], 9),
             lambda: plots.score_map(scores, [3]),
             lambda: plots.score_map(scores * np.nan, [3, 5, 6]),
             lambda: plots.score_map(scores, [3, 5, 9]),
@@ -237,7 +251,7 @@ class TestCurves:
         np.testing.assert_array_equal(identity[:, 0], identity[:, 1])
         assert axes.get_xlim() == axes.get_ylim()
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-        assert "= 2.00; 1 not drawable" in axes.get_title()
+        assert "predicted / actual = 0.50; 1 not drawable" in axes.get_title()
         assert len(plots.calibration([1.0], [2.0]).axes) == 1
 
     def test_impossible_curves_are_refused(self):
@@ -246,6 +260,57 @@ class TestCurves:
             lambda: plots.ErrorCurve("x", np.array([1, 2]), np.ones((1, 3))),
             lambda: plots.calibration([1.0], [1.0, 2.0]),
             lambda: plots.calibration([0.0], [1.0]),
+        ):
+            with pytest.raises(InputError):
+                wrong()
+
+
+class TestPredictions:
+    def test_error_course_in_per_cent_with_a_band_around_the_actual_error(self):
+        figure = plots.error_course([4, 5, 6], [0.3, 0.2, 0.1], [4, 6], [0.25, 0.1], [0.5, 0.2])
+        predicted, actual, there = figure.axes[0].lines
+        np.testing.assert_allclose(predicted.get_xydata(), [[4, 30], [5, 20], [6, 10]])
+        np.testing.assert_allclose(actual.get_xydata(), [[4, 50], [6, 20]])
+        np.testing.assert_allclose(there.get_xydata(), [[4, 25], [6, 10]])
+        band = figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
+        assert (band.min(), band.max()) == pytest.approx((10, 100))
+        assert "(%)" in figure.axes[0].get_ylabel()
+        assert len(plots.error_course([4, 5], [0.3, 0.2]).axes[0].lines) == 1
+
+    def test_innovations_and_their_ratio(self):
+        figure = plots.innovation_course([3, 4], [2.0, 8.0], [4.0, 4.0], [0.5, 1.0], noise=[1.0, 1.0], unit="mV")
+        above, below = figure.axes
+        np.testing.assert_allclose([line.get_ydata() for line in above.lines], [[2, 8], [4, 4], [1, 1]])
+        _, each, running = below.lines
+        np.testing.assert_allclose(each.get_xydata(), [[3, 0.5], [4, 2]])
+        np.testing.assert_allclose(running.get_xydata(), [[3, 0.5], [4, 1]])
+        assert "(mV)" in texts(figure)
+
+    def test_line_panels_share_a_scale_and_leave_out_what_is_not_positive(self):
+        acquired = np.array([False, False, True, False])
+        panel = plots.LinePanel("two lines", np.array([1.0, 2, 0.1, 1]), np.array([2.0, -1, np.nan, 9]), acquired)
+        figure = plots.line_predictions([panel, panel], "mV")
+        first, second = figure.axes
+        actual, _, predicted, measured = (line.get_xydata() for line in first.lines)
+        np.testing.assert_allclose(actual, [[-2, 2], [-1, np.nan], [0, np.nan], [1, 9]])
+        np.testing.assert_allclose(predicted[:, 1], [1, 2, np.nan, 1])
+        np.testing.assert_allclose(measured[:, 1], [np.nan, np.nan, 0.1, np.nan])
+        assert [bar.get_x() + bar.get_width() / 2 for bar in first.patches] == [0]
+        assert first.get_ylim() == second.get_ylim()
+        assert "two lines" in texts(figure) and "(mV)" in texts(figure)
+
+    def test_impossible_predictions_are_refused(self):
+        good = plots.LinePanel("x", np.ones(4), np.ones(4), np.ones(4, bool))
+        for wrong in (
+            lambda: plots.error_course([1, 2], [0.1]),
+            lambda: plots.error_course([1], [np.nan]),
+            lambda: plots.error_course([1], [0.1], [1], [0.1], []),
+            lambda: plots.innovation_course([], [], [], []),
+            lambda: plots.innovation_course([1], [1.0], [0.0], [1.0]),
+            lambda: plots.innovation_course([1], [1.0], [np.nan], [1.0]),
+            lambda: plots.line_predictions([]),
+            lambda: plots.line_predictions([good, plots.LinePanel("y", np.ones(3), np.ones(3), np.ones(3, bool))]),
+            lambda: plots.line_predictions([plots.LinePanel("y", -np.ones(3), np.full(3, np.nan), np.ones(3, bool))]),
         ):
             with pytest.raises(InputError):
                 wrong()
@@ -261,6 +326,8 @@ def test_a_scans_name_is_never_read_as_a_formula(image, scores):
         plots.error_against_lines([plots.ErrorCurve(HOSTILE, np.array([1]), np.ones((1, 1)))], y_label=HOSTILE),
         plots.score_map(scores, [3, 5, 6], unit=HOSTILE),
         plots.calibration([1.0], [1.0], unit=HOSTILE),
+        plots.innovation_course([1], [1.0], [1.0], [1.0], unit=HOSTILE),
+        plots.line_predictions([plots.LinePanel(HOSTILE, np.ones(8), np.ones(8), mask)], HOSTILE),
     ]
     for figure in figures:
         assert png_bytes(figure).startswith(b"\x89PNG")

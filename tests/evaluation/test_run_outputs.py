@@ -1,7 +1,6 @@
 import csv
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from mri_design.evaluation.comparison import TestImage
 from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section
 from mri_design.evaluation.run_outputs import (
     NamedImage,
-    design_sections,
     image_sections,
     metric_rows,
     save_design,
@@ -43,7 +41,6 @@ TRACE = DesignTrace(
     (4, 3),
     (DesignStep(6, scores(_6=9.5, _0=1), 3.0, 6.0), DesignStep(0, scores(_0=2.25, _7=1), 4.0, 2.0)),
 )
-BLIND = DesignTrace("random", 8, (4,), (DesignStep(6), DesignStep(0)))
 
 
 @pytest.fixture
@@ -65,10 +62,6 @@ def figures(folder: RunFolder) -> set[str]:
     return {path.stem for path in (folder.path / "figures").glob("*.png")}
 
 
-def texts(sections: list[Section]) -> str:
-    return "\n".join(b.text for s in sections for b in s.blocks if isinstance(b, Paragraph))
-
-
 def test_lines_are_written_in_order_with_their_scores(folder: RunFolder) -> None:
     save_design(folder, TRACE, 1.0)
     with (folder.path / "lines.csv").open(newline="") as stream:
@@ -83,23 +76,6 @@ def test_lines_are_written_in_order_with_their_scores(folder: RunFolder) -> None
     mask = np.load(folder.path / "mask.npy")
     assert mask.dtype == bool
     assert np.flatnonzero(mask).tolist() == [0, 3, 4, 6]
-
-
-def test_a_design_with_scores_shows_them_and_one_without_does_not(folder: RunFolder, tmp_path: Path) -> None:
-    save_design(folder, TRACE, 1.0)
-    assert figures(folder) == {"mask", "order", "scores", "score-profiles", "information", "calibration"}
-    other = RunFolder(tmp_path / "other")
-    save_design(other, BLIND, 1.0)
-    assert figures(other) == {"mask", "order"}
-    with (other.path / "lines.csv").open(newline="") as stream:
-        assert [row["score"] for row in csv.DictReader(stream)] == ["", "", ""]
-
-
-def test_calibration_is_actual_over_predicted_as_a_geometric_mean(folder: RunFolder) -> None:
-    text = texts(design_sections(folder, TRACE, 1.0))
-    assert "geometric mean over lines: 1.00" in text  # (6/3 * 2/4)^(1/2)
-    twice = replace(TRACE, steps=tuple(replace(s, predicted_energy=2 * s.predicted_energy) for s in TRACE.steps))
-    assert "geometric mean over lines: 0.50" in texts(design_sections(folder, twice, 1.0))
 
 
 def test_metric_rows_by_hand(image: np.ndarray) -> None:

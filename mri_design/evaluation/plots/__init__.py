@@ -1,6 +1,6 @@
 """Figures of results; the only place that imports the plotting library."""
 
-from mri_design.evaluation.plots.acquisition import acquisition_order, information_gained
+from mri_design.evaluation.plots.acquisition import acquisition_order, information_gained, mask_growth
 from mri_design.evaluation.plots.curves import ErrorCurve, calibration, error_against_lines
 from mri_design.evaluation.plots.images import (
     ImagePanel,
@@ -11,18 +11,24 @@ from mri_design.evaluation.plots.images import (
     std_map,
 )
 from mri_design.evaluation.plots.masks import mask_barcodes
+from mri_design.evaluation.plots.prediction import LinePanel, error_course, innovation_course, line_predictions
 from mri_design.evaluation.plots.scores import score_map, score_profiles
 
 __all__ = [
     "ErrorCurve",
     "ImagePanel",
+    "LinePanel",
     "acquisition_order",
     "calibration",
     "error_against_lines",
+    "error_course",
     "error_maps",
     "image_grid",
     "information_gained",
+    "innovation_course",
+    "line_predictions",
     "mask_barcodes",
+    "mask_growth",
     "metric_caption",
     "score_map",
     "score_profiles",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from mri_design.errors import InputError
 from mri_design.evaluation.plots.style import (
@@ -18,7 +19,7 @@ from mri_design.evaluation.plots.style import (
     refuse_lines,
 )
 
-__all__ = ["acquisition_order", "information_gained"]
+__all__ = ["acquisition_order", "information_gained", "mask_growth"]
 
 
 def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
@@ -78,9 +79,49 @@ def information_gained(gains: Sequence[float], first_order: int = 1, unit: str =
     figure = empty_figure(height=2.7)
     each, total = figure.subplots(1, 2)
     each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
-    each.set_ylim(bottom=min(0.0, values.min()))
+    each.set_ylim(min(0.0, values.min()), max(1.08 * values.max(), np.finfo(float).tiny))
     label_axes(each, "line number in acquisition order", f"gain of the line ({unit})")
     total.plot(order, np.cumsum(values), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
     total.set_ylim(bottom=0.0)
     label_axes(total, "line number in acquisition order", f"gained so far ({unit})")
+    return figure
+
+
+def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
+    """The mask at every step, one row each: lines that are there, and the one that comes.
+
+    Parameters
+    ----------
+    lines : sequence of int
+        Indices into ky in acquisition order, start lines first.
+    n_lines : int
+        Length of ky.
+    n_start : int
+        How many of ``lines`` were given before the design began; they are there from the first row on.
+
+    Raises
+    ------
+    InputError
+        Where there is no line or a line lies outside ky.
+    """
+    refuse_lines(lines, n_lines)
+    ky = ky_coordinates(lines, n_lines)
+    begins = np.maximum(np.arange(1, len(lines) + 1), max(n_start, 1)).astype(float)
+    end = len(lines) + 0.5
+    figure = empty_figure(height=float(np.clip(1.3 + 0.06 * (len(lines) - n_start), 2.6, 6.0)))
+    axes = figure.subplots()
+    chosen = np.arange(len(lines)) >= n_start
+    for group, colour, label in ((~chosen, "#b0b0b0", "start lines"), (chosen, "#1a1a1a", "measured before")):
+        if group.any():
+            top = begins[group] - 0.5
+            # without smoothed edges, neighbouring lines leave no seam
+            axes.bar(ky[group], end - top, 1.0, top, color=colour, label=label, linewidth=0, antialiased=False)
+    new = begins[chosen]
+    width = max(1.0, n_lines / 180)  # seen also where a line is thinner than a dot of the print
+    axes.bar(ky[chosen], np.ones(len(new)), width, bottom=new - 0.5, color=PALETTE[1], linewidth=0, label="new line")
+    axes.set_xlim(-(n_lines // 2) - 0.5, n_lines - n_lines // 2 - 0.5)
+    axes.set_ylim(end, max(n_start, 1) - 0.5)
+    label_axes(axes, KY_LABEL, "lines measured")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.legend(loc="outside upper center", ncols=3, fontsize=7.5, frameon=False)
     return figure

@@ -155,6 +155,6 @@ def calibration(
     axes.tick_params(labelsize=7)
     left_out = int((~drawable).sum())
     note = f"; {left_out} not drawable" if left_out else ""
-    axes.set_title(f"median actual / predicted = {np.median(y / x):.2f}{note}", fontsize=8.5)
+    axes.set_title(f"median predicted / actual = {np.median(x / y):.2f}{note}", fontsize=8.5)
     axes.legend(fontsize=7.5, frameon=False, loc="upper left")
     return figure

@@ -93,7 +93,7 @@ def score_profiles(
     unit: str = "information gain (nats)",
     first_order: int = 1,
 ) -> Figure:
-    """Score against ky at a few steps, one panel each, so that the shape of the score can be read.
+    """Score against ky at a few steps, one panel each, so that the shape of the score can be read; grey: no candidate.
 
     Parameters
     ----------
@@ -122,6 +122,9 @@ def score_profiles(
     figure = empty_figure(height=1.15 * len(shown) + 0.5)
     cells = figure.subplots(len(shown), 1, squeeze=False, sharex=True)[:, 0]
     for axes, step in zip(cells, shown, strict=True):
+        taken = ky[np.isnan(scores[step])]
+        whole = axes.get_xaxis_transform()
+        axes.bar(taken, 1.0, 1.0, transform=whole, color=_NO_CANDIDATE, linewidth=0, antialiased=False, zorder=0)
         axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
         axes.plot(ky, scores[step], color=PALETTE[0], linewidth=1.2, marker=".", markersize=3)
         line = chosen[step]
@@ -133,8 +136,11 @@ def score_profiles(
             color=PALETTE[1],
         )
         label_axes(axes, "", "")
-        axes.margins(y=0.12)
-        axes.set_ylim(bottom=float(np.fmin.reduce(scores[step], initial=0.0)))
+        finite = scores[step][np.isfinite(scores[step])]
+        if finite.size:
+            room = 0.15 * (float(np.ptp(finite)) or 1.0)
+            axes.set_ylim(float(finite.min()) - room, float(finite.max()) + room)
+    cells[-1].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
     cells[-1].set_xlabel(KY_LABEL, fontsize=8)
     figure.supylabel(plain_text(unit), fontsize=8)
     return figure

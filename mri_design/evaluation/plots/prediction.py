@@ -1,0 +1,202 @@
+"""How right predictions were: error along a run, energies line by line, news of each measured line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from numpy.typing import ArrayLike, NDArray
+
+from mri_design.errors import InputError
+from mri_design.evaluation.plots.style import (
+    GREY,
+    KY_LABEL,
+    PALETTE,
+    empty_figure,
+    ky_coordinates,
+    label_axes,
+    plain_text,
+)
+
+__all__ = ["LinePanel", "error_course", "innovation_course", "line_predictions"]
+
+PREDICTED, ACTUAL = PALETTE[0], PALETTE[1]
+_RIGHT = "#e3eef6"
+_DECADES_SHOWN = 1e4
+
+
+@dataclass(frozen=True)
+class LinePanel:
+    """Energies of the error on every line at one moment of a run.
+
+    Parameters
+    ----------
+    title : str
+        Above the panel.
+    predicted, actual : float array, shape (ky,)
+        NaN where not known; what is not positive cannot be drawn on a log scale and is left out.
+    acquired : bool array, shape (ky,)
+        Lines measured so far.
+    """
+
+    title: str
+    predicted: NDArray[np.float64]
+    actual: NDArray[np.float64]
+    acquired: NDArray[np.bool_]
+
+
+def error_course(
+    lines: ArrayLike,
+    predicted: ArrayLike,
+    checked_lines: ArrayLike = (),
+    checked_predicted: ArrayLike = (),
+    checked_actual: ArrayLike = (),
+) -> Figure:
+    """Predicted remaining error along a run, and the actual one where it was looked up.
+
+    Parameters
+    ----------
+    lines, predicted : array_like, shape (n,)
+        Measured lines, and the relative L2 error predicted with them.
+    checked_lines, checked_predicted, checked_actual : array_like, shape (m,)
+        The same where the actual error is known; the prediction there may be for fewer lines of k-space.
+
+    Raises
+    ------
+    InputError
+        Where lengths disagree or no prediction is finite.
+    """
+    x, y = np.asarray(lines, dtype=float), 100 * np.asarray(predicted, dtype=float)
+    at, hoped, found = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
+    if x.shape != y.shape or at.shape != hoped.shape or at.shape != found.shape or not np.isfinite(y).any():
+        shapes = f"shapes {x.shape}, {y.shape}, {at.shape}, {hoped.shape}, {found.shape}"
+        raise InputError(field="predicted", got=shapes, wanted="finite numbers, equal lengths")
+    figure = empty_figure(height=3.3)
+    axes = figure.subplots()
+    axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines")
+    if at.size:
+        positive = found > 0
+        low, high = 100 * found[positive] / 2, 100 * found[positive] * 2
+        axes.fill_between(at[positive], low, high, color="#fbe6d8", linewidth=0, label="actual, within a factor of 2")
+        axes.plot(at[positive], 100 * found[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label="actual")
+        axes.plot(at, 100 * hoped, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label="predicted there")
+    axes.set_yscale("log")
+    _plain_decades(axes)
+    axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+    label_axes(axes, "measured phase-encode lines", "remaining relative L2 error (%)")
+    axes.legend(fontsize=7.5, frameon=False, loc="best")
+    return figure
+
+
+def innovation_course(
+    order: ArrayLike,
+    predicted: ArrayLike,
+    found: ArrayLike,
+    running: ArrayLike,
+    noise: ArrayLike | None = None,
+    unit: str = "k-space units squared",
+) -> Figure:
+    """What each measured line held that its prediction did not, against what was expected, in acquisition order.
+
+    Parameters
+    ----------
+    order : array_like, shape (n,)
+        Acquisition numbers.
+    predicted, found : array_like, shape (n,)
+        Energy of the innovation, noise included.
+    running : array_like, shape (n,)
+        Predicted over found, averaged over the last lines.
+    noise : array_like, shape (n,), optional
+        The noise's share of ``predicted``.
+    unit : str
+        Unit of the energies.
+
+    Raises
+    ------
+    InputError
+        Where lengths disagree or a number is not positive and finite.
+    """
+    x = np.asarray(order, dtype=float)
+    values = [np.asarray(v, dtype=float) for v in (predicted, found, running)]
+    if x.size == 0 or any(v.shape != x.shape or not (np.isfinite(v) & (v > 0)).all() for v in values):
+        raise InputError(field="innovations", got="missing or not positive", wanted="positive numbers, one per line")
+    expected, actual, ratio = values
+    figure = empty_figure(height=4.2)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    above.vlines(x, np.minimum(expected, actual), np.maximum(expected, actual), color="#c8c8c8", linewidth=1, zorder=1)
+    above.plot(x, expected, "o", color=PREDICTED, markersize=4, label="predicted before it was measured")
+    above.plot(x, actual, "s", color=ACTUAL, markersize=4, label="found")
+    if noise is not None:
+        above.plot(x, np.asarray(noise, dtype=float), "--", color=GREY, linewidth=1, label="noise alone")
+    above.set_yscale("log")
+    label_axes(above, "", f"innovation ({unit})")
+    figure.legend(*above.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=7.5, frameon=False)
+    below.axhspan(0.5, 2.0, color=_RIGHT, linewidth=0)
+    below.axhline(1.0, color=GREY, linewidth=0.8, linestyle=":")
+    below.plot(x, expected / actual, ".", color="#a0a0a0", markersize=4)
+    below.plot(x, ratio, color=PALETTE[2], linewidth=1.5)
+    below.set_yscale("log")
+    low, high = np.min(expected / actual), np.max(expected / actual)
+    below.set_ylim(min(0.4, low / 1.2), max(2.5, high * 1.2))
+    _plain_decades(below)
+    label_axes(below, "line number in acquisition order", "predicted / found")
+    return figure
+
+
+def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squared") -> Figure:
+    """Predicted and actual energy of the error on every line at some moments of a run, one panel each, one scale.
+
+    Parameters
+    ----------
+    panels : sequence of LinePanel
+        From top to bottom.
+    unit : str
+        Unit of the energies.
+
+    Raises
+    ------
+    InputError
+        Where there is no panel, lengths disagree or no energy is positive.
+    """
+    lengths = {v.shape for p in panels for v in (p.predicted, p.actual, p.acquired)}
+    if len(lengths) != 1 or any(p.predicted.ndim != 1 for p in panels):
+        raise InputError(field="panels", got=f"shapes {sorted(lengths)}", wanted="one number for every line")
+    every = np.concatenate([v for p in panels for v in (p.predicted, p.actual)])
+    every = every[np.isfinite(every) & (every > 0)]
+    if every.size == 0:
+        raise InputError(field="panels", got="no positive energy", wanted="at least one")
+    n_lines = len(panels[0].predicted)
+    ky = ky_coordinates(np.arange(n_lines), n_lines)
+    figure = empty_figure(height=1.6 * len(panels) + 0.6)
+    cells = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
+    top = every.max() * 2
+    for axes, panel in zip(cells, panels, strict=True):
+        axes.set_yscale("log")
+        axes.bar(ky[panel.acquired], top, 1.0, color="#e4e4e4", linewidth=0, antialiased=False, label="measured")
+        for energy, style in ((panel.actual, "s"), (panel.predicted, "o")):
+            colour, label = (ACTUAL, "actual") if style == "s" else (PREDICTED, "predicted")
+            drawn = np.where(energy > 0, energy, np.nan)
+            fresh, known = np.where(panel.acquired, np.nan, drawn), np.where(panel.acquired, drawn, np.nan)
+            axes.plot(ky, fresh, f"{style}-", color=colour, markersize=1.8, linewidth=0.8, label=label)
+            axes.plot(ky, known, style, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
+        axes.set_title(plain_text(panel.title), fontsize=7.5, loc="left")
+        label_axes(axes, "", "")
+    cells[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
+    cells[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
+    cells[-1].set_xlabel(KY_LABEL, fontsize=8)
+    figure.supylabel(plain_text(f"energy of the error on the line ({unit})"), fontsize=8)
+    figure.legend(
+        *cells[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=7.5, frameon=False
+    )
+    return figure
+
+
+def _plain_decades(axes: Axes) -> None:
+    """Numbers as people write them at 1, 2 and 5 of each decade."""
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,132 @@
+"""A design in numbers, step by step: what each line was expected to tell, and what it held."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design import DesignStep, DesignTrace
+
+__all__ = ["WINDOW", "information_gains", "innovations", "score_is_information", "score_rows", "step_rows"]
+
+WINDOW = 8
+"""Lines that the running ratio looks back on."""
+
+
+def score_is_information(trace: DesignTrace) -> bool:
+    """Whether the scores are log det(I + X_* A^-1 X_*^H), twice the information in nats."""
+    return trace.strategy.startswith("information-gain")
+
+
+def noise_share(trace: DesignTrace, index: int) -> float:
+    """The noise's part of a step's predicted energy; NaN without a prediction for every line."""
+    step = trace.steps[index]
+    first = trace.steps[max(index - step.pending, 0)]  # a block's energies are those expected at its start
+    return float("nan") if first.expected is None else step.predicted_energy - float(first.expected[step.line])
+
+
+def information_gains(trace: DesignTrace, noise_variance: float) -> tuple[NDArray[np.float64], bool]:
+    """Nats that each chosen line was expected to tell about the image, and whether they are upper bounds.
+
+    Parameters
+    ----------
+    trace : DesignTrace
+        The design.
+    noise_variance : float
+        Per real component.
+
+    Returns
+    -------
+    gains : float array, shape (step,)
+        NaN where nothing was predicted.
+    bounds : bool
+        False where the scores are the information themselves. Otherwise a line of n complex values with noise energy s
+        and expected error energy e tells at most n log(1 + e / s), and exactly that where its values are independent
+        and equally uncertain (Hadamard's and Jensen's inequalities).
+    """
+    if score_is_information(trace):
+        return np.array([step.score / 2 for step in trace.steps]), False
+    gains = []
+    for index, step in enumerate(trace.steps):
+        noise = noise_share(trace, index)
+        known = noise > 0 and step.expected is not None
+        expected = float(step.expected[step.line]) if known and step.expected is not None else float("nan")
+        gains.append(noise / (2 * noise_variance) * float(np.log1p(expected / noise)) if known else float("nan"))
+    return np.array(gains), True
+
+
+def innovations(trace: DesignTrace) -> dict[str, NDArray[np.float64]] | None:
+    """Energy of every chosen line's innovation, predicted and found, and how their ratio runs.
+
+    Returns
+    -------
+    dict of float arrays, shape (step,), or None
+        ``predicted`` as the strategy believed it, noise included; ``found``; ``noise``, the noise's share of both;
+        ``running``, the geometric mean of predicted over found on the last `WINDOW` lines. None where a rule predicts
+        nothing.
+    """
+    found = np.array([step.actual_energy for step in trace.steps])
+    noise = np.array([noise_share(trace, index) for index in range(len(trace.steps))])
+    predicted = np.array([_believed(trace, index, share) for index, share in enumerate(noise)])
+    if not len(found) or not all((np.isfinite(v) & (v > 0)).all() for v in (predicted, found)):
+        return None
+    logs = np.log(predicted / found)
+    running = np.array([np.mean(logs[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(logs))])
+    return {"predicted": predicted, "found": found, "noise": noise, "running": np.exp(running)}
+
+
+def _believed(trace: DesignTrace, index: int, noise: float) -> float:
+    step = trace.steps[index]
+    believed = trace.steps[max(index - step.pending, 0)].corrected
+    return step.predicted_energy if believed is None or np.isnan(noise) else float(believed[step.line]) + noise
+
+
+def step_rows(trace: DesignTrace, noise_variance: float) -> list[dict[str, object]]:
+    """One row per decision, for steps.csv.
+
+    Returns
+    -------
+    list of dict
+        ``lines`` measured before the decision; the chosen ``line`` and its ``ky``; its ``score``; ``gain_nats`` and the
+        ``total_nats`` so far; ``predicted_error``, relative L2, before the line; energy of the innovation
+        ``predicted``, ``found`` and their ``running_ratio``; ``image_energy``, ``converged`` and ``matvecs``. Empty
+        where a rule knows nothing.
+    """
+    gains, bounds = information_gains(trace, noise_variance)
+    gain, total = ("at_most_nats", "at_most_total_nats") if bounds else ("gain_nats", "total_nats")
+    news = innovations(trace)
+    rows: list[dict[str, object]] = []
+    for index, step in enumerate(trace.steps):
+        rows.append(
+            {
+                "lines": len(trace.start) + index,
+                "line": step.line,
+                "ky": step.line - trace.n_lines // 2,
+                "score": _known(step.score),
+                gain: _known(gains[index]),
+                total: _known(np.sum(gains[: index + 1])),
+                "predicted_error": _known(step.predicted_error),
+                "predicted": news["predicted"][index] if news else None,
+                "found": news["found"][index] if news else None,
+                "running_ratio": news["running"][index] if news else None,
+                "image_energy": _known(step.image_energy),
+                "converged": step.converged,
+                "matvecs": step.matvecs,
+            }
+        )
+    return rows
+
+
+def score_rows(trace: DesignTrace) -> list[dict[str, object]]:
+    """The score of every line at every step, for scores.csv: a row per step, a column per ky; none without scores."""
+    ky = [f"ky={k}" for k in np.arange(trace.n_lines) - trace.n_lines // 2]
+    return [_scores(len(trace.start) + i, step, ky) for i, step in enumerate(trace.steps) if step.scores is not None]
+
+
+def _scores(count: int, step: DesignStep, names: list[str]) -> dict[str, object]:
+    values = [] if step.scores is None else [_known(score) for score in step.scores]
+    return {"lines": count, "line": step.line, **dict(zip(names, values, strict=True))}
+
+
+def _known(value: float | np.floating) -> float | None:
+    return float(value) if np.isfinite(value) else None
