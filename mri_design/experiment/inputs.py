@@ -88,7 +88,8 @@ class PreparedScan:
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
-        return MRSlice.from_data(self.data, index, prior=recipe.blocks(), library=recipe.fft)
+        phase = recipe.phase.prior()
+        return MRSlice.from_data(self.data, index, prior=recipe.blocks(), library=recipe.fft, phase=phase)
 
     def reference(self, index: int) -> Array | None:
         """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss."""

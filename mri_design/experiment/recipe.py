@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mri_design.errors import InputError
 from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic, InnerSolver, MapEstimate
 from mri_design.inference import DoubleLoop
-from mri_design.model import SparsityBlock
+from mri_design.model import MRSlice, PhasePrior, PhaseSites, SparsityBlock, phase_variants
+from mri_design.operators import Array
 from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo, VarianceEstimator
 
 __all__ = ["Recipe", "load_recipe", "shipped_recipes"]
@@ -36,6 +37,22 @@ class BlockRecipe(_Settings):
     wavelet: str = "db4"
     levels: Count = 3
     coarse_scale: Positive = 0.1
+
+
+class PhaseRecipe(_Settings):
+    """Whether sites know the image's phase; ``automatic`` lets the scan's own lines decide."""
+
+    model: Literal["modulus", "aware", "automatic"] = "modulus"
+    imaginary_ratios: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=8)] = (2.0,)
+    sites: PhaseSites = "shared"
+
+    def prior(self) -> PhasePrior | None:
+        """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
+        return PhasePrior(None, self.imaginary_ratios[0], self.sites) if self.model == "aware" else None
+
+    def variants(self, one: MRSlice, image: Array) -> list[MRSlice]:
+        """The candidate models of a slice whose image so far is ``image``, the modulus model first."""
+        return phase_variants(one, image, imaginary_ratios=self.imaginary_ratios, sites=self.sites)
 
 
 class InputRecipe(_Settings):
@@ -137,6 +154,7 @@ class Recipe(_Settings):
         BlockRecipe(kind="pixels", scale=100.0),
         BlockRecipe(kind="differences", scale=10.0),
     )
+    phase: PhaseRecipe = PhaseRecipe()
     input: InputRecipe = InputRecipe()
     noise: NoiseRecipe = NoiseRecipe()
     coils: CoilRecipe = CoilRecipe()

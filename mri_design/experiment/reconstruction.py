@@ -10,6 +10,7 @@ import numpy as np
 
 from mri_design.errors import UsageError
 from mri_design.estimation import least_squares, zero_filled
+from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference import Hyperparameters, StepInfo, WarmStart, learn_hyperparameters
 from mri_design.model import GaussianPosterior, MRSlice
@@ -98,6 +99,9 @@ def reconstruct(
         For an unknown method.
     """
     check_method(method)
+    if recipe.phase.model == "automatic" and one.phase is None and method in ("mean", "map"):
+        one = choose_phase_model(one, lines, recipe, rng, signal=signal)
+        warm_start = None if one.phase is not None else warm_start
     model = one.model(lines, signal)
     if method == "zero-filled":
         return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))

@@ -1,0 +1,66 @@
+"""Modulus or phase-aware model for a mask that is already there: lines held back are predicted under each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mri_design.design import best_model, predict_line
+from mri_design.experiment.recipe import Recipe
+from mri_design.inference import DoubleLoop
+from mri_design.model import MRSlice
+from mri_design.model.mr_image import central_run
+
+__all__ = ["choose_phase_model"]
+
+HELD_BACK = 1 / 3
+LOOPS = 3
+DRAWS = 8
+
+
+def choose_phase_model(
+    one: MRSlice, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, *, signal: float | None = None
+) -> MRSlice:
+    """The candidate model that predicted best the last third of the lines outside the centre, from the others.
+
+    Parameters
+    ----------
+    one : MRSlice
+        The slice; its own phase prior is left out.
+    lines : sequence of int
+        Measured lines, in acquisition order.
+    recipe : Recipe
+        Its ``phase`` names the candidates; its inference predicts, in three loops.
+    rng : numpy Generator
+        Of the variances.
+    signal : float, optional
+        As in `MRSlice.model`.
+
+    Returns
+    -------
+    MRSlice
+        With the phase seen in the modulus model's mean, or without one: where no other model is clearly better
+        (`design.best_model`), there are too few lines outside the centre, or there is no phase to see.
+    """
+    modulus = replace(one, phase=None)
+    centre = set(central_run(lines, one.shape[0]))
+    outer = [line for line in lines if line not in centre]
+    held = outer[len(outer) - int(len(outer) * HELD_BACK) :]
+    known = [line for line in lines if line not in set(held)]
+    loop: DoubleLoop = replace(recipe.inference.engine(), outer_iterations=LOOPS)
+    seed = int(rng.integers(2**63))
+    if not held or not centre:
+        return modulus
+    level = modulus.signal_level(lines) if signal is None else signal
+    candidates, energies = [modulus], []
+    for number in range(1 + len(recipe.phase.imaginary_ratios)):
+        if number == len(candidates):
+            return modulus  # no phase was seen
+        posterior = loop.infer(candidates[number].model(known, level), np.random.default_rng(seed))
+        draws = posterior.deviations(np.random.default_rng(seed), DRAWS)
+        energies.append([predict_line(one, posterior, line, draws).energy for line in held])
+        if number == 0:
+            candidates = recipe.phase.variants(one, posterior.mean)
+    return candidates[best_model(np.transpose(energies))]

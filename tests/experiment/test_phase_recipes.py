@@ -1,0 +1,86 @@
+"""[phase] in recipes: what a slice is given, the choice by lines held back, and settings that make no sense."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.experiment import Recipe, load_recipe, reconstruct
+from mri_design.experiment.inputs import mr_image_model
+from mri_design.experiment.phase_choice import choose_phase_model
+from mri_design.model import MRSlice
+from mri_design.operators import CentredFFT, PhasedParts
+
+N = (32, 20)
+CENTRE = [16, 15, 17, 14, 18, 13, 19, 12]
+LINES = [*CENTRE, 22, 24, 25, 27, 28, 30, 21, 23, 10, 8, 7, 4]  # the last four mirror some before them
+
+
+def textured(phase: np.ndarray) -> MRSlice:
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[: N[0], : N[1]] / np.array(N)[:, None, None] - 0.5
+    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=N)) * np.exp(1j * phase)
+    noise = 0.005 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
+    return MRSlice((CentredFFT(N)(image) + noise)[None], np.ones(N[0], bool), 0.005**2)
+
+
+def recipe(**phase: object) -> Recipe:
+    return Recipe().replacing("phase", **phase)
+
+
+def smooth() -> np.ndarray:
+    y, x = np.mgrid[: N[0], : N[1]] / np.array(N)[:, None, None] - 0.5
+    return 1.5 * y + 3 * x**2
+
+
+def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not():
+    settings = recipe(model="automatic", imaginary_ratios=(3.0,))
+    chosen = choose_phase_model(textured(smooth()), LINES, settings, np.random.default_rng(0))
+    assert chosen.phase is not None and chosen.phase.imaginary_ratio == 3.0
+    rough = np.random.default_rng(2).uniform(-np.pi, np.pi, N)
+    assert choose_phase_model(textured(rough), LINES, settings, np.random.default_rng(0)).phase is None
+
+
+def test_too_few_lines_or_no_phase_keep_the_modulus():
+    settings = recipe(model="automatic")
+    one = textured(smooth())
+    assert choose_phase_model(one, CENTRE, settings, np.random.default_rng(0)).phase is None
+    noise = np.random.default_rng(1).standard_normal((2, 1, *N))
+    dark = replace(one, kspace=0.005 * (noise[0] + 1j * noise[1]))
+    assert choose_phase_model(dark, LINES, settings, np.random.default_rng(0), signal=1.0).phase is None
+
+
+def test_automatic_reconstructions_are_those_of_the_chosen_model():
+    one = textured(smooth())
+    rng = np.random.default_rng
+    automatic = reconstruct(one, LINES, "mean", recipe(model="automatic"), rng(0), with_std=False).image
+    plain = reconstruct(one, LINES, "mean", Recipe(), rng(0), with_std=False).image
+    truth = CentredFFT(N).adjoint(one.kspace[0])
+    assert np.linalg.norm(automatic - truth) < 0.8 * np.linalg.norm(plain - truth)
+
+
+def test_slices_are_given_what_the_recipe_names(tmp_path):
+    one = textured(smooth())
+    for model, aware in (("modulus", False), ("aware", True), ("automatic", False)):
+        path = tmp_path / f"{model}.toml"
+        path.write_text(f'[phase]\nmodel = "{model}"\nimaginary_ratios = [4, 2]\nsites = "apart"\n')
+        settings = load_recipe(path)
+        made = mr_image_model(one.kspace, noise_variance=one.noise_variance, recipe=settings)
+        assert isinstance(made.blocks[0].analysis, PhasedParts) == aware
+        assert settings.phase.imaginary_ratios == (4.0, 2.0)
+    assert [v.phase and v.phase.imaginary_ratio for v in settings.phase.variants(one, one.central_image(LINES))] == [
+        None,
+        4.0,
+        2.0,
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ['model = "real"', "imaginary_ratios = []", "imaginary_ratios = [0]", 'sites = "both"', "width = 5"]
+)
+def test_senseless_settings_are_refused(text, tmp_path):
+    path = tmp_path / "r.toml"
+    path.write_text(f"[phase]\n{text}\n")
+    with pytest.raises(InputError, match="phase"):
+        load_recipe(path)
