@@ -24,8 +24,14 @@ STRATEGIES = (
     "fastmri-equispaced",
     "vd-polynomial",
     "vd-gaussian",
+    "vd-jittered",
+    "vd-systematic",
+    "vd-golden",
+    "regular",
     "low-pass",
     "golden-ratio",
+    "oracle-residual",
+    "oracle-greedy",
 )
 
 Input = Annotated[
@@ -51,7 +57,12 @@ RecipeFile = Annotated[
 ]
 StrategyName = Annotated[
     str | None,
-    typer.Option("--strategy", metavar="NAME", help=f"One of: {', '.join(STRATEGIES)}. [default: the recipe's]"),
+    typer.Option(
+        "--strategy",
+        metavar="NAME",
+        help=f"One of: {', '.join(STRATEGIES)}; trained:FILE or hybrid:FILE with a file of mri-design train. "
+        "[default: the recipe's]",
+    ),
 ]
 MethodName = Annotated[
     str | None,

@@ -3,13 +3,29 @@
 from mri_design.design.baselines import Equispaced, GoldenRatio, LowPass, RandomLines, VariableDensity
 from mri_design.design.candidate import LineCandidates, centre_lines
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
+from mri_design.design.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
 from mri_design.design.prequential import LinePrediction, best_model, predict_line
+from mri_design.design.oracles import Oracle, OracleGreedy, OracleResidual
+from mri_design.design.regular import RegularLines
 from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trained import Hybrid, TrainedDesign, TrainedOrder
+from mri_design.design.training import (
+    LBCS,
+    Outcome,
+    ResidualGreedy,
+    TrainingRule,
+    TrainingScan,
+    TrainingState,
+    begin_training,
+    replayed,
+    train,
+)
 from mri_design.design.unseen import with_unseen_lines
 
 __all__ = [
+    "LBCS",
     "Choice",
     "DesignEngine",
     "DesignState",
@@ -17,18 +33,36 @@ __all__ = [
     "DesignTrace",
     "DesignView",
     "Equispaced",
+    "GoldenDensity",
     "GoldenRatio",
+    "Hybrid",
     "InformationGain",
+    "JitteredDensity",
     "LanczosInformationGain",
     "LineCandidates",
     "LinePrediction",
     "LowPass",
+    "Oracle",
+    "OracleGreedy",
+    "OracleResidual",
+    "Outcome",
     "RandomLines",
+    "RegularLines",
+    "ResidualGreedy",
     "StopRule",
     "Strategy",
+    "SystematicDensity",
+    "TrainedDesign",
+    "TrainedOrder",
+    "TrainingRule",
+    "TrainingScan",
+    "TrainingState",
     "VariableDensity",
     "best_model",
     "centre_lines",
     "predict_line",
+    "begin_training",
+    "replayed",
+    "train",
     "with_unseen_lines",
 ]

@@ -6,10 +6,22 @@ from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_inpu
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.reconstruction import METHODS, Method, Reconstruction, check_method, pixel_std, reconstruct
 from mri_design.experiment.sources import SliceChoice, split_source
-from mri_design.experiment.strategies import TUNED_FAMILIES, make_strategy, strategy_names
+from mri_design.experiment.strategies import (
+    FROM_FILES,
+    ORACLES,
+    TUNED_FAMILIES,
+    is_random,
+    make_strategy,
+    strategy_files,
+    strategy_label,
+    strategy_names,
+)
+from mri_design.experiment.trained_file import load_trained, save_trained
 
 __all__ = [
+    "FROM_FILES",
     "METHODS",
+    "ORACLES",
     "PHANTOM_PREFIX",
     "TUNED_FAMILIES",
     "Method",
@@ -19,10 +31,12 @@ __all__ = [
     "SliceChoice",
     "check_method",
     "fingerprint",
+    "is_random",
     "load_input",
     "load_kspace",
     "load_recipe",
     "load_state",
+    "load_trained",
     "make_strategy",
     "mr_image_model",
     "pixel_std",
@@ -30,8 +44,11 @@ __all__ = [
     "reconstruct",
     "run_design",
     "save_state",
+    "save_trained",
     "shipped_recipes",
     "split_source",
     "start_count",
+    "strategy_files",
+    "strategy_label",
     "strategy_names",
 ]

@@ -44,3 +44,8 @@ def make_posterior() -> Callable[..., GaussianPosterior]:
         return _posterior(n_coils, lines)
 
     return make
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

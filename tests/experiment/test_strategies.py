@@ -2,7 +2,7 @@ import pytest
 
 from mri_design.design import VariableDensity
 from mri_design.errors import UsageError
-from mri_design.experiment import TUNED_FAMILIES, make_strategy, strategy_names
+from mri_design.experiment import TUNED_FAMILIES, is_random, make_strategy, strategy_names
 
 
 @pytest.mark.parametrize("name", strategy_names())
@@ -12,9 +12,9 @@ def test_every_name_makes_the_strategy_that_carries_it(name: str) -> None:
     assert 1 <= strategy.default_start(64, 16) <= 16
 
 
-def test_only_the_information_gains_look_at_data() -> None:
+def test_information_gains_and_an_oracle_look_at_data() -> None:
     looking = [name for name in strategy_names() if make_strategy(name).needs_posterior]
-    assert looking == ["information-gain", "information-gain-lanczos"]
+    assert looking == ["information-gain", "information-gain-lanczos", "oracle-residual"]
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,24 @@ def test_every_power_that_tuning_tries_is_one(family: str) -> None:
     powers = TUNED_FAMILIES[family]
     assert len(set(powers)) == len(powers) > 3
     for power in powers:
-        assert make_strategy(f"{family}:{power:g}").power == power  # type: ignore[attr-defined]
+        rule = make_strategy(f"{family}:{power:g}")
+        assert rule.name == f"{family}:{power:g}"
+        assert getattr(rule, "power", getattr(rule, "spacing", None)) == power
+
+
+@pytest.mark.parametrize("spacing", ["", "0", "2.5", "-3", "x", "1000000"])
+def test_a_spacing_that_is_none_is_refused(spacing: str) -> None:
+    with pytest.raises(UsageError, match="distance of the lines must be a whole number"):
+        make_strategy(f"regular:{spacing}")
+
+
+def test_random_rules_are_those_that_follow_their_seed_alone() -> None:
+    steady = [name for name in strategy_names() if not is_random(name)]
+    assert steady == [
+        "information-gain",
+        "information-gain-lanczos",
+        "low-pass",
+        "golden-ratio",
+        "oracle-residual",
+        "oracle-greedy",
+    ]

@@ -1,0 +1,179 @@
+"""Strategies that carry what training scans taught: a fixed order, and the same knowledge beside a posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.information_gain import InformationGain
+from mri_design.design.strategy import Choice, DesignView, best_line
+from mri_design.errors import InputError, require_numbers
+
+__all__ = ["Hybrid", "TrainedDesign", "TrainedOrder"]
+
+
+@dataclass(frozen=True)
+class TrainedDesign:
+    """An order of lines with the residuals that training scans had along it.
+
+    Parameters
+    ----------
+    grid : tuple of int
+        (ky, kx) of the training scans.
+    lines : tuple of int
+        In acquisition order, the start first.
+    n_start : int
+        Lines before the first decision.
+    profile : float array, shape (rows, ky)
+        Mean residual energy of every line, in units of the image's energy, when n_start, n_start + 1, ... lines were
+        measured; the last row is that of all lines.
+    errors : float array, shape (rows,)
+        Mean relative L2 error at the same times.
+    rule : str
+        What decided.
+    reconstructions : int
+        How many it took.
+    training : mapping of str to str
+        Names of the training images, with the checksums of their files where they have one.
+    settings : mapping
+        Reconstruction and everything else that the order depends on.
+
+    Raises
+    ------
+    InputError
+        Where these disagree with one another, or a residual is not a finite number of zero or more.
+    """
+
+    grid: tuple[int, int]
+    lines: tuple[int, ...]
+    n_start: int
+    profile: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    rule: str
+    reconstructions: int = 0
+    training: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n, rows = self.grid[0], len(self.lines) - self.n_start + 1
+        if len(set(self.lines)) < len(self.lines) or any(not 0 <= line < n for line in self.lines):
+            raise InputError(
+                field="trained design: lines", got=str(self.lines), wanted=f"different lines, 0 to {n - 1}"
+            )
+        if not 1 <= self.n_start <= len(self.lines):
+            raise InputError(
+                field="trained design: start lines", got=str(self.n_start), wanted=f"1 to {len(self.lines)}"
+            )
+        if self.profile.shape != (rows, n) or self.errors.shape != (rows,):
+            raise InputError(
+                field="trained design: profile",
+                got=f"shapes {self.profile.shape} and {self.errors.shape}",
+                wanted=f"({rows}, {n}) and ({rows},)",
+            )
+        for name, values in (("profile", self.profile), ("errors", self.errors)):
+            if not (np.isfinite(values).all() and (values >= 0).all()):
+                raise InputError(field=f"trained design: {name}", got="other values", wanted="finite, zero or more")
+
+    def require_grid(self, n_lines: int) -> None:
+        """Refuse a scan with another number of lines.
+
+        Raises
+        ------
+        InputError
+            Naming both.
+        """
+        if n_lines != self.grid[0]:
+            raise InputError(
+                field="trained design",
+                got=f"lines of a grid of {self.grid[0]} for a scan with {n_lines} phase-encode lines",
+                wanted="the scan's own grid",
+                cure="Train on scans of the same matrix size.",
+            )
+
+    def residuals(self, n_acquired: int) -> NDArray[np.float64]:
+        """Residual of every line, were it not measured, when ``n_acquired`` are, (ky,).
+
+        A line that training had measured by then has the residual that it had before, but no more than the largest
+        of those that were left.
+        """
+        row = int(np.clip(n_acquired - self.n_start, 0, len(self.profile) - 1))
+        values = self.profile[row].copy()
+        measured = list(self.lines[: self.n_start + row])
+        left = np.ones(len(values), dtype=bool)
+        left[measured] = False
+        most = values[left].max() if left.any() else np.inf
+        values[measured[: self.n_start]] = min(most, self.profile[0].max())
+        for before, line in enumerate(measured[self.n_start :]):
+            values[line] = min(most, self.profile[before, line])
+        return values
+
+
+@dataclass(frozen=True)
+class TrainedOrder:
+    """The learnt order as it stands.
+
+    Lines that may not be measured are passed over. Where the order has come to its end, the line with the largest
+    residual that training left is next.
+    """
+
+    design: TrainedDesign
+    name: str = "trained"
+    needs_posterior: bool = False
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """As in training."""
+        self.design.require_grid(n_lines)
+        return min(target, self.design.n_start)
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The first line of the order that is left."""
+        candidates = view.candidates
+        self.design.require_grid(candidates.n_lines)
+        for line in self.design.lines:
+            if candidates.remaining[line]:
+                return Choice(line)
+        return Choice(best_line(self.design.profile[-1], candidates).line)
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """What the scan says about itself, weighed with what others were like.
+
+    score = log(expected error energy of the line under the posterior) + beta log(trained residual of the line)
+
+    Parameters
+    ----------
+    design : TrainedDesign
+        The training's residuals; its order is not used.
+    beta : float
+        Weight of the training; 0 is the posterior alone.
+    energies : InformationGain
+        Where the posterior's expected energies come from.
+    """
+
+    design: TrainedDesign
+    beta: float = 0.5
+    energies: InformationGain = field(default_factory=InformationGain)
+    name: str = "hybrid"
+    needs_posterior: bool = True
+
+    def __post_init__(self) -> None:
+        require_numbers(beta=self.beta)
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Where the posterior's own rule would begin."""
+        self.design.require_grid(n_lines)
+        return self.energies.default_start(n_lines, target)
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The remaining line with the largest score."""
+        candidates = view.candidates
+        self.design.require_grid(candidates.n_lines)
+        expected = np.sum([self.energies.scores(p, rng)[1] for p in view.posteriors], axis=0)
+        trained = self.design.residuals(len(candidates.acquired))
+        tiny = np.finfo(float).tiny
+        scores = np.log(np.maximum(expected, tiny)) + self.beta * np.log(np.maximum(trained, tiny))
+        return replace(best_line(scores, candidates), expected=expected)

@@ -1,0 +1,285 @@
+"""Line orders learnt from scans whose truth is known: what is measured next is tried out on them.
+
+Two rules. Residual-greedy takes the line on which the reconstructions are most wrong on average: one reconstruction
+per scan and step. LBCS (Gozcu et al., Learning-based compressive MRI, IEEE TMI 2018, algorithm 1) tries every line
+and takes the one that leaves the least mean error; its stochastic form (Sanchez et al., Scalable learning-based
+sampling optimization for compressive dynamic MRI, ICASSP 2020) tries some lines on some scans at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.strategy import best_line
+from mri_design.errors import InputError, require_counts
+from mri_design.model import MRSlice
+from mri_design.operators import Array
+
+__all__ = [
+    "LBCS",
+    "Evaluate",
+    "Outcome",
+    "ResidualGreedy",
+    "TrainingRule",
+    "TrainingScan",
+    "TrainingState",
+    "Trial",
+    "begin_training",
+    "replayed",
+    "train",
+]
+
+Trial = tuple[int, tuple[int, ...]]
+"""A training scan by its number, and the lines to reconstruct it from."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How wrong a reconstruction is.
+
+    Parameters
+    ----------
+    error : float
+        Relative L2 error of the magnitude.
+    residual : float array, shape (ky,)
+        Energy of the complex error on every line, summed over readout and coils, in units of the image's energy.
+    """
+
+    error: float
+    residual: NDArray[np.float64]
+
+
+Evaluate = Callable[[Sequence[Trial]], Iterable[Outcome]]
+"""Reconstructs and measures, here or in other processes; outcomes come in the order of the trials."""
+
+
+@dataclass(frozen=True)
+class TrainingScan:
+    """A slice with its truth.
+
+    Parameters
+    ----------
+    one : MRSlice
+        Replayed as the scanner.
+    truth : complex array, shape (ky, kx)
+        The image.
+    name : str
+        For tables and files.
+
+    Raises
+    ------
+    InputError
+        Where slice and truth differ in shape, or the truth is empty.
+    """
+
+    one: MRSlice
+    truth: Array
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.truth.shape != self.one.shape:
+            raise InputError(field=f"truth {self.name}", got=f"shape {self.truth.shape}", wanted=f"{self.one.shape}")
+        if not np.any(self.truth):
+            raise InputError(field=f"truth {self.name}", got="nothing but zeros", wanted="an image")
+
+    def outcome(self, image: Array) -> Outcome:
+        """How wrong ``image`` is."""
+        return Outcome(relative_error(image, self.truth), line_residual(self.one, image, self.truth))
+
+
+def relative_error(image: Array, truth: Array) -> float:
+    """Relative L2 error of the magnitude."""
+    magnitude = np.abs(truth).astype(np.float64)
+    return float(np.linalg.norm(np.abs(image) - magnitude) / np.linalg.norm(magnitude))
+
+
+def line_residual(one: MRSlice, image: Array, truth: Array) -> NDArray[np.float64]:
+    """Energy of image - truth on every line over the truth's energy, (ky,)."""
+    wrong = one.encoding()(image - truth)
+    energy = np.sum(np.abs(truth) ** 2, dtype=np.float64)
+    return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
+
+
+def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequence[TrainingScan]) -> Evaluate:
+    """Trials one after another in this process; ``reconstruct`` makes an image of a slice from some lines."""
+
+    def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        return [scans[i].outcome(reconstruct(scans[i].one, lines)) for i, lines in trials]
+
+    return evaluate
+
+
+class TrainingRule(Protocol):
+    """Scores of the candidates (larger is better, NaN where not tried), and how many reconstructions they took."""
+
+    @property
+    def name(self) -> str: ...
+
+    def scores(
+        self, candidates: LineCandidates, now: Sequence[Outcome], evaluate: Evaluate, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], int]:
+        """``now`` holds the outcome of the lines so far on every training scan."""
+        ...
+
+
+@dataclass(frozen=True)
+class ResidualGreedy:
+    """The line with the largest mean residual energy."""
+
+    name: str = "residual-greedy"
+
+    def scores(
+        self, candidates: LineCandidates, now: Sequence[Outcome], evaluate: Evaluate, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], int]:
+        """The mean residual: no reconstruction beyond those of the lines so far."""
+        return np.mean([outcome.residual for outcome in now], axis=0), 0
+
+
+@dataclass(frozen=True)
+class LBCS:
+    """The line after which the mean error over the scans is least.
+
+    Parameters
+    ----------
+    candidates : int or None
+        Lines to try at each step, drawn anew; None tries all.
+    scans : int or None
+        Scans to try them on, drawn anew; None takes all.
+    """
+
+    candidates: int | None = None
+    scans: int | None = None
+    name: str = "lbcs"
+
+    def __post_init__(self) -> None:
+        given = {"candidates": self.candidates, "scans": self.scans}
+        require_counts(least=1, **{name: value for name, value in given.items() if value is not None})
+
+    def scores(
+        self, candidates: LineCandidates, now: Sequence[Outcome], evaluate: Evaluate, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], int]:
+        """Minus the mean error with each line added: one reconstruction per line and scan tried."""
+        tried = _some(np.flatnonzero(candidates.remaining), self.candidates, rng)
+        scans = _some(np.arange(len(now)), self.scans, rng)
+        trials = [(int(scan), (*candidates.acquired, int(line))) for line in tried for scan in scans]
+        errors = np.array([outcome.error for outcome in evaluate(trials)]).reshape(len(tried), len(scans))
+        scores = np.full(candidates.n_lines, np.nan)
+        scores[tried] = -errors.mean(axis=1)
+        return scores, len(trials)
+
+
+def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) -> NDArray[np.int_]:
+    """``count`` of the items in their order; all where there are not more."""
+    if count is None or count >= len(items):
+        return items
+    return np.sort(rng.choice(items, count, replace=False))
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """An order as far as it has been learnt.
+
+    Parameters
+    ----------
+    n_lines : int
+        Lines of the grid.
+    n_start : int
+        How many lines there were before the first decision.
+    lines : tuple of int
+        In acquisition order, the start first.
+    profile : tuple of float arrays, shape (ky,)
+        Mean residual over the scans when n_start, n_start + 1, ... lines were measured.
+    errors : tuple of float
+        Mean error at the same times.
+    reconstructions : int
+        How many it took.
+    """
+
+    n_lines: int
+    n_start: int
+    lines: tuple[int, ...]
+    profile: tuple[NDArray[np.float64], ...] = ()
+    errors: tuple[float, ...] = ()
+    reconstructions: int = 0
+
+
+def begin_training(scans: Sequence[TrainingScan], start: Sequence[int], target: int) -> TrainingState:
+    """The state before the first decision.
+
+    Raises
+    ------
+    InputError
+        For no scan, scans on different grids, or a target that cannot be reached.
+    """
+    candidates = _candidates(scans, tuple(start), target, len(start))
+    return TrainingState(candidates.n_lines, len(start), tuple(start))
+
+
+def train(
+    scans: Sequence[TrainingScan],
+    rule: TrainingRule,
+    state: TrainingState,
+    target: int,
+    evaluate: Evaluate,
+    *,
+    seed: int = 0,
+    callback: Callable[[TrainingState], None] | None = None,
+) -> TrainingState:
+    """Add lines until there are ``target``, and look at the scans a last time.
+
+    Parameters
+    ----------
+    scans : sequence of TrainingScan
+        On one grid.
+    rule : TrainingRule
+        Who decides.
+    state : TrainingState
+        From `begin_training`, or from an interrupted run: the order is the same.
+    target : int
+        Lines in the end.
+    evaluate : callable
+        See `replayed`.
+    seed : int
+        Each step has a generator of its own made from it.
+    callback : callable, optional
+        Sees the state after every line.
+
+    Raises
+    ------
+    InputError
+        As `begin_training`.
+    """
+    candidates = _candidates(scans, state.lines, target, state.n_start)
+    while True:
+        now = list(evaluate([(i, candidates.acquired) for i in range(len(scans))]))
+        seen = replace(
+            state,
+            profile=(*state.profile, np.mean([outcome.residual for outcome in now], axis=0)),
+            errors=(*state.errors, float(np.mean([outcome.error for outcome in now]))),
+            reconstructions=state.reconstructions + len(now),
+        )
+        if len(candidates.acquired) >= target:
+            return seen
+        rng = np.random.default_rng([seed, len(candidates.acquired)])
+        scores, spent = rule.scores(candidates, now, evaluate, rng)
+        candidates = candidates.after(best_line(scores, candidates).line)
+        state = replace(seen, lines=candidates.acquired, reconstructions=seen.reconstructions + spent)
+        if callback is not None:
+            callback(state)
+
+
+def _candidates(scans: Sequence[TrainingScan], lines: tuple[int, ...], target: int, n_start: int) -> LineCandidates:
+    if not scans:
+        raise InputError(field="training scans", got="none", wanted="at least one")
+    shapes = sorted({scan.one.shape for scan in scans})
+    if len(shapes) > 1:
+        raise InputError(
+            field="training scans", got=f"grids {shapes}", wanted="one grid", cure="Train once per matrix size."
+        )
+    return LineCandidates(np.logical_and.reduce([scan.one.measured for scan in scans]), lines, target, n_start)

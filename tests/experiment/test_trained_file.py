@@ -1,0 +1,139 @@
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.design import Hybrid, TrainedDesign, TrainedOrder
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment import (
+    is_random,
+    load_trained,
+    make_strategy,
+    save_trained,
+    strategy_files,
+    strategy_label,
+)
+
+
+@pytest.fixture
+def learnt() -> TrainedDesign:
+    rng = np.random.default_rng(0)
+    return TrainedDesign(
+        (8, 6),
+        (4, 3, 5, 1, 7),
+        3,
+        rng.uniform(0, 1, (3, 8)),
+        np.array([0.3, 0.2, 0.1]),
+        "lbcs",
+        42,
+        {"head[3]": "ab12", "phantom:t2w[0]": ""},
+        {"method": "mean", "seed": 3, "inference": {"loops": 4}},
+    )
+
+
+@pytest.fixture
+def file(tmp_path: Path, learnt: TrainedDesign) -> Path:
+    path = tmp_path / "order.npz"
+    save_trained(path, learnt)
+    return path
+
+
+def test_a_round_trip_keeps_everything(file: Path, learnt: TrainedDesign) -> None:
+    again = load_trained(file)
+    np.testing.assert_array_equal(again.profile, learnt.profile)
+    np.testing.assert_array_equal(again.errors, learnt.errors)
+    for name in ("grid", "lines", "n_start", "rule", "reconstructions", "training", "settings"):
+        assert getattr(again, name) == getattr(learnt, name)
+
+
+def test_equal_designs_are_equal_files(file: Path, learnt: TrainedDesign, tmp_path: Path) -> None:
+    save_trained(tmp_path / "again.npz", learnt)
+    assert (tmp_path / "again.npz").read_bytes() == file.read_bytes()
+
+
+def test_nothing_in_it_is_pickled(file: Path) -> None:
+    with np.load(file, allow_pickle=False) as stored:
+        assert {stored[name].dtype.kind for name in stored.files} <= set("iuf")
+
+
+@pytest.mark.parametrize("name", ["lines", "profile", "errors", "n_start", "grid", "reconstructions", "text"])
+def test_a_changed_value_is_noticed(file: Path, name: str) -> None:
+    with np.load(file) as stored:
+        arrays = dict(stored)
+    flat = arrays[name].reshape(-1).copy()
+    flat[-1] += 1
+    arrays[name] = flat.reshape(arrays[name].shape)
+    np.savez(file, **arrays)
+    with pytest.raises(InputError, match="changed after it was written"):
+        load_trained(file)
+
+
+@pytest.mark.parametrize("missing", ["lines", "checksum", "text"])
+def test_a_missing_part_is_noticed(file: Path, missing: str) -> None:
+    with np.load(file) as stored:
+        arrays = {name: stored[name] for name in stored.files if name != missing}
+    np.savez(file, **arrays)
+    with pytest.raises(InputError, match="other arrays"):
+        load_trained(file)
+
+
+def test_flipped_and_missing_bytes_are_noticed(file: Path) -> None:
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 97):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x55
+        file.write_bytes(damaged)
+        try:
+            again = load_trained(file)
+        except InputError:
+            continue
+        assert again.lines == (4, 3, 5, 1, 7)  # padding and dates of the archive may change
+    for length in (0, 10, 500, len(whole) - 5):
+        file.write_bytes(whole[:length])
+        with pytest.raises(InputError):
+            load_trained(file)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.npz").write_text("no archive")
+    np.savez(tmp_path / "arrays.npz", lines=np.arange(3))
+    with zipfile.ZipFile(tmp_path / "zip.npz", "w") as archive:
+        archive.writestr("../lines.npy", "x")
+    for name in ("text.npz", "arrays.npz", "zip.npz", "nothing.npz", "."):
+        with pytest.raises(InputError):
+            load_trained(tmp_path / name)
+
+
+def test_a_consistent_file_that_makes_no_sense_is_refused(tmp_path: Path, learnt: TrainedDesign) -> None:
+    """A right checksum does not excuse lines outside the grid."""
+    object.__setattr__(learnt, "lines", (4, 3, 5, 1, 9))
+    save_trained(tmp_path / "bad.npz", learnt)
+    with pytest.raises(InputError, match="different lines, 0 to 7"):
+        load_trained(tmp_path / "bad.npz")
+
+
+def test_it_is_a_strategy_by_name(file: Path) -> None:
+    trained, hybrid = make_strategy(f"trained:{file}"), make_strategy(f"hybrid:{file}")
+    assert isinstance(trained, TrainedOrder) and isinstance(hybrid, Hybrid)
+    assert (trained.name, hybrid.name) == ("trained:order.npz", "hybrid:order.npz")
+    assert (trained.needs_posterior, hybrid.needs_posterior) == (False, True)
+    assert not is_random(f"trained:{file}") and not is_random(f"hybrid:{file}")
+    assert strategy_files([f"trained:{file}", "random", f"hybrid:{file}"]) == [str(file)]
+    assert strategy_label(f"trained:{file}") == "trained:order.npz"
+    assert strategy_label("vd-polynomial:3") == "vd-polynomial:3"
+
+
+def test_a_strategy_without_its_file_is_refused(tmp_path: Path) -> None:
+    for name in ("trained", "hybrid", "trained:"):
+        with pytest.raises(UsageError, match="needs a file"):
+            make_strategy(name)
+    with pytest.raises(InputError, match=r"nothing\.npz"):
+        make_strategy(f"trained:{tmp_path / 'nothing.npz'}")
+
+
+def test_the_text_is_json(file: Path) -> None:
+    with np.load(file) as stored:
+        text = json.loads(stored["text"].tobytes())
+    assert text["format"] == "mri-design trained design 1"
