@@ -12,6 +12,7 @@ from mri_design.cli.demo import demo
 from mri_design.cli.design import design
 from mri_design.cli.info import info
 from mri_design.cli.recon import recon
+from mri_design.cli.train import train
 
 __all__ = ["app"]
 
@@ -31,6 +32,11 @@ app.command(
     epilog="Example: mri-design compare phantom:t2w --lines 32,48,64 "
     "--strategies information-gain,vd-polynomial,random --out study",
 )(compare)
+app.command(
+    "train",
+    epilog="Example: mri-design train heads.h5#all --rule residual-greedy --lines 64 --out order.npz; "
+    "then mri-design design scan.h5 --strategy trained:order.npz --lines 48 --out run",
+)(train)
 
 
 def _print_version(wanted: bool) -> None:

@@ -34,12 +34,12 @@ class TrainedDesign:
         Mean relative L2 error at the same times.
     rule : str
         What decided.
-    reconstructions : int
-        How many it took.
-    training : mapping of str to str
-        Names of the training images, with the checksums of their files where they have one.
+    reconstructions, unconverged : int
+        How many it took, and how many of these did not converge.
+    training : tuple of str
+        Names of the training images.
     settings : mapping
-        Reconstruction and everything else that the order depends on.
+        Checksums of the input files, reconstruction, and everything else that the order depends on.
 
     Raises
     ------
@@ -54,7 +54,8 @@ class TrainedDesign:
     errors: NDArray[np.float64]
     rule: str
     reconstructions: int = 0
-    training: Mapping[str, str] = field(default_factory=dict)
+    unconverged: int = 0
+    training: tuple[str, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

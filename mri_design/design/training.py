@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.strategy import best_line
+from mri_design.design.trained import TrainedDesign
 from mri_design.errors import InputError, require_counts
 from mri_design.model import MRSlice
 from mri_design.operators import Array
@@ -28,7 +29,6 @@ __all__ = [
     "ResidualGreedy",
     "TrainingRule",
     "TrainingScan",
-    "TrainingState",
     "Trial",
     "begin_training",
     "replayed",
@@ -49,10 +49,13 @@ class Outcome:
         Relative L2 error of the magnitude.
     residual : float array, shape (ky,)
         Energy of the complex error on every line, summed over readout and coils, in units of the image's energy.
+    converged : bool
+        Whether the reconstruction did.
     """
 
     error: float
     residual: NDArray[np.float64]
+    converged: bool = True
 
 
 Evaluate = Callable[[Sequence[Trial]], Iterable[Outcome]]
@@ -88,9 +91,9 @@ class TrainingScan:
         if not np.any(self.truth):
             raise InputError(field=f"truth {self.name}", got="nothing but zeros", wanted="an image")
 
-    def outcome(self, image: Array) -> Outcome:
+    def outcome(self, image: Array, converged: bool = True) -> Outcome:
         """How wrong ``image`` is."""
-        return Outcome(relative_error(image, self.truth), line_residual(self.one, image, self.truth))
+        return Outcome(relative_error(image, self.truth), line_residual(self.one, image, self.truth), converged)
 
 
 def relative_error(image: Array, truth: Array) -> float:
@@ -116,34 +119,44 @@ def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequ
 
 
 class TrainingRule(Protocol):
-    """Scores of the candidates (larger is better, NaN where not tried), and how many reconstructions they took."""
+    """Scores of the candidates: larger is better, NaN where not tried."""
 
     @property
     def name(self) -> str: ...
 
     def scores(
-        self, candidates: LineCandidates, now: Sequence[Outcome], evaluate: Evaluate, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], int]:
-        """``now`` holds the outcome of the lines so far on every training scan."""
+        self,
+        candidates: LineCandidates,
+        residual: NDArray[np.float64],
+        n_scans: int,
+        evaluate: Evaluate,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """``residual`` (ky,) is the mean over the scans with the lines so far."""
         ...
 
 
 @dataclass(frozen=True)
 class ResidualGreedy:
-    """The line with the largest mean residual energy."""
+    """The line with the largest mean residual energy: no reconstruction beyond those of the lines so far."""
 
     name: str = "residual-greedy"
 
     def scores(
-        self, candidates: LineCandidates, now: Sequence[Outcome], evaluate: Evaluate, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], int]:
-        """The mean residual: no reconstruction beyond those of the lines so far."""
-        return np.mean([outcome.residual for outcome in now], axis=0), 0
+        self,
+        candidates: LineCandidates,
+        residual: NDArray[np.float64],
+        n_scans: int,
+        evaluate: Evaluate,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """The mean residual."""
+        return residual
 
 
 @dataclass(frozen=True)
 class LBCS:
-    """The line after which the mean error over the scans is least.
+    """The line after which the mean error over the scans is least: one reconstruction per line and scan tried.
 
     Parameters
     ----------
@@ -162,16 +175,21 @@ class LBCS:
         require_counts(least=1, **{name: value for name, value in given.items() if value is not None})
 
     def scores(
-        self, candidates: LineCandidates, now: Sequence[Outcome], evaluate: Evaluate, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], int]:
-        """Minus the mean error with each line added: one reconstruction per line and scan tried."""
+        self,
+        candidates: LineCandidates,
+        residual: NDArray[np.float64],
+        n_scans: int,
+        evaluate: Evaluate,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """Minus the mean error with each line added."""
         tried = _some(np.flatnonzero(candidates.remaining), self.candidates, rng)
-        scans = _some(np.arange(len(now)), self.scans, rng)
+        scans = _some(np.arange(n_scans), self.scans, rng)
         trials = [(int(scan), (*candidates.acquired, int(line))) for line in tried for scan in scans]
         errors = np.array([outcome.error for outcome in evaluate(trials)]).reshape(len(tried), len(scans))
         scores = np.full(candidates.n_lines, np.nan)
         scores[tried] = -errors.mean(axis=1)
-        return scores, len(trials)
+        return scores
 
 
 def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) -> NDArray[np.int_]:
@@ -181,57 +199,36 @@ def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) 
     return np.sort(rng.choice(items, count, replace=False))
 
 
-@dataclass(frozen=True)
-class TrainingState:
-    """An order as far as it has been learnt.
-
-    Parameters
-    ----------
-    n_lines : int
-        Lines of the grid.
-    n_start : int
-        How many lines there were before the first decision.
-    lines : tuple of int
-        In acquisition order, the start first.
-    profile : tuple of float arrays, shape (ky,)
-        Mean residual over the scans when n_start, n_start + 1, ... lines were measured.
-    errors : tuple of float
-        Mean error at the same times.
-    reconstructions : int
-        How many it took.
-    """
-
-    n_lines: int
-    n_start: int
-    lines: tuple[int, ...]
-    profile: tuple[NDArray[np.float64], ...] = ()
-    errors: tuple[float, ...] = ()
-    reconstructions: int = 0
-
-
-def begin_training(scans: Sequence[TrainingScan], start: Sequence[int], target: int) -> TrainingState:
-    """The state before the first decision.
+def begin_training(
+    scans: Sequence[TrainingScan], rule: TrainingRule, start: Sequence[int], target: int, evaluate: Evaluate
+) -> TrainedDesign:
+    """The start lines, and what they leave; parameters as for `train`.
 
     Raises
     ------
     InputError
         For no scan, scans on different grids, or a target that cannot be reached.
     """
-    candidates = _candidates(scans, tuple(start), target, len(start))
-    return TrainingState(candidates.n_lines, len(start), tuple(start))
+    _candidates(scans, tuple(start), target, len(start))
+    seen = _looked(list(evaluate([(i, tuple(start)) for i in range(len(scans))])))
+    names = tuple(scan.name for scan in scans)
+    return TrainedDesign(
+        scans[0].one.shape, tuple(start), len(start), seen.residual[None], np.array([seen.error]), rule.name,
+        seen.count, seen.unconverged, names,
+    )  # fmt: skip
 
 
 def train(
     scans: Sequence[TrainingScan],
     rule: TrainingRule,
-    state: TrainingState,
+    design: TrainedDesign,
     target: int,
     evaluate: Evaluate,
     *,
     seed: int = 0,
-    callback: Callable[[TrainingState], None] | None = None,
-) -> TrainingState:
-    """Add lines until there are ``target``, and look at the scans a last time.
+    callback: Callable[[TrainedDesign], None] | None = None,
+) -> TrainedDesign:
+    """Add lines until there are ``target``.
 
     Parameters
     ----------
@@ -239,39 +236,62 @@ def train(
         On one grid.
     rule : TrainingRule
         Who decides.
-    state : TrainingState
-        From `begin_training`, or from an interrupted run: the order is the same.
+    design : TrainedDesign
+        From `begin_training`, or of an interrupted run: the order is the same.
     target : int
         Lines in the end.
     evaluate : callable
-        See `replayed`.
+        Looks at trials, see `replayed`.
     seed : int
         Each step has a generator of its own made from it.
     callback : callable, optional
-        Sees the state after every line.
+        Sees the design after every line.
 
     Raises
     ------
     InputError
         As `begin_training`.
     """
-    candidates = _candidates(scans, state.lines, target, state.n_start)
-    while True:
-        now = list(evaluate([(i, candidates.acquired) for i in range(len(scans))]))
-        seen = replace(
-            state,
-            profile=(*state.profile, np.mean([outcome.residual for outcome in now], axis=0)),
-            errors=(*state.errors, float(np.mean([outcome.error for outcome in now]))),
-            reconstructions=state.reconstructions + len(now),
-        )
-        if len(candidates.acquired) >= target:
-            return seen
+    candidates = _candidates(scans, design.lines, target, design.n_start)
+    while len(candidates.acquired) < target:
+        outcomes: list[Outcome] = []
+
+        def noted(trials: Sequence[Trial], outcomes: list[Outcome] = outcomes) -> list[Outcome]:
+            found = list(evaluate(trials))
+            outcomes.extend(found)
+            return found
+
         rng = np.random.default_rng([seed, len(candidates.acquired)])
-        scores, spent = rule.scores(candidates, now, evaluate, rng)
+        scores = rule.scores(candidates, design.profile[-1], len(scans), noted, rng)
         candidates = candidates.after(best_line(scores, candidates).line)
-        state = replace(seen, lines=candidates.acquired, reconstructions=seen.reconstructions + spent)
+        seen = _looked(noted([(i, candidates.acquired) for i in range(len(scans))]))
+        design = replace(
+            design,
+            lines=candidates.acquired,
+            profile=np.concatenate([design.profile, seen.residual[None]]),
+            errors=np.append(design.errors, seen.error),
+            reconstructions=design.reconstructions + len(outcomes),
+            unconverged=design.unconverged + sum(not outcome.converged for outcome in outcomes),
+        )
         if callback is not None:
-            callback(state)
+            callback(design)
+    return design
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Means over the scans with one set of lines."""
+
+    residual: NDArray[np.float64]
+    error: float
+    count: int
+    unconverged: int
+
+
+def _looked(outcomes: Sequence[Outcome]) -> _Look:
+    residual = np.asarray(np.mean([outcome.residual for outcome in outcomes], axis=0))
+    error = float(np.mean([outcome.error for outcome in outcomes]))
+    return _Look(residual, error, len(outcomes), sum(not outcome.converged for outcome in outcomes))
 
 
 def _candidates(scans: Sequence[TrainingScan], lines: tuple[int, ...], target: int, n_start: int) -> LineCandidates:

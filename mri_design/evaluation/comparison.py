@@ -25,10 +25,10 @@ from mri_design.evaluation.comparison_pieces import (
 )
 from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.workers import Workers
-from mri_design.experiment import TUNED_FAMILIES, Recipe, make_strategy, start_count
+from mri_design.experiment import ORACLES, TUNED_FAMILIES, Recipe, is_random, make_strategy, start_count
 from mri_design.model import MRSlice
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "base_name"]
 
 FIXED = "@train"
 """Suffix of a posterior strategy whose mask was designed on the training slices."""
@@ -100,7 +100,7 @@ class Comparison:
         """(strategy, lines, draw, test image) of every cell of the table."""
         cells: list[Cell] = []
         for name in self.expanded():
-            draws = range(self.seeds) if _is_random(name) else range(1)
+            draws = range(self.seeds) if is_random(base_name(name)) else range(1)
             cells += [(name, n, s, i) for n in self.lines for s in draws for i in range(len(self.tests))]
         return cells
 
@@ -110,7 +110,7 @@ class Comparison:
         for name in self.strategies:
             strategy = make_strategy(name)
             names.append(name)
-            if self.training and strategy.needs_posterior:
+            if self.training and strategy.needs_posterior and name not in ORACLES:
                 names.append(name + FIXED)
             if self.training and name in TUNED_FAMILIES:
                 names[-1] = name + TUNED
@@ -132,7 +132,7 @@ class Comparison:
 
     def _mask_key(self, name: str, count: int, draw: int, image: int) -> str:
         test = self.tests[image]
-        if name.endswith(FIXED) or not make_strategy(_base(name)).needs_posterior:
+        if name.endswith(FIXED) or not (make_strategy(base_name(name)).needs_posterior or name in ORACLES):
             place = f"grid{test.one.shape[0]}-{test.calibration_lines}-{_mask_text(test.one)}"
         else:
             place = test.name
@@ -151,7 +151,8 @@ class Comparison:
         groups: dict[Cell, list[int]] = {}
         for name, count, draw, image in left:
             strategy, start = self._strategy(progress, name, count, image)
-            group = start if make_strategy(strategy).needs_posterior else -count
+            grows = make_strategy(strategy).needs_posterior or strategy in ORACLES
+            group = start if grows else -count
             groups.setdefault((name, group, draw, image), []).append(count)
         jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
         found = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
@@ -165,7 +166,7 @@ class Comparison:
 
     def _strategy(self, progress: ComparisonProgress, name: str, count: int, image: int) -> tuple[str, int]:
         """Full name of a strategy (with its tuned power) and the centre lines it starts with."""
-        base, test = _base(name), self.tests[image]
+        base, test = base_name(name), self.tests[image]
         if name.endswith(TUNED):
             base = f"{base}:{progress.tuned[f'{base}|{count}|{test.one.shape[0]}']:g}"
         return base, self._start(base, count, test)
@@ -236,13 +237,10 @@ def _key(name: str, count: int, draw: int, image: int) -> str:
     return f"{name}|{count}|{draw}|{image}"
 
 
-def _base(name: str) -> str:
+def base_name(name: str) -> str:
+    """A strategy's name without what training made of it."""
     return name.removesuffix(FIXED).removesuffix(TUNED)
 
 
 def _mask_text(one: MRSlice) -> str:
     return "".join("1" if flag else "0" for flag in one.measured) if not one.measured.all() else "all"
-
-
-def _is_random(name: str) -> bool:
-    return not make_strategy(_base(name)).needs_posterior and _base(name) not in ("low-pass", "golden-ratio")

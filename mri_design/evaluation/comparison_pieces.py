@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mri_design.design import Strategy
 from mri_design.evaluation.metrics import measure
-from mri_design.experiment import Recipe, make_strategy, reconstruct, run_design
+from mri_design.evaluation.oracle_truth import knowing_oracle
+from mri_design.experiment import ORACLES, Recipe, make_strategy, reconstruct, run_design
 from mri_design.model import MRSlice
 from mri_design.operators import Array
 
@@ -118,10 +120,14 @@ class DesignedMask:
 
 def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     """A mask, with how far its design converged."""
-    test = material.tests[job.image].one
+    image = material.tests[job.image]
+    test = image.one
+    if job.strategy in ORACLES:
+        oracle = knowing_oracle(job.strategy, [test], [image.reference], material.recipe, material.seed)
+        return _design(material, [test], oracle, job.target, job.start, job.draw)
     training = [material.training[i].one for i in job.training]
     slices = [replace(one, measured=one.measured & test.measured) for one in training] or [test]
-    return _design(material, slices, job.strategy, job.target, job.start, job.draw)
+    return _design(material, slices, make_strategy(job.strategy), job.target, job.start, job.draw)
 
 
 def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:
@@ -133,15 +139,15 @@ def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:
 def tuning_error(material: Material, job: TuningJob) -> float:
     """Relative error of a training image with one draw of a mask."""
     image = material.training[job.image]
-    mask = _design(material, [image.one], job.strategy, job.target, job.start, job.draw)
+    mask = _design(material, [image.one], make_strategy(job.strategy), job.target, job.start, job.draw)
     return float(str(_error(material, image, mask.lines)["relative_l2"]))
 
 
 def _design(
-    material: Material, slices: Sequence[MRSlice], strategy: str, target: int, start: int, draw: int
+    material: Material, slices: Sequence[MRSlice], strategy: Strategy, target: int, start: int, draw: int
 ) -> DesignedMask:
     seed = int(np.random.SeedSequence([material.seed, draw]).generate_state(1)[0])
-    trace = run_design(slices, make_strategy(strategy), target, material.recipe, seed=seed, start=start).trace
+    trace = run_design(slices, strategy, target, material.recipe, seed=seed, start=start).trace
     missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.converged]
     return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines))
 

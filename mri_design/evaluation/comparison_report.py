@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.comparison import Comparison
+from mri_design.evaluation.comparison import Comparison, base_name
 from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.comparison_tables import errors_by_image, paired_table, summary_table, winners_table
 from mri_design.evaluation.manifest import Manifest
@@ -17,7 +17,7 @@ from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, S
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.scan_facts import simulation_summary
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
-from mri_design.experiment import Reconstruction, make_strategy, reconstruct
+from mri_design.experiment import ORACLES, Reconstruction, make_strategy, reconstruct, strategy_label
 from mri_design.io.atomic import write_json, write_text
 from mri_design.kspace import Orientation
 from mri_design.operators import Array
@@ -48,13 +48,15 @@ def save_comparison(
     """Write metrics.csv, winners.csv/.md, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and report."""
     names = comparison.expanded()
     rows = [progress.rows["|".join(map(str, cell))] for cell in comparison.rows_wanted()]
-    folder.write_metrics(rows)
+    folder.write_metrics([{**row, "strategy": strategy_label(str(row["strategy"]))} for row in rows])
     summary = summary_table(rows, names, comparison.lines)
-    blind = [n for n in names if not make_strategy(n.split("@")[0]).needs_posterior]
-    designed = [n for n in names if n not in blind]
-    tables = {"winners": winners_table(rows, names, comparison.lines), "summary": summary}
+    real = [n for n in names if n not in ORACLES]
+    blind = [n for n in real if not make_strategy(base_name(n)).needs_posterior]
+    designed = [n for n in real if n not in blind]
+    tables = {"winners": winners_table(rows, real or names, comparison.lines), "summary": summary}
     if designed and blind:
         tables["paired"] = paired_table(rows, designed, blind, comparison.lines)
+    tables = {name: [_labelled(row) for row in table] for name, table in tables.items()}
     for name, table in tables.items():
         write_csv(folder.output_path(f"{name}.csv"), table, formats=FORMATS)
         write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=FORMATS))
@@ -89,11 +91,22 @@ def save_comparison(
     )
 
 
+def _labelled(row: Row) -> Row:
+    """Names without the folders of files."""
+    return {
+        key: strategy_label(value) if isinstance(value, str) and key in _NAMES else value for key, value in row.items()
+    }
+
+
+_NAMES = ("strategy", "against", "best", "second")
+"""Columns that hold names of strategies."""
+
+
 def _masks(comparison: Comparison, progress: ComparisonProgress) -> list[dict[str, object]]:
     """Every mask as its lines in acquisition order."""
     return [
         {
-            "strategy": name,
+            "strategy": strategy_label(name),
             "lines": count,
             "draw": draw,
             "image": comparison.tests[image].name,
@@ -113,7 +126,7 @@ def _errors_section(
         draws = len(per_count[0]) > 1
         # Bands: over draws where the mask is random, over images where it is not.
         runs = [table.mean(axis=1) if draws else table.mean(axis=0) for table in per_count]
-        curves.append(ErrorCurve(name, np.array(comparison.lines), np.array(runs).T))
+        curves.append(ErrorCurve(strategy_label(name), np.array(comparison.lines), np.array(runs).T))
     if len(comparison.lines) > 1:
         path = folder.write_figure("error-curves", plots.error_against_lines(curves))
         blocks.append(
@@ -168,11 +181,12 @@ def _pictures_section(
         lines = comparison.mask_lines(progress, name, count, 0, 0)
         flags = np.zeros(test.one.shape[0], dtype=bool)
         flags[list(lines)] = True
-        masks[name] = flags
-        wants_std = std is None and make_strategy(name.split("@")[0]).needs_posterior
+        label = strategy_label(name)
+        masks[label] = flags
+        wants_std = std is None and make_strategy(base_name(name)).needs_posterior
         result = _shown(comparison, lines, wants_std)
-        std = (name, result) if wants_std and result.std is not None else std
-        panels.append(ImagePanel(result.image, name, metric_caption(measure(result.image, test.reference))))
+        std = (label, result) if wants_std and result.std is not None else std
+        panels.append(ImagePanel(result.image, label, metric_caption(measure(result.image, test.reference))))
     figures = [
         ("masks", plots.mask_barcodes(masks), "Lines over ky, first draw of random masks. DC is marked."),
         (

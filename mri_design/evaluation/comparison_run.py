@@ -6,17 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import UsageError
 from mri_design.evaluation.comparison import Comparison
-from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.comparison_report import save_comparison
 from mri_design.evaluation.finished_run import PROGRESS, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.scan_facts import simulated_from
-from mri_design.experiment import Recipe, fingerprint, load_input, prepare, split_source
-from mri_design.kspace import Orientation
+from mri_design.evaluation.scan_images import load_images
+from mri_design.experiment import Recipe, fingerprint, split_source, strategy_files, strategy_label
 
 __all__ = ["compare_into"]
 
@@ -73,20 +71,21 @@ def compare_into(
     """
     began = time.perf_counter()
     inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *train])))
+    files = InputFile.of_all(strategy_files(strategies))
     choices = {
         "sources": [Path(s).name for s in sources],
         "train": [Path(s).name for s in train],
-        "strategies": list(strategies),
+        "strategies": [strategy_label(name) for name in strategies],
         "lines": list(lines),
         "slices": slices,
         "seeds": seeds,
         "seed": seed,
         **recipe.as_settings(),
     }
-    identity = fingerprint({"run": "comparison", **choices, "inputs": [i.sha256 for i in inputs]})
+    identity = fingerprint({"run": "comparison", **choices, "inputs": [i.sha256 for i in (*inputs, *files)]})
     finished_status(folder, identity, own=PROGRESS)  # a finished one is written again from its pieces
-    tests, orientation = _images(sources, slices, recipe, seed)
-    training, _ = _images(train, slices, recipe, seed)
+    tests, orientation = load_images(sources, slices, recipe, seed)
+    training, _ = load_images(train, slices, recipe, seed)
     both = {t.name for t in tests} & {t.name for t in training}
     if both:
         raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
@@ -98,7 +97,7 @@ def compare_into(
     manifest = Manifest(
         command=command,
         seed=seed,
-        inputs=inputs,
+        inputs=[*inputs, *files],
         settings={**choices, "identity": identity},
         wall_seconds=time.perf_counter() - began,
         status=progress.status,
@@ -106,28 +105,3 @@ def compare_into(
     )
     save_comparison(folder, comparison, progress, manifest, orientation)
     return manifest.status
-
-
-def _images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) -> tuple[list[TestImage], Orientation]:
-    images: list[TestImage] = []
-    orientation: Orientation = "ky-rows"
-    for source in sources:
-        path, choice = split_source(source, slices)
-        data = load_input(path, recipe, seed)
-        orientation = data.orientation if not images else orientation
-        for index in choice.indices(data.n_slices):
-            scan = prepare(data.select_slice(index), recipe)
-            reference = scan.reference(0)
-            if reference is None:
-                raise InputError(
-                    field=path,
-                    got="lines missing inside the acquired window",
-                    wanted="a fully sampled scan to compare with",
-                )
-            one = scan.slice_model(0, recipe)
-            name = f"{data.name}[{index}]"
-            images.append(TestImage(name, one, reference, scan.calibration_lines, simulated_from(data)))
-    names = [image.name for image in images]
-    if len(set(names)) < len(names):
-        raise UsageError("two inputs have the same name and slice; rename one of the files")
-    return images, orientation

@@ -11,6 +11,7 @@ from mri_design.design import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.evaluation.finished_run import CHECKPOINT, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.oracle_truth import ORACLE_NOTE, knowing_oracle
 from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_outputs import (
@@ -24,6 +25,7 @@ from mri_design.evaluation.run_outputs import (
 )
 from mri_design.evaluation.scan_facts import level_settings, level_summary, simulated_from, simulation_summary
 from mri_design.experiment import (
+    ORACLES,
     Recipe,
     fingerprint,
     load_input,
@@ -32,6 +34,8 @@ from mri_design.experiment import (
     reconstruct,
     run_design,
     start_count,
+    strategy_files,
+    strategy_label,
 )
 from mri_design.status import Convergence, Status
 
@@ -87,14 +91,16 @@ def design_into(
         Where the input or the checkpoint cannot be used.
     """
     began = time.perf_counter()
-    strategy = make_strategy(recipe.design.strategy)
-    inputs = InputFile.of_all([source])
+    name = recipe.design.strategy
+    strategy = make_strategy(name)
+    inputs = InputFile.of_all([source, *strategy_files([name])])
     checkpoint = folder.output_path(CHECKPOINT)
     identity = fingerprint(
         {
             "run": "design",
-            "recipe": recipe.as_settings(),
-            "input": [i.sha256 for i in inputs] or source,
+            "recipe": recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
+            "input": [i.sha256 for i in InputFile.of_all([source])] or source,
+            "files": [i.sha256 for i in InputFile.of_all(strategy_files([name]))],
             "slice": index,
             "seed": seed,
             "lines": lines,
@@ -109,6 +115,8 @@ def design_into(
     data = load_input(source, recipe, seed).select_slice(index)
     scan = prepare(data, recipe, calibration_lines=recipe.design.start)
     one = scan.slice_model(0, recipe)
+    if name in ORACLES:
+        strategy = knowing_oracle(name, [one], [scan.reference(0)], recipe, seed)
     if simulated_from(data):
         say(f"simulated k-space {simulated_from(data)}")
     start = start_count(strategy, one.shape[0], lines, recipe, scan.calibration_lines)
@@ -164,7 +172,7 @@ def design_into(
             "start": start,
             "identity": identity,
             **level_settings(one.noise_variance, state.signals[0]),
-            **recipe.as_settings(),
+            **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
         },
         wall_seconds=time.perf_counter() - began,
         status=_status(trace, result.convergence),
@@ -175,13 +183,15 @@ def design_into(
         "of": one.shape[0],
         "acceleration": one.shape[0] / lines,
         "start lines": start,
+        "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
         **simulation_summary([simulated_from(data)]),
         **level_summary(one.noise_variance, state.signals[0]),
         "multiplications with A": sum(s.matvecs for s in trace.steps),
         "seconds": round(manifest.wall_seconds, 1),
         "status": manifest.status,
     }
-    save_report(folder, f"Line design: {data.name}", summary, sections, manifest)
+    title = "Oracle, not a design" if name in ORACLES else "Line design"
+    save_report(folder, f"{title}: {data.name}", summary, sections, manifest)
     checkpoint.unlink(missing_ok=True)
     return manifest.status
 

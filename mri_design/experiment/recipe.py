@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mri_design.errors import InputError
 from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic, InnerSolver, MapEstimate
@@ -20,6 +20,16 @@ __all__ = ["Recipe", "load_recipe", "shipped_recipes"]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+
+
+def _no_oracle(name: str) -> str:
+    if name.startswith("oracle"):
+        raise ValueError("a strategy that does without the truth; oracles are named with --strategy only")
+    return name
+
+
+Practicable = Annotated[str, AfterValidator(_no_oracle)]
+"""Name of a strategy."""
 MAX_RECIPE_BYTES = 1 << 20
 COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
 
@@ -118,7 +128,7 @@ class InferenceRecipe(_Settings):
 class DesignRecipe(_Settings):
     """The sequential design."""
 
-    strategy: str = "information-gain"
+    strategy: Practicable = "information-gain"
     start: Count | None = None
     first_loops: Count = 3
     step_loops: Count = 1

@@ -25,6 +25,7 @@ _NUMBERS = {
     "lines": (np.dtype(np.int64), 1),
     "n_start": (np.dtype(np.int64), 0),
     "reconstructions": (np.dtype(np.int64), 0),
+    "unconverged": (np.dtype(np.int64), 0),
     "profile": (np.dtype(np.float64), 2),
     "errors": (np.dtype(np.float64), 1),
     "text": (np.dtype(np.uint8), 1),
@@ -37,7 +38,7 @@ def save_trained(path: Path, design: TrainedDesign) -> None:
     text = {
         "format": FORMAT,
         "rule": design.rule,
-        "training": dict(design.training),
+        "training": list(design.training),
         "settings": dict(design.settings),
     }
     arrays: dict[str, Any] = {
@@ -45,6 +46,7 @@ def save_trained(path: Path, design: TrainedDesign) -> None:
         "lines": np.array(design.lines, dtype=np.int64),
         "n_start": np.array(design.n_start, dtype=np.int64),
         "reconstructions": np.array(design.reconstructions, dtype=np.int64),
+        "unconverged": np.array(design.unconverged, dtype=np.int64),
         "profile": np.ascontiguousarray(design.profile, dtype=np.float64),
         "errors": np.ascontiguousarray(design.errors, dtype=np.float64),
         "text": np.frombuffer(json.dumps(text, sort_keys=True).encode(), dtype=np.uint8),
@@ -78,7 +80,7 @@ def load_trained(path: Path) -> TrainedDesign:
     try:
         text = json.loads(arrays["text"].tobytes())
         known = text["format"] == FORMAT
-        training = {str(name): str(value) for name, value in text["training"].items()}
+        training = tuple(str(name) for name in text["training"])
         rule, settings = str(text["rule"]), dict(text["settings"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(path, f"an unreadable text ({error})") from error
@@ -95,6 +97,7 @@ def load_trained(path: Path) -> TrainedDesign:
         arrays["errors"],
         rule,
         int(arrays["reconstructions"]),
+        int(arrays["unconverged"]),
         training,
         settings,
     )

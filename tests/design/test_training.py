@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,9 +8,9 @@ from mri_design.design import (
     LBCS,
     Outcome,
     ResidualGreedy,
+    TrainedDesign,
     TrainingRule,
     TrainingScan,
-    TrainingState,
     begin_training,
     centre_lines,
     replayed,
@@ -37,8 +38,12 @@ def scans(make_slice: SliceMaker) -> list[TrainingScan]:
     return [TrainingScan(one, truth, f"{i}") for i, (one, truth) in enumerate(zip(slices, truths, strict=True))]
 
 
-def learnt(scans: Sequence[TrainingScan], rule: TrainingRule, target: int = 8, seed: int = 0) -> TrainingState:
-    return train(scans, rule, begin_training(scans, START, target), target, replayed(plain, scans), seed=seed)
+def learnt(scans: Sequence[TrainingScan], rule: TrainingRule, target: int = 8, seed: int = 0) -> TrainedDesign:
+    return train(scans, rule, begun(scans, rule, target), target, replayed(plain, scans), seed=seed)
+
+
+def begun(scans: Sequence[TrainingScan], rule: TrainingRule, target: int = 8) -> TrainedDesign:
+    return begin_training(scans, rule, START, target, replayed(plain, scans))
 
 
 def error(scan: TrainingScan, lines: Sequence[int]) -> float:
@@ -95,8 +100,8 @@ def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[TrainingScan
         return replayed(plain, scans)(trials)
 
     rule = LBCS(candidates=4, scans=2)
-    train(scans, rule, begin_training(scans, START, 7), 7, watched, seed=1)
-    for attempt in tried[1::2]:
+    train(scans, rule, begun(scans, rule), 7, watched, seed=1)
+    for attempt in tried[::2]:
         assert len({lines[-1] for _, lines in attempt}) == 4
         assert len({scan for scan, _ in attempt}) == 2
         assert len(attempt) == 8
@@ -120,8 +125,18 @@ def test_reconstructions_are_counted(scans: list[TrainingScan], rule: TrainingRu
         made += len(trials)
         return replayed(plain, scans)(trials)
 
-    state = train(scans, rule, begin_training(scans, START, 8), 8, counted)
+    state = train(scans, rule, begin_training(scans, rule, START, 8, counted), 8, counted)
     assert state.reconstructions == made == count
+
+
+def test_reconstructions_that_did_not_converge_are_counted(scans: list[TrainingScan]) -> None:
+    def one_of_three(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        found = replayed(plain, scans)(trials)
+        return [replace(outcome, converged=i != 1) for (i, _), outcome in zip(trials, found, strict=True)]
+
+    begin = begin_training(scans, ResidualGreedy(), START, 8, one_of_three)
+    state = train(scans, ResidualGreedy(), begin, 8, one_of_three)
+    assert (begin.unconverged, state.unconverged, state.reconstructions) == (1, 6, 18)
 
 
 def test_rows_of_the_profile_belong_to_line_counts(scans: list[TrainingScan]) -> None:
@@ -134,11 +149,12 @@ def test_rows_of_the_profile_belong_to_line_counts(scans: list[TrainingScan]) ->
 
 @pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=5, scans=2)])
 def test_an_interrupted_training_goes_on_to_the_same_order(scans: list[TrainingScan], rule: TrainingRule) -> None:
-    seen: list[TrainingState] = []
+    seen: list[TrainedDesign] = []
     evaluate: Evaluate = replayed(plain, scans)
-    whole = train(scans, rule, begin_training(scans, START, 8), 8, evaluate, seed=3, callback=seen.append)
+    whole = train(scans, rule, begun(scans, rule), 8, evaluate, seed=3, callback=seen.append)
     rest = train(scans, rule, seen[2], 8, evaluate, seed=3)
-    assert (rest.lines, rest.errors, rest.reconstructions) == (whole.lines, whole.errors, whole.reconstructions)
+    assert (rest.lines, rest.reconstructions) == (whole.lines, whole.reconstructions)
+    np.testing.assert_array_equal(rest.errors, whole.errors)
     np.testing.assert_array_equal(rest.profile, whole.profile)
 
 
@@ -153,13 +169,13 @@ def test_an_empty_line_is_never_taken(scans: list[TrainingScan]) -> None:
 
 def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: list[TrainingScan]) -> None:
     with pytest.raises(InputError, match="at least one"):
-        begin_training([], START, 8)
+        begin_training([], LBCS(), START, 8, replayed(plain, []))
     other = make_slice(shape=(12, 12))
     small = TrainingScan(other, other.encoding().adjoint(other.kspace))
     with pytest.raises(InputError, match="one grid"):
-        begin_training([*scans, small], START, 8)
+        begun([*scans, small], LBCS())
     with pytest.raises(InputError, match="number of lines"):
-        begin_training(scans, START, 17)
+        begun(scans, LBCS(), 17)
     with pytest.raises(InputError, match="shape"):
         TrainingScan(scans[0].one, small.truth)
     with pytest.raises(InputError, match="zeros"):

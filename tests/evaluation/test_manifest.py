@@ -53,6 +53,12 @@ def test_foreign_paths_lose_their_folders_too(argument, manifest):
     assert json.loads(command)["command"] == [argument[: argument.find("=") + 1] + "scan.h5"]
 
 
+@pytest.mark.parametrize("flag", ["", "--strategies="])
+def test_strategies_from_files_keep_their_names(flag):
+    text = manifest_text(Manifest([f"{flag}random,trained:/a/b/c.npz,hybrid:../d.npz"], None, [], {}, 0.0, "", []))
+    assert json.loads(text)["command"] == [f"{flag}random,trained:c.npz,hybrid:d.npz"]
+
+
 def test_values_become_plain_and_keys_sorted(manifest):
     plain = json.loads(manifest_text(manifest))
     assert list(plain) == sorted(plain)

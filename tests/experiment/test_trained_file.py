@@ -28,7 +28,8 @@ def learnt() -> TrainedDesign:
         np.array([0.3, 0.2, 0.1]),
         "lbcs",
         42,
-        {"head[3]": "ab12", "phantom:t2w[0]": ""},
+        3,
+        ("head[3]", "t2w[0]"),
         {"method": "mean", "seed": 3, "inference": {"loops": 4}},
     )
 
@@ -44,7 +45,7 @@ def test_a_round_trip_keeps_everything(file: Path, learnt: TrainedDesign) -> Non
     again = load_trained(file)
     np.testing.assert_array_equal(again.profile, learnt.profile)
     np.testing.assert_array_equal(again.errors, learnt.errors)
-    for name in ("grid", "lines", "n_start", "rule", "reconstructions", "training", "settings"):
+    for name in ("grid", "lines", "n_start", "rule", "reconstructions", "unconverged", "training", "settings"):
         assert getattr(again, name) == getattr(learnt, name)
 
 

@@ -1,0 +1,83 @@
+"""``mri-design train``: a line order learnt from scans with ground truth."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mri_design.cli.options import MethodName, Quiet, RecipeFile, Seed
+from mri_design.cli.terminal import ending, exits, progress, say
+
+__all__ = ["train"]
+
+RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
+
+
+@exits
+def train(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Fully sampled training scans: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if "
+            "wanted.",
+            show_default=False,
+        ),
+    ],
+    lines: Annotated[
+        int, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],
+    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=f"One of: {', '.join(RULES)}.")] = RULES[0],
+    start: Annotated[
+        int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: 4]")
+    ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option("--candidates", min=1, help="stochastic-lbcs: lines to try at each step. [default: 16]"),
+    ] = None,
+    scans: Annotated[
+        int | None, typer.Option("--scans", min=1, help="stochastic-lbcs: images to try them on. [default: 3]")
+    ] = None,
+    slices: Annotated[
+        str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
+    ] = "middle",
+    method: MethodName = None,
+    seed: Seed = 0,
+    recipe: RecipeFile = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes; the order does not depend on it.")] = max(
+        1, min(4, os.cpu_count() or 1)
+    ),
+    quiet: Quiet = False,
+) -> int:
+    """Learn from INPUTs in which order to measure lines, for scans like them.
+
+    residual-greedy adds the line on which the reconstructions are most wrong, one reconstruction per image and line;
+    lbcs tries every line on every image; stochastic-lbcs some of both. Use the file as `--strategy trained:FILE`, or
+    `hybrid:FILE`, which weighs it with the scan's own posterior. The same command goes on where it was interrupted.
+    """
+    from mri_design.evaluation.training_run import train_into, training_rule
+    from mri_design.experiment import check_method, load_recipe
+
+    settings = load_recipe(recipe).replacing("reconstruction", method=method)
+    check_method(settings.reconstruction.method)
+    chosen = training_rule(rule, candidates, scans)
+    with progress(quiet) as bar:
+        status = train_into(
+            out,
+            sources,
+            settings,
+            chosen,
+            lines,
+            start=start,
+            slices=slices,
+            seed=seed,
+            jobs=jobs,
+            show=bar.update,
+            say=lambda text: say(text, quiet),
+        )
+    say(f"{lines} lines by {rule}, {status}: {out}", quiet)
+    return ending(status)

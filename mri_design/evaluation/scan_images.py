@@ -1,0 +1,58 @@
+"""Slices with their references, from the inputs that a user names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.comparison_pieces import TestImage
+from mri_design.evaluation.scan_facts import simulated_from
+from mri_design.experiment import Recipe, load_input, prepare, split_source
+from mri_design.kspace import Orientation
+
+__all__ = ["load_images"]
+
+
+def load_images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) -> tuple[list[TestImage], Orientation]:
+    """Calibrated slices whose truth is known, and the orientation of the first.
+
+    Parameters
+    ----------
+    sources : sequence of str
+        Files or phantoms, each with its slices if wanted, see `experiment.split_source`.
+    slices : str
+        Of inputs that do not name their own.
+    recipe : Recipe
+        Simulation, calibration and prior.
+    seed : int
+        Of simulations.
+
+    Raises
+    ------
+    InputError
+        Where an input cannot be used or is not fully sampled.
+    UsageError
+        Where two inputs have one name.
+    """
+    images: list[TestImage] = []
+    orientation: Orientation = "ky-rows"
+    for source in sources:
+        path, choice = split_source(source, slices)
+        data = load_input(path, recipe, seed)
+        orientation = data.orientation if not images else orientation
+        for index in choice.indices(data.n_slices):
+            scan = prepare(data.select_slice(index), recipe)
+            reference = scan.reference(0)
+            if reference is None:
+                raise InputError(
+                    field=path,
+                    got="lines missing inside the acquired window",
+                    wanted="a fully sampled scan to compare with",
+                )
+            one = scan.slice_model(0, recipe)
+            name = f"{data.name}[{index}]"
+            images.append(TestImage(name, one, reference, scan.calibration_lines, simulated_from(data)))
+    names = [image.name for image in images]
+    if len(set(names)) < len(names):
+        raise UsageError("two inputs have the same name and slice; rename one of the files")
+    return images, orientation

@@ -1,0 +1,212 @@
+"""Training a line order, from its scans to its file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.design import (
+    LBCS,
+    Outcome,
+    ResidualGreedy,
+    TrainedDesign,
+    TrainingRule,
+    TrainingScan,
+    begin_training,
+    centre_lines,
+    train,
+)
+from mri_design.design.training import Trial
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.comparison_pieces import TestImage
+from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.scan_images import load_images
+from mri_design.evaluation.workers import Workers
+from mri_design.experiment import Recipe, fingerprint, load_trained, reconstruct, save_trained, split_source
+from mri_design.status import Status
+
+__all__ = ["RULES", "TrainingMaterial", "train_into", "training_rule", "trial_outcome"]
+
+RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
+UNFINISHED = ".unfinished"
+"""Added to the name of the file while it is being learnt."""
+START = 4
+"""Centre lines an order begins with unless told otherwise; reconstructions take the image's scale from them."""
+STOCHASTIC_LINES, STOCHASTIC_SCANS = 16, 3
+"""What stochastic LBCS tries at each step unless told otherwise."""
+
+
+def training_rule(name: str, candidates: int | None = None, scans: int | None = None) -> TrainingRule:
+    """The rule called ``name``; ``candidates`` and ``scans`` are what stochastic LBCS tries at each step.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or subsets for a rule that takes none.
+    """
+    if name not in RULES:
+        raise UsageError(f"unknown rule {name!r}; known are: {', '.join(RULES)}")
+    if name == "stochastic-lbcs":
+        return LBCS(candidates or STOCHASTIC_LINES, scans or STOCHASTIC_SCANS, name=name)
+    if candidates is not None or scans is not None:
+        raise UsageError(f"rule {name!r} tries everything; --candidates and --scans belong to stochastic-lbcs")
+    return LBCS() if name == "lbcs" else ResidualGreedy()
+
+
+@dataclass(frozen=True)
+class TrainingMaterial:
+    """What every trial needs.
+
+    Parameters
+    ----------
+    scans : sequence of TrainingScan
+        With their truths.
+    recipe : Recipe
+        Reconstruction.
+    seed : int
+        Of its variances.
+    """
+
+    scans: Sequence[TrainingScan]
+    recipe: Recipe
+    seed: int
+
+
+def trial_outcome(material: TrainingMaterial, trial: tuple[int, tuple[int, ...]]) -> Outcome:
+    """How wrong a training scan is when reconstructed from some lines."""
+    index, lines = trial
+    scan = material.scans[index]
+    method, rng = material.recipe.reconstruction.method, np.random.default_rng([material.seed, 2])
+    found = reconstruct(scan.one, sorted(lines), method, material.recipe, rng, with_std=False)
+    return scan.outcome(found.image, found.convergence.converged)
+
+
+def train_into(
+    path: Path,
+    sources: Sequence[str],
+    recipe: Recipe,
+    rule: TrainingRule,
+    lines: int,
+    *,
+    start: int | None = None,
+    slices: str = "middle",
+    seed: int = 0,
+    jobs: int = 1,
+    show: Callable[[str, int, int], None] = lambda *_: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> str:
+    """Learn an order on the scans and write it to ``path``; an interrupted run goes on where it stopped.
+
+    Parameters
+    ----------
+    path : Path
+        The file; beside it stands NAME.unfinished until the order is complete.
+    sources : sequence of str
+        Training inputs, each with its slices if wanted, see `experiment.split_source`.
+    recipe : Recipe
+        Reconstruction, simulation and calibration.
+    rule : TrainingRule
+        See `training_rule`.
+    lines : int
+        Lines in the end.
+    start : int, optional
+        Centre lines to begin with: four, and no fewer than coil calibration took.
+    slices : str
+        Of inputs that do not name their own.
+    seed, jobs : int
+        Of everything random; processes, on which the order does not depend.
+    show : callable
+        Progress: what, done, of how many.
+    say : callable
+        Takes a line of text that people should see.
+
+    Returns
+    -------
+    str
+        "converged", or how many reconstructions did not.
+
+    Raises
+    ------
+    UsageError
+        Where the file is there already and holds something else.
+    InputError
+        Where an input cannot be used, scans are on different grids, or the beginning of another run stands there.
+    """
+    inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in sources)))
+    settings: dict[str, object] = {
+        "rule": repr(rule),
+        "lines": lines,
+        "start": start,
+        "slices": slices,
+        "sources": [Path(s).name for s in sources],
+        "seed": seed,
+        "recipe": recipe.as_settings(),
+    }
+    settings["inputs"] = {i.name: i.sha256 for i in inputs}
+    settings["identity"] = fingerprint({"run": "training", **settings})
+    if path.exists():
+        finished = load_trained(path)
+        if finished.settings.get("identity") != settings["identity"]:
+            raise UsageError(f"{path.name} holds another trained design; give another --out")
+        say("nothing to do")
+        return _status(finished)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    images, _ = load_images(sources, slices, recipe, seed)
+    scans = [TrainingScan(image.one, image.reference, image.name) for image in images]
+    first = _start(images, start, lines)
+    measurable = np.logical_and.reduce([scan.one.measured for scan in scans])
+    centre = centre_lines(measurable, first)
+    unfinished = path.with_name(path.name + UNFINISHED)
+
+    def after_line(design: TrainedDesign) -> None:
+        save_trained(unfinished, design)
+        show("training", len(design.lines) - first, lines - first)
+
+    with Workers(TrainingMaterial(scans, recipe, seed), jobs) as workers:
+
+        def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
+            return workers.map(trial_outcome, trials)
+
+        if unfinished.exists():
+            design = _resumed(unfinished, settings["identity"])
+        else:
+            begun = begin_training(scans, rule, centre, lines, evaluate)
+            design = replace(begun, settings=settings)
+        design = train(scans, rule, design, lines, evaluate, seed=seed, callback=after_line)
+    save_trained(path, design)
+    unfinished.unlink(missing_ok=True)
+    return _status(design)
+
+
+def _start(images: Sequence[TestImage], start: int | None, lines: int) -> int:
+    calibration = max(image.calibration_lines for image in images)
+    first = max(start or min(START, lines), calibration)
+    if first > lines:
+        raise InputError(
+            field="start lines",
+            got=f"{first} (of which {calibration} for coil calibration)",
+            wanted=f"at most the number of lines, {lines}",
+            cure="Ask for more lines.",
+        )
+    return first
+
+
+def _resumed(path: Path, identity: object) -> TrainedDesign:
+    design = load_trained(path)
+    if design.settings.get("identity") != identity:
+        raise InputError(
+            field=path.name,
+            got="the beginning of another training",
+            wanted="one with the same inputs and options",
+            cure="Give the same options as before, or another --out.",
+        )
+    return design
+
+
+def _status(design: TrainedDesign) -> str:
+    if not design.unconverged:
+        return Status.CONVERGED.value
+    return f"{design.unconverged} of {design.reconstructions} reconstructions not converged"

@@ -1,0 +1,136 @@
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.cli import train
+from mri_design.evaluation import training_run
+from mri_design.experiment import load_trained
+
+Run = Callable[..., Result]
+OPTIONS = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick.toml", "--jobs", 1)
+
+
+@pytest.fixture(scope="module")
+def learnt(run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    out = tmp_path_factory.mktemp("train") / "new" / "order.npz"
+    return out, run("train", "scan.npz", "head.npz", *OPTIONS, "--out", out)
+
+
+def test_it_says_how_it_ended_and_writes_one_file(learnt: tuple[Path, Result]) -> None:
+    out, result = learnt
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"9 lines by residual-greedy, converged: {out}\n"
+    assert [path.name for path in out.parent.iterdir()] == ["order.npz"]
+
+
+def test_the_file_says_what_it_was_learnt_from(learnt: tuple[Path, Result], work: Path) -> None:
+    design = load_trained(learnt[0])
+    assert (design.grid, len(design.lines), design.n_start, design.rule) == ((24, 20), 9, 4, "residual-greedy")
+    assert design.training == ("scan[0]", "head[0]")
+    assert design.reconstructions == 2 * 6
+    assert set(design.settings["inputs"]) == {"scan.npz", "head.npz"}  # type: ignore[call-overload]
+    assert str(work) not in json.dumps(dict(design.settings))
+
+
+def test_the_order_is_what_a_design_measures(learnt: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = run("design", "scan.npz", "--strategy", f"trained:{learnt[0]}", *OPTIONS[:2], *OPTIONS[4:6], "--out", out)
+    assert result.exit_code == 0, result.output
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert tuple(manifest["lines"]) == load_trained(learnt[0]).lines
+    assert manifest["settings"]["design"]["strategy"] == "trained:order.npz"
+    assert [entry["name"] for entry in manifest["inputs"]] == ["scan.npz", "order.npz"]
+    text = (out / "manifest.json").read_text() + (out / "report.html").read_text()
+    assert str(learnt[0].parent) not in text
+
+
+def test_the_same_command_again_does_nothing_and_another_one_is_refused(learnt: tuple[Path, Result], run: Run) -> None:
+    out, _ = learnt
+    before = out.read_bytes()
+    again = run("train", "scan.npz", "head.npz", *OPTIONS, "--out", out)
+    assert again.exit_code == 0 and again.stdout.startswith("nothing to do\n")
+    other = run("train", "scan.npz", *OPTIONS, "--out", out)
+    assert other.exit_code == 2 and "another trained design" in other.stderr
+    assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize("rule", [("lbcs",), ("stochastic-lbcs", "--candidates", 3, "--scans", 1)])
+def test_processes_and_interruptions_change_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: tuple[object, ...]
+) -> None:
+    command = ("train", "scan.npz", "head.npz", *OPTIONS, "--rule", *rule)
+    assert run(*command, "--out", tmp_path / "a.npz").exit_code == 0
+    whole = (tmp_path / "a.npz").read_bytes()
+    assert run(*command, "--jobs", 2, "--out", tmp_path / "b.npz").exit_code == 0
+    assert (tmp_path / "b.npz").read_bytes() == whole
+    calls = [0]
+    real = training_run.trial_outcome
+
+    def fails_late(material: object, trial: object) -> object:
+        calls[0] += 1
+        if calls[0] > 17:
+            raise KeyboardInterrupt
+        return real(material, trial)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training_run, "trial_outcome", fails_late)
+        assert run(*command, "--out", tmp_path / "c.npz").exit_code == 1
+    assert not (tmp_path / "c.npz").exists() and (tmp_path / "c.npz.unfinished").exists()
+    other = run(*command, "--seed", 1, "--out", tmp_path / "c.npz")
+    assert other.exit_code == 3 and "the beginning of another training" in other.stderr
+    assert run(*command, "--out", tmp_path / "c.npz").exit_code == 0
+    assert (tmp_path / "c.npz").read_bytes() == whole
+    assert not (tmp_path / "c.npz.unfinished").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("scan.npz", "--rule", "best"), 2, "unknown rule 'best'"),
+        (("scan.npz", "--candidates", 3), 2, "belong to stochastic-lbcs"),
+        (("scan.npz", "phantom:brain"), 3, "one grid"),
+        (("scan.npz", "--start", 12), 3, "at most the number of lines, 9"),
+        (("scan.npz", "scan.npz"), 2, "same name"),
+        (("nothing.npz",), 3, "nothing.npz"),
+    ],
+)
+def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object, ...], code: int, said: str) -> None:
+    result = run("train", *words, *OPTIONS, "--out", tmp_path / "order.npz")
+    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+    assert not (tmp_path / "order.npz").exists()
+
+
+def test_a_scan_on_another_grid_is_refused(learnt: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
+    for family in ("trained", "hybrid"):
+        result = run(
+            "design", "phantom:brain", "--lines", 8, "--strategy", f"{family}:{learnt[0]}", "--recipe", "quick.toml",
+            "--out", tmp_path / family,
+        )  # fmt: skip
+        assert result.exit_code == 3
+        assert "a grid of 24 for a scan with 16 phase-encode lines" in result.stderr
+
+
+def test_the_rules_in_the_help_are_the_real_ones() -> None:
+    assert train.RULES == training_run.RULES
+
+
+def test_a_killed_training_goes_on(spawn: Callable[..., "subprocess.Popen[str]"], run: Run, tmp_path: Path) -> None:
+    command = ("train", "scan.npz", "--lines", 16, "--recipe", "quick.toml", "--jobs", 1, "--out", tmp_path / "k.npz")
+    process = spawn(*command)
+    unfinished = tmp_path / "k.npz.unfinished"
+    deadline = time.monotonic() + 60
+    while not unfinished.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert run(*command).exit_code == 0
+    assert run(*command[:-1], tmp_path / "whole.npz").exit_code == 0
+    first, second = load_trained(tmp_path / "k.npz"), load_trained(tmp_path / "whole.npz")
+    assert first.lines == second.lines
+    np.testing.assert_array_equal(first.profile, second.profile)
