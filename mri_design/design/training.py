@@ -32,6 +32,7 @@ __all__ = [
     "Trial",
     "begin_training",
     "replayed",
+    "shared_lines",
     "train",
 ]
 
@@ -294,7 +295,14 @@ def _looked(outcomes: Sequence[Outcome]) -> _Look:
     return _Look(residual, error, len(outcomes), sum(not outcome.converged for outcome in outcomes))
 
 
-def _candidates(scans: Sequence[TrainingScan], lines: tuple[int, ...], target: int, n_start: int) -> LineCandidates:
+def shared_lines(scans: Sequence[TrainingScan]) -> NDArray[np.bool_]:
+    """Lines that every scan holds, (ky,).
+
+    Raises
+    ------
+    InputError
+        For no scan, or scans on different grids.
+    """
     if not scans:
         raise InputError(field="training scans", got="none", wanted="at least one")
     shapes = sorted({scan.one.shape for scan in scans})
@@ -302,4 +310,8 @@ def _candidates(scans: Sequence[TrainingScan], lines: tuple[int, ...], target: i
         raise InputError(
             field="training scans", got=f"grids {shapes}", wanted="one grid", cure="Train once per matrix size."
         )
-    return LineCandidates(np.logical_and.reduce([scan.one.measured for scan in scans]), lines, target, n_start)
+    return np.asarray(np.logical_and.reduce([scan.one.measured for scan in scans]))
+
+
+def _candidates(scans: Sequence[TrainingScan], lines: tuple[int, ...], target: int, n_start: int) -> LineCandidates:
+    return LineCandidates(shared_lines(scans), lines, target, n_start)

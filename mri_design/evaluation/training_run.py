@@ -19,7 +19,7 @@ from mri_design.design import (
     centre_lines,
     train,
 )
-from mri_design.design.training import Trial
+from mri_design.design.training import Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.manifest import InputFile
@@ -157,8 +157,7 @@ def train_into(
     images, _ = load_images(sources, slices, recipe, seed)
     scans = [TrainingScan(image.one, image.reference, image.name) for image in images]
     first = _start(images, start, lines)
-    measurable = np.logical_and.reduce([scan.one.measured for scan in scans])
-    centre = centre_lines(measurable, first)
+    centre = centre_lines(shared_lines(scans), first)
     unfinished = path.with_name(path.name + UNFINISHED)
 
     def after_line(design: TrainedDesign) -> None:
