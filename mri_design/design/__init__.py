@@ -5,8 +5,8 @@ from mri_design.design.candidate import LineCandidates, centre_lines
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
-from mri_design.design.prequential import LinePrediction, best_model, predict_line
 from mri_design.design.oracles import Oracle, OracleGreedy, OracleResidual
+from mri_design.design.prequential import LinePrediction, best_model, predict_line
 from mri_design.design.regular import RegularLines
 from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
@@ -56,10 +56,10 @@ __all__ = [
     "TrainingRule",
     "TrainingScan",
     "VariableDensity",
+    "begin_training",
     "best_model",
     "centre_lines",
     "predict_line",
-    "begin_training",
     "replayed",
     "train",
     "with_unseen_lines",
