@@ -15,7 +15,7 @@ __all__ = ["phase_refined", "phase_variants"]
 
 
 def phase_variants(
-    one: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (3.0,), sites: PhaseSites = "shared"
+    one: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,), sites: PhaseSites = "shared"
 ) -> list[MRSlice]:
     """The slice with moduli, then phase-aware, once for every imaginary ratio.
 
