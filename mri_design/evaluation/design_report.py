@@ -9,7 +9,8 @@ import numpy as np
 from mri_design.design import DesignTrace
 from mri_design.evaluation import plots
 from mri_design.evaluation.plots import LinePanel
-from mri_design.evaluation.prediction_check import PredictionCheck, how_often_right
+from mri_design.evaluation.prediction_check import PredictionCheck
+from mri_design.evaluation.prediction_shares import how_often_right
 from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.saved_figure import saved_figure
@@ -139,9 +140,11 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
     if not known:
         return []
     caption = "The error that the design believed its image still had, before each line."
+    part = "all lines"
     if checks:
         caption += " It should run inside the band around the actual error, and above all fall as that does."
         if not all(check.known.all() for check in checks):
+            part = "unmeasured lines"
             caption += (
                 " The scan's own lines stand for the truth, so the actual error, and the prediction beside it, are "
                 "those of the lines not yet measured."
@@ -152,6 +155,7 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
         [check.n_measured for check in checks],
         [check.predicted_error for check in checks],
         [check.actual_error for check in checks],
+        part,
     )
     blocks: Blocks = [saved_figure(folder, "predicted-error", drawn, caption)]
     if checks:

@@ -6,7 +6,7 @@ scan are known, the same mean can be made again and held against them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,10 +19,8 @@ from mri_design.inference import DoubleLoop, WarmStart
 from mri_design.model import MRSlice
 from mri_design.operators import Array
 
-__all__ = ["PredictionCheck", "check_counts", "check_predictions", "how_often_right", "truth_or_none"]
+__all__ = ["PredictionCheck", "check_counts", "check_predictions", "truth_or_none"]
 
-WITHIN = (2.0, 1.25)
-"""Factors within which a predicted error counts as right."""
 LEAST_LINES = 5
 """Unmeasured lines below which neither their median nor their ranks say anything."""
 
@@ -121,50 +119,6 @@ class PredictionCheck:
         }
 
 
-def how_often_right(checks: Iterable[PredictionCheck], by_lines: bool = False) -> list[dict[str, object]]:
-    """How often the predicted error was right, over runs (images, seeds) and line counts.
-
-    Parameters
-    ----------
-    checks : iterable of PredictionCheck
-        All cases of all runs.
-    by_lines : bool
-        One row for each number of measured lines before the row for all cases.
-
-    Returns
-    -------
-    list of dict
-        ``cases``; shares of them whose predicted over actual error lies within factors of 2 ([0.5, 2]) and of 1.25
-        ([0.8, 1.25]); the ratio's median, smallest and largest; medians over cases of `PredictionCheck.line_ratio`
-        and `PredictionCheck.rank_correlation`.
-
-    Raises
-    ------
-    InputError
-        For no case.
-    """
-    cases = list(checks)
-    if not cases:
-        raise InputError(field="checks", got="none", wanted="at least one prediction with its actual error")
-    groups: list[tuple[object, list[PredictionCheck]]] = [("all", cases)]
-    if by_lines:
-        counts = sorted({case.n_measured for case in cases})
-        groups = [(count, [c for c in cases if c.n_measured == count]) for count in counts] + groups
-    return [{"lines": name, **_shares(group)} for name, group in groups]
-
-
-def _shares(cases: Sequence[PredictionCheck]) -> dict[str, object]:
-    ratios = np.array([case.ratio for case in cases])
-    row: dict[str, object] = {"cases": len(cases)}
-    for factor in WITHIN:
-        row[f"within_factor_{factor:g}"] = float(np.mean((ratios >= 1 / factor) & (ratios <= factor)))
-    row |= {"median_ratio": float(np.median(ratios)), "least": float(ratios.min()), "largest": float(ratios.max())}
-    for name in ("line_ratio", "rank_correlation"):
-        found = np.array([getattr(case, name) for case in cases])
-        row[f"median_{name}"] = float(np.median(found[~np.isnan(found)])) if not np.isnan(found).all() else None
-    return row
-
-
 def truth_or_none(one: MRSlice, reference: Array | None) -> Array | None:
     """The reference where it is the noise-free image behind the slice's data, None where it is not.
 
@@ -241,6 +195,8 @@ def check_predictions(
         Where at a count nothing was predicted.
     """
     chosen = check_counts(trace) if counts is None else list(counts)
+    if not chosen:
+        return []
     known = list(truths) if truths else [None] * len(slices)
     warm: list[WarmStart | None] = [None] * len(slices)
     checks: list[PredictionCheck] = []

@@ -267,7 +267,7 @@ class TestCurves:
 
 class TestPredictions:
     def test_error_course_in_per_cent_with_a_band_around_the_actual_error(self):
-        figure = plots.error_course([4, 5, 6], [0.3, 0.2, 0.1], [4, 6], [0.25, 0.1], [0.5, 0.2])
+        figure = plots.error_course([4, 5, 6], [0.3, 0.2, 0.1], [4, 6], [0.25, 0.1], [0.5, 0.2], "some lines")
         predicted, actual, there = figure.axes[0].lines
         np.testing.assert_allclose(predicted.get_xydata(), [[4, 30], [5, 20], [6, 10]])
         np.testing.assert_allclose(actual.get_xydata(), [[4, 50], [6, 20]])
@@ -275,6 +275,7 @@ class TestPredictions:
         band = figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
         assert (band.min(), band.max()) == pytest.approx((10, 100))
         assert "(%)" in figure.axes[0].get_ylabel()
+        assert "actual, some lines" in texts(figure) and "predicted, all lines" in texts(figure)
         assert len(plots.error_course([4, 5], [0.3, 0.2]).axes[0].lines) == 1
 
     def test_innovations_and_their_ratio(self):

@@ -14,7 +14,6 @@ from mri_design.evaluation.prediction_check import (
     actual_energies,
     check_counts,
     check_predictions,
-    how_often_right,
     truth_or_none,
 )
 from mri_design.experiment import Recipe
@@ -74,25 +73,6 @@ def test_too_few_lines_say_nothing() -> None:
 def test_shapes_that_disagree_are_refused() -> None:
     with pytest.raises(InputError, match="prediction"):
         PredictionCheck(1, np.ones(4), np.ones(5), np.ones(4, bool), 1.0, 1.0)
-
-
-def test_how_often_right_by_hand() -> None:
-    ratios = (0.4, 0.5, 0.7, 0.9, 1.2, 2.5)
-    cases = [check(2 + i % 2, predicted=ratio**2) for i, ratio in enumerate(ratios)]
-    (row,) = how_often_right(cases)
-    assert (row["lines"], row["cases"]) == ("all", 6)
-    assert row["within_factor_2"] == pytest.approx(4 / 6)
-    assert row["within_factor_1.25"] == pytest.approx(2 / 6)
-    assert row["median_ratio"] == pytest.approx(0.8)
-    assert (row["least"], row["largest"]) == pytest.approx((0.4, 2.5))
-    assert row["median_line_ratio"] == pytest.approx(0.49)  # of the three with enough lines: .16, .49, 1.44
-    assert row["median_rank_correlation"] is None
-    two, three, every = how_often_right(cases, by_lines=True)
-    assert (two["lines"], two["cases"], two["median_ratio"]) == (2, 3, pytest.approx(0.7))
-    assert (three["lines"], three["within_factor_1.25"]) == (3, pytest.approx(1 / 3))
-    assert every == row
-    with pytest.raises(InputError, match="none"):
-        how_often_right([])
 
 
 def test_counts_spread_over_the_run_and_skip_what_was_not_predicted() -> None:
@@ -191,7 +171,10 @@ def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: R
     one = make_image("t2w", n=24).one
     engine = DesignEngine(RandomLines(0.2), tiny.inference.engine())
     state = engine.run([one], engine.begin([one], [12, 11]), 6)
-    assert check_predictions([one], state.trace, engine.inference, signals=state.signals) == []
+    told: list[tuple[int, int]] = []
+    settings = {"signals": state.signals, "callback": lambda *n: told.append(n)}
+    assert check_predictions([one], state.trace, engine.inference, **settings) == []
+    assert told == []
     for count in (1, 3, 6):
         with pytest.raises(InputError, match="counts"):
             check_predictions([one], state.trace, engine.inference, signals=state.signals, counts=[count])

@@ -55,6 +55,7 @@ def error_course(
     checked_lines: ArrayLike = (),
     checked_predicted: ArrayLike = (),
     checked_actual: ArrayLike = (),
+    part: str = "all lines",
 ) -> Figure:
     """Predicted remaining error along a run, and the actual one where it was looked up.
 
@@ -63,7 +64,9 @@ def error_course(
     lines, predicted : array_like, shape (n,)
         Measured lines, and the relative L2 error predicted with them.
     checked_lines, checked_predicted, checked_actual : array_like, shape (m,)
-        The same where the actual error is known; the prediction there may be for fewer lines of k-space.
+        The same where the actual error is known.
+    part : str
+        Which lines of k-space the checked errors are about; the others are always about all lines.
 
     Raises
     ------
@@ -77,18 +80,20 @@ def error_course(
         raise InputError(field="predicted", got=shapes, wanted="finite numbers, equal lengths")
     figure = empty_figure(height=3.3)
     axes = figure.subplots()
-    axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines")
+    axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines of k-space")
     if at.size:
         positive = found > 0
         low, high = 100 * found[positive] / 2, 100 * found[positive] * 2
-        axes.fill_between(at[positive], low, high, color="#fbe6d8", linewidth=0, label="actual, within a factor of 2")
-        axes.plot(at[positive], 100 * found[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label="actual")
-        axes.plot(at, 100 * hoped, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label="predicted there")
+        axes.fill_between(at[positive], low, high, color="#fbe6d8", linewidth=0, label="within a factor of 2")
+        name = f"actual, {plain_text(part)}"
+        axes.plot(at[positive], 100 * found[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label=name)
+        name = f"predicted, {plain_text(part)}"
+        axes.plot(at, 100 * hoped, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
     axes.set_yscale("log")
     _plain_decades(axes)
     axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
     label_axes(axes, "measured phase-encode lines", "remaining relative L2 error (%)")
-    axes.legend(fontsize=7.5, frameon=False, loc="best")
+    figure.legend(loc="outside upper center", ncols=4, fontsize=7.5, frameon=False)
     return figure
 
 
