@@ -35,15 +35,14 @@ def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Ar
         for operator, w in zip(operators, weights, strict=True):
             operator.add_weighted_gram(w, u, total)
         return
-    terms = [(operator, laid_out(w, operator.out_shape, u)) for operator, w in zip(operators, weights, strict=True)]
     first = next((operator for operator in operators if isinstance(operator, PhasedParts)), None)
     straight: list[Term] = []
     turning: list[Term] = []
-    for operator, w in terms:
+    for operator, w in zip(operators, weights, strict=True):
         if first is not None and isinstance(operator, PhasedParts) and operator.rotation is first.rotation:
-            turning.append((operator.analysis, operator.part_weights(w)))
+            turning.append((operator.analysis, operator.part_weights(np.asarray(w, dtype=u.real.dtype))))
         else:
-            straight.append((operator, w))
+            straight.append((operator, laid_out(w, operator.out_shape, u)))
     shape = operators[0].in_shape
     images, totals = u.reshape(-1, *shape), total.reshape(-1, *shape)
     step = max(1, CHUNK // max(1, images[:1].nbytes))
