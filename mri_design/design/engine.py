@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,10 +16,54 @@ from mri_design.errors import InputError, require_counts
 from mri_design.inference import DoubleLoop, StepInfo, WarmStart
 from mri_design.model import GaussianPosterior, MRSlice
 
-__all__ = ["DesignEngine", "DesignState", "StopRule"]
+__all__ = ["DesignEngine", "DesignState", "Mapping", "SliceInference", "StopRule", "infer_slice"]
 
 StopRule = Callable[[DesignStep], bool]
 """Sees the next decision, with what is predicted for the lines so far; True ends the design without it."""
+
+
+@dataclass(frozen=True)
+class SliceInference:
+    """What inference of one slice needs, on its own: it may travel to another process.
+
+    Parameters
+    ----------
+    one : MRSlice
+        The slice.
+    lines : tuple of int
+        Lines so far.
+    signal : float
+        Signal level.
+    warm : WarmStart, optional
+        Where to start from.
+    inference : DoubleLoop
+        Who infers.
+    noise : tuple of int
+        Seed of the variances.
+    """
+
+    one: MRSlice
+    lines: tuple[int, ...]
+    signal: float
+    warm: WarmStart | None
+    inference: DoubleLoop
+    noise: tuple[int, ...]
+
+
+def infer_slice(job: SliceInference) -> tuple[GaussianPosterior, bool]:
+    """The posterior, and whether its last loop converged."""
+    loops: list[StepInfo] = []
+    model = job.one.model(job.lines, job.signal)
+    rng = np.random.default_rng(job.noise)
+    posterior = job.inference.infer(model, rng, warm_start=job.warm, callback=loops.append)
+    return posterior, loops[-1].inner.converged and loops[-1].variances.converged
+
+
+Mapping = Callable[
+    [Callable[[SliceInference], tuple[GaussianPosterior, bool]], Iterable[SliceInference]],
+    Iterable[tuple[GaussianPosterior, bool]],
+]
+"""Like the built-in ``map``: one function over many slices, results in their order, here or in other processes."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +144,7 @@ class DesignEngine:
         target: int,
         callback: Callable[[DesignState], None] | None = None,
         stop: StopRule | None = None,
+        mapping: Mapping = map,
     ) -> DesignState:
         """Add lines until there are ``target``, or until a rule says that it is enough.
 
@@ -115,6 +160,8 @@ class DesignEngine:
             Sees the state after every measurement (of a block of lines).
         stop : callable, optional
             Asked once per inference, about its first decision.
+        mapping : callable
+            Runs `infer_slice` over the slices; the design does not depend on how.
 
         Raises
         ------
@@ -124,7 +171,7 @@ class DesignEngine:
         measurable = np.logical_and.reduce([s.measured for s in slices])
         candidates = LineCandidates(measurable, state.trace.lines, target, len(state.trace.start))
         while len(candidates.acquired) < target:
-            steps, posteriors = self._decide(slices, state, candidates)
+            steps, posteriors = self._decide(slices, state, candidates, mapping)
             if stop is not None and stop(steps[0]):
                 return state
             for step in steps:
@@ -139,11 +186,11 @@ class DesignEngine:
         return state
 
     def _decide(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
     ) -> tuple[list[DesignStep], list[GaussianPosterior]]:
         """The next block of lines, and the posteriors behind it."""
         began = time.perf_counter()
-        posteriors, matvecs, converged = self._infer(slices, state, candidates)
+        posteriors, matvecs, converged = self._infer(slices, state, candidates, mapping)
         known, steps = posteriors, list[DesignStep]()
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
@@ -160,20 +207,20 @@ class DesignEngine:
         return steps, posteriors
 
     def _infer(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
     ) -> tuple[list[GaussianPosterior], int, bool]:
         """One posterior per slice from the lines so far, the products with A they took, and whether they converged."""
-        posteriors: list[GaussianPosterior] = []
-        converged = True
         if not self.strategy.needs_posterior:
-            return posteriors, 0, converged
+            return [], 0, True
         inference = replace(self.inference, outer_iterations=self.step_loops if state.warm else self.first_loops)
-        for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True)):
-            model = one.model(candidates.acquired, signal)
-            warm = state.warm[i] if state.warm else None
-            loops: list[StepInfo] = []
-            posteriors.append(inference.infer(model, self._noise(i), warm_start=warm, callback=loops.append))
-            converged &= loops[-1].inner.converged and loops[-1].variances.converged
+        jobs = [
+            SliceInference(
+                one, candidates.acquired, signal, state.warm[i] if state.warm else None, inference, (self.seed, i)
+            )
+            for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True))
+        ]
+        found = list(mapping(infer_slice, jobs))
+        posteriors, converged = [posterior for posterior, _ in found], all(done for _, done in found)
         return posteriors, sum(p.convergence.matvecs for p in posteriors), converged
 
     def _expecting(self, posterior: GaussianPosterior, lines: Sequence[int], index: int) -> GaussianPosterior:

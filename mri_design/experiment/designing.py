@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.design import DesignEngine, DesignState, LineCandidates, Strategy, centre_lines
+from mri_design.design.engine import Mapping
 from mri_design.errors import InputError
 from mri_design.experiment.checkpoint import load_state, save_state
 from mri_design.experiment.recipe import Recipe
@@ -47,6 +48,7 @@ def run_design(
     checkpoint: Path | None = None,
     identity: str = "",
     callback: Callable[[DesignState], None] | None = None,
+    mapping: Mapping = map,
 ) -> DesignState:
     """Design ``target`` lines for slices that share one mask.
 
@@ -68,6 +70,8 @@ def run_design(
         See `checkpoint.fingerprint`.
     callback : callable, optional
         Sees the state after every line.
+    mapping : callable
+        Infers the slices, see `DesignEngine.run`.
 
     Raises
     ------
@@ -89,4 +93,4 @@ def run_design(
         if callback is not None:
             callback(state)
 
-    return engine.run(slices, state, target, after_line)
+    return engine.run(slices, state, target, after_line, mapping=mapping)

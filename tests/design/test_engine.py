@@ -1,3 +1,4 @@
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -225,3 +226,24 @@ def test_a_step_whose_inner_problem_did_not_converge_says_so(make_slice: SliceMa
     inner = replace(IRLS(), max_iterations=1, tolerance=1e-12)
     unfinished = DesignEngine(InformationGain(4), replace(INFERENCE, inner=inner))
     assert not unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 4).trace.converged
+
+
+@pytest.mark.parametrize("coils", [1, 3])
+def test_slices_may_be_inferred_in_other_processes_and_in_any_order(make_slice: SliceMaker, coils: int) -> None:
+    """What travels is pickled on the way there and back; the design is the same to the last bit."""
+    slices = [make_slice(coils, seed=seed) for seed in (0, 1)]
+    one = engine()
+    begin = one.begin(slices, centre_lines(np.ones(16, dtype=bool), 5))
+
+    def far_away(function, jobs):  # type: ignore[no-untyped-def]
+        listed = [pickle.loads(pickle.dumps(job)) for job in jobs]
+        found = [pickle.dumps(function(job)) for job in reversed(listed)]
+        return [pickle.loads(result) for result in reversed(found)]
+
+    here, there = one.run(slices, begin, 9), one.run(slices, begin, 9, mapping=far_away)
+    assert there.trace.lines == here.trace.lines
+    for a, b in zip(here.trace.steps, there.trace.steps, strict=True):
+        np.testing.assert_array_equal(a.scores, b.scores)
+        assert (a.matvecs, a.converged, a.actual_energy) == (b.matvecs, b.converged, b.actual_energy)
+    for first, second in zip(here.warm, there.warm, strict=True):
+        np.testing.assert_array_equal(first.mean, second.mean)
