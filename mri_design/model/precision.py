@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,10 @@ class PosteriorPrecision:
     measurement: LinearOperator
     blocks: tuple[SiteBlock, ...]
     site_precisions: tuple[Array, ...]
+
+    def __getstate__(self) -> dict[str, object]:
+        """The fields alone travel to other processes: what is derived from them is found again, and may be closures."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def _gram(self) -> LinearOperator:
