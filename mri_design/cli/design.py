@@ -7,7 +7,23 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import Input, Out, Quiet, RecipeFile, Seed, SliceIndex, StrategyName
+from mri_design.cli.options import (
+    Block,
+    Forbid,
+    Input,
+    MaxJump,
+    Order,
+    Out,
+    PartialFourier,
+    Quiet,
+    RecipeFile,
+    Require,
+    Seed,
+    SliceIndex,
+    StrategyName,
+    UntilError,
+    UntilGain,
+)
 from mri_design.cli.terminal import ending, exits, progress, say
 
 __all__ = ["design"]
@@ -16,8 +32,10 @@ __all__ = ["design"]
 @exits
 def design(
     source: Input,
-    lines: Annotated[int, typer.Option("--lines", min=1, help="Lines in the end, start lines included.")],
     out: Out,
+    lines: Annotated[
+        int | None, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
+    ] = None,
     start: Annotated[
         int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: the strategy's]")
     ] = None,
@@ -27,18 +45,34 @@ def design(
     recipe: RecipeFile = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
     quiet: Quiet = False,
+    until_error: UntilError = None,
+    until_gain: UntilGain = None,
+    forbid: Forbid = None,
+    require: Require = None,
+    partial_fourier: PartialFourier = None,
+    max_jump: MaxJump = None,
+    block: Block = None,
+    order: Order = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
+
+    Give --lines, or say when it is enough. A recipe can say all of this too, and more about constraints and trains.
 
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
     """
     from mri_design.evaluation import RunFolder
     from mri_design.evaluation.design_run import design_into
-    from mri_design.experiment import load_recipe, make_strategy
+    from mri_design.evaluation.finished_run import finished_lines
+    from mri_design.experiment import checked_end, load_recipe, make_strategy
 
-    settings = load_recipe(recipe).replacing("design", strategy=strategy, start=start)
-    make_strategy(settings.design.strategy)  # an unknown name is refused before there is a folder
+    settings = (
+        load_recipe(recipe)
+        .replacing("design", strategy=strategy, start=start, block=block, order=order)
+        .replacing("design", until_error=until_error, until_gain=until_gain)
+        .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)
+    )
+    checked_end(settings, make_strategy(settings.design.strategy), lines)  # what is wrong is refused without a folder
     with RunFolder(out) as folder, progress(quiet) as bar:
         status = design_into(
             folder,
@@ -52,5 +86,6 @@ def design(
             show=bar.update,
             say=lambda text: say(text, quiet),
         )
-    say(f"{lines} lines, {status}: {out / 'report.html'}", quiet)
+        found = finished_lines(folder)
+    say(f"{found} lines, {status}: {out / 'report.html'}", quiet)
     return ending(status)

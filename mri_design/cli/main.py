@@ -25,7 +25,11 @@ app = typer.Typer(
 )
 app.command("demo", epilog="Example: mri-design demo --out demo-run")(demo)
 app.command("info", epilog="Example: mri-design info scan.h5")(info)
-app.command("design", epilog="Example: mri-design design scan.h5 --lines 64 --out run")(design)
+app.command(
+    "design",
+    epilog="Example: mri-design design scan.h5 --lines 64 --out run. Trains of eight lines, as many as are needed: "
+    "mri-design design scan.h5 --until-error 0.05 --partial-fourier 0.75 --block 8 --order interleaved --out run",
+)(design)
 app.command("recon", epilog="Example: mri-design recon scan.h5 --mask run/mask.npy --out recon")(recon)
 app.command(
     "compare",

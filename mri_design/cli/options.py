@@ -11,11 +11,29 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Input", "MethodName", "Out", "Quiet", "RecipeFile", "Seed", "SliceIndex", "StrategyName"]
+__all__ = [
+    "Block",
+    "Forbid",
+    "Input",
+    "MaxJump",
+    "MethodName",
+    "Order",
+    "Out",
+    "PartialFourier",
+    "Quiet",
+    "RecipeFile",
+    "Require",
+    "Seed",
+    "SliceIndex",
+    "StrategyName",
+    "UntilError",
+    "UntilGain",
+]
 
 PHANTOMS = ("shepp-logan", "brain", "t2w", "t1w", "lf-gre")
 RECIPES = ("default", "fast", "lanczos", "tv-wavelet")
 METHODS = ("mean", "map", "least-squares", "zero-filled")
+ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
 STRATEGIES = (
     "information-gain",
     "information-gain-lanczos",
@@ -67,4 +85,80 @@ StrategyName = Annotated[
 MethodName = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", help=f"One of: {', '.join(METHODS)}. [default: the recipe's]"),
+]
+
+_ENOUGH, _CONSTRAINTS, _ORDER = "When it is enough", "What the sequence asks", "Echo trains and order"
+UntilError = Annotated[
+    float | None,
+    typer.Option(
+        "--until-error",
+        metavar="E",
+        help="End once the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the most.",
+        rich_help_panel=_ENOUGH,
+    ),
+]
+UntilGain = Annotated[
+    float | None,
+    typer.Option(
+        "--until-gain",
+        metavar="G",
+        help="End once the best line would tell less than G nats; --lines is the most.",
+        rich_help_panel=_ENOUGH,
+    ),
+]
+Forbid = Annotated[
+    str | None,
+    typer.Option(
+        "--forbid",
+        metavar="0-9,250",
+        help="Lines that must not be measured, numbered from 0.",
+        rich_help_panel=_CONSTRAINTS,
+    ),
+]
+Require = Annotated[
+    str | None,
+    typer.Option(
+        "--require",
+        metavar="16,48",
+        help="Lines that must be; they are measured at the start.",
+        rich_help_panel=_CONSTRAINTS,
+    ),
+]
+PartialFourier = Annotated[
+    float | None,
+    typer.Option(
+        "--partial-fourier",
+        metavar="P",
+        help="Keep this share of the grid, 0.5 to 1, with all lines of positive ky.",
+        rich_help_panel=_CONSTRAINTS,
+    ),
+]
+MaxJump = Annotated[
+    int | None,
+    typer.Option(
+        "--max-jump",
+        metavar="J",
+        min=1,
+        help="Largest distance between consecutive lines. The target always stays within reach.",
+        rich_help_panel=_CONSTRAINTS,
+    ),
+]
+Block = Annotated[
+    int | None,
+    typer.Option(
+        "--block",
+        metavar="K",
+        min=1,
+        help="Choose K lines after each inference: echo trains of K. [default: the recipe's]",
+        rich_help_panel=_ORDER,
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        "--order",
+        metavar="NAME",
+        help=f"In which the chosen lines are measured: {', '.join(ORDERS)}. [default: the recipe's]",
+        rich_help_panel=_ORDER,
+    ),
 ]

@@ -1,13 +1,16 @@
 """Which line to measure next, and the loop that asks for it."""
 
 from mri_design.design.baselines import Equispaced, GoldenRatio, LowPass, RandomLines, VariableDensity
-from mri_design.design.candidate import LineCandidates, centre_lines
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
 from mri_design.design.oracles import Oracle, OracleGreedy, OracleResidual
+from mri_design.design.order import ORDERS, Acquisition, acquisition_order, check_order
 from mri_design.design.prequential import LinePrediction, best_model, predict_line
 from mri_design.design.regular import RegularLines
+from mri_design.design.stopping import AnyOf, NamedRule, UntilError, UntilGain
 from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.design.trained import Hybrid, TrainedDesign, TrainedOrder
@@ -25,6 +28,9 @@ from mri_design.design.unseen import with_unseen_lines
 
 __all__ = [
     "LBCS",
+    "ORDERS",
+    "Acquisition",
+    "AnyOf",
     "Choice",
     "DesignEngine",
     "DesignState",
@@ -39,8 +45,10 @@ __all__ = [
     "JitteredDensity",
     "LanczosInformationGain",
     "LineCandidates",
+    "LineConstraints",
     "LinePrediction",
     "LowPass",
+    "NamedRule",
     "Oracle",
     "OracleGreedy",
     "OracleResidual",
@@ -55,10 +63,14 @@ __all__ = [
     "TrainedOrder",
     "TrainingRule",
     "TrainingScan",
+    "UntilError",
+    "UntilGain",
     "VariableDensity",
+    "acquisition_order",
     "begin_training",
     "best_model",
     "centre_lines",
+    "check_order",
     "predict_line",
     "replayed",
     "train",

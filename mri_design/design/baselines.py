@@ -122,14 +122,17 @@ class Equispaced:
         candidates = view.candidates
         start = np.zeros(candidates.n_lines, dtype=bool)
         start[list(candidates.acquired[: candidates.n_start])] = True
-        free = np.flatnonzero(candidates.measurable & ~start)
+        free = np.flatnonzero(candidates.allowed & ~start)
         wanted = candidates.target - candidates.n_start
         spacing = len(free) / wanted
         chosen = candidates.acquired[candidates.n_start :]
-        if not chosen:
-            return Choice(int(free[int(rng.uniform(0, spacing))]))
-        first = int(np.searchsorted(free, chosen[0]))
-        return Choice(int(free[min(int(first + spacing * len(chosen)), len(free) - 1)]))
+        if chosen:
+            first = int(np.searchsorted(free, chosen[0]))
+            tooth = free[min(int(first + spacing * len(chosen)), len(free) - 1)]
+        else:
+            tooth = free[int(rng.uniform(0, spacing))]
+        distance = np.abs(np.arange(candidates.n_lines) - tooth).astype(float)  # constraints may close the tooth
+        return Choice(best_line(-distance, candidates).line)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.constraints import LineConstraints
+from mri_design.design.jumps import open_moves
 from mri_design.errors import InputError
 
-__all__ = ["LineCandidates", "centre_lines"]
+__all__ = ["LineCandidates"]
 
 
 @dataclass(frozen=True)
@@ -26,17 +29,30 @@ class LineCandidates:
         Lines the finished design will have, those at the start included.
     n_start : int
         How many of ``acquired`` were there before the first decision.
+    constraints : LineConstraints
+        What the sequence asks for; whoever chooses from ``remaining`` obeys them.
+
+    Attributes
+    ----------
+    allowed : bool array, shape (ky,)
+        Lines that hold data and may be measured.
+    remaining : bool array, shape (ky,)
+        Lines that may come next. Where jumps are limited, those from which the target stays within reach: choosing
+        among them never ends before it.
 
     Raises
     ------
     InputError
-        Where an acquired line is outside the grid, repeated or not measurable, or the target cannot be reached.
+        Where an acquired line is outside the grid, repeated, not measurable or not allowed, a required one is missing,
+        the lines break the maximum jump, or the target cannot be reached.
     """
 
     measurable: NDArray[np.bool_]
     acquired: tuple[int, ...]
     target: int
     n_start: int = 0
+    constraints: LineConstraints = field(default_factory=LineConstraints)
+    allowed: NDArray[np.bool_] = field(init=False)
     remaining: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,17 +61,63 @@ class LineCandidates:
             raise InputError(field="lines", got=str(self.acquired), wanted=f"different line numbers from 0 to {n - 1}")
         if not all(self.measurable[line] for line in self.acquired):
             raise InputError(field="lines", got=str(self.acquired), wanted="lines that hold data")
-        available = int(self.measurable.sum())
+        allowed = self.measurable & self.constraints.allowed(n)
+        self._refuse_disobedience(allowed)
+        available = self.constraints.most_lines(self.measurable, self.acquired)
         if not len(self.acquired) <= self.target <= available:
-            raise InputError(
-                field="number of lines",
-                got=str(self.target),
-                wanted=f"{len(self.acquired)} (start lines) to {available} (lines with data)",
-                cure="Ask for fewer lines, or start with fewer.",
-            )
-        left = self.measurable.copy()
+            raise self._unreachable(available, bool((allowed != self.measurable).any()))
+        left = allowed.copy()
         left[list(self.acquired)] = False
+        if self.constraints.max_jump is not None:
+            here = self.acquired[-1] if self.acquired else None
+            left = open_moves(here, left, self.constraints.max_jump, self.target - len(self.acquired))
+        object.__setattr__(self, "allowed", allowed)
         object.__setattr__(self, "remaining", left)
+
+    def _unreachable(self, available: int, fewer: bool) -> InputError:
+        kind, cure = "with data", "Ask for fewer lines, or start with fewer."
+        if fewer:
+            kind = "with data that the constraints allow"
+        if self.constraints.max_jump is not None:
+            kind = f"within jumps of {self.constraints.max_jump}"
+            cure = (
+                "Ask for fewer lines, allow larger jumps, or start with fewer centre lines than a jump spans: a wider "
+                "block closes the way to its other side."
+            )
+        return InputError(
+            field="number of lines",
+            got=str(self.target),
+            wanted=f"{len(self.acquired)} (start lines) to {available} (lines {kind})",
+            cure=cure,
+        )
+
+    def _refuse_disobedience(self, allowed: NDArray[np.bool_]) -> None:
+        """Refuse acquired lines that break the constraints."""
+        broken = [line for line in self.acquired if not allowed[line]]
+        if broken:
+            raise InputError(
+                field="lines",
+                got=str(broken),
+                wanted="lines that the constraints allow",
+                cure="Begin with the lines of `LineConstraints.start`, or forbid fewer.",
+            )
+        missing = sorted(set(self.constraints.needed(self.measurable)) - set(self.acquired))
+        if missing and self.acquired:
+            raise InputError(
+                field="required lines",
+                got=f"{missing} not at the start",
+                wanted="all of them among the first lines",
+                cure="Begin with the lines of `LineConstraints.start`.",
+            )
+        jump = self.constraints.max_jump
+        far = [f"{a} to {b}" for a, b in pairwise(self.acquired) if jump is not None and abs(b - a) > jump]
+        if far:
+            raise InputError(
+                field="maximum jump",
+                got=f"lines {far[0]}",
+                wanted=f"at most {jump} between consecutive lines",
+                cure="Begin with the lines of `LineConstraints.start`.",
+            )
 
     @property
     def n_lines(self) -> int:
@@ -77,19 +139,3 @@ class LineCandidates:
     def after(self, line: int) -> LineCandidates:
         """The same once ``line`` has been measured."""
         return replace(self, acquired=(*self.acquired, line))
-
-
-def centre_lines(measurable: NDArray[np.bool_], count: int) -> tuple[int, ...]:
-    """The ``count`` measurable lines nearest to DC, DC first, then outwards (-1, +1, -2, ...).
-
-    Raises
-    ------
-    InputError
-        Where there are not that many.
-    """
-    available = np.flatnonzero(measurable)
-    if not 1 <= count <= len(available):
-        raise InputError(field="start lines", got=str(count), wanted=f"1 to {len(available)}")
-    k = available - len(measurable) // 2
-    nearest = np.lexsort((k, np.abs(k)))[:count]
-    return tuple(int(line) for line in available[nearest])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import LineConstraints
 from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.design.unseen import with_unseen_lines
@@ -101,6 +102,8 @@ class DesignEngine:
         Each step and slice has a generator of its own made from it, so a resumed design is the same design.
     block : int
         Lines that are chosen after each inference and then measured together (echo trains).
+    constraints : LineConstraints
+        What the sequence asks of the lines, those of the start included.
 
     Raises
     ------
@@ -114,6 +117,7 @@ class DesignEngine:
     step_loops: int = 1
     seed: int = 0
     block: int = 1
+    constraints: LineConstraints = field(default_factory=LineConstraints)
 
     def __post_init__(self) -> None:
         require_counts(block=self.block, least=1)
@@ -159,21 +163,21 @@ class DesignEngine:
         callback : callable, optional
             Sees the state after every measurement (of a block of lines).
         stop : callable, optional
-            Asked once per inference, about its first decision.
+            Asked once per inference, about its first decision; the one at which it ended is the trace's ``declined``.
         mapping : callable
             Runs `infer_slice` over the slices; the design does not depend on how.
 
         Raises
         ------
         InputError
-            Where there are not that many lines.
+            Where there are not that many lines, or those so far break the constraints.
         """
         measurable = np.logical_and.reduce([s.measured for s in slices])
-        candidates = LineCandidates(measurable, state.trace.lines, target, len(state.trace.start))
+        candidates = LineCandidates(measurable, state.trace.lines, target, len(state.trace.start), self.constraints)
         while len(candidates.acquired) < target:
             steps, posteriors = self._decide(slices, state, candidates, mapping)
             if stop is not None and stop(steps[0]):
-                return state
+                return replace(state, trace=replace(state.trace, declined=steps[0]))
             for step in steps:
                 candidates = candidates.after(step.line)
             state = DesignState(

@@ -88,7 +88,7 @@ class _EvenDensity(VariableDensity):
 
     def walk(self, candidates: LineCandidates) -> _Walk:
         """Where the lines that are not at the start lie."""
-        outside = candidates.measurable.copy()
+        outside = candidates.allowed.copy()
         outside[list(candidates.acquired[: candidates.n_start])] = False
         free = np.flatnonzero(outside)
         density = np.maximum(self.density(candidates.frequencies)[free], 1e-300)

@@ -55,7 +55,7 @@ class RegularLines:
         if self.spacing is not None:
             return min(self.spacing, candidates.n_lines)
         start = candidates.acquired[: candidates.n_start]
-        free = candidates.measurable.copy()
+        free = candidates.allowed.copy()
         free[list(start)] = False
         wanted = candidates.target - candidates.n_start
         lines = np.flatnonzero(free)

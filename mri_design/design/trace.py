@@ -81,12 +81,15 @@ class DesignTrace:
         Lines measured before the first decision, in order.
     steps : tuple of DesignStep
         Decisions in order.
+    declined : DesignStep, optional
+        Decision at which a rule ended the design: its line was not measured, its predictions are about all others.
     """
 
     strategy: str
     n_lines: int
     start: tuple[int, ...]
     steps: tuple[DesignStep, ...] = ()
+    declined: DesignStep | None = None
 
     @property
     def lines(self) -> tuple[int, ...]:

@@ -173,6 +173,7 @@ class Comparison:
 
     def _start(self, strategy: str, count: int, image: TestImage) -> int:
         rule = make_strategy(strategy)
+        self.recipe.constraints.rules().needed(image.one.measured, image.calibration_lines)  # refuses contradictions
         return start_count(rule, image.one.shape[0], count, self.recipe, image.calibration_lines)
 
     def _mask_job(

@@ -64,12 +64,14 @@ def compare_into(
     Raises
     ------
     UsageError
-        Where an image is used for testing and training, two inputs have one name, or the folder holds another
-        finished run.
+        Where the recipe ends designs early, an image is used for testing and training, two inputs have one name, or the
+        folder holds another finished run.
     InputError
         Where an input cannot be used, or the folder holds another comparison's beginning.
     """
     began = time.perf_counter()
+    if recipe.design.until_error is not None or recipe.design.until_gain is not None:
+        raise UsageError("a comparison needs equal numbers of lines; take until_error and until_gain out of the recipe")
     inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *train])))
     files = InputFile.of_all(strategy_files(strategies))
     choices = {

@@ -24,16 +24,19 @@ from mri_design.evaluation.run_outputs import (
     with_zero_filled,
 )
 from mri_design.evaluation.scan_facts import level_settings, level_summary, simulated_from, simulation_summary
+from mri_design.evaluation.sequence_outputs import how_it_ended, save_acquisition
 from mri_design.experiment import (
     ORACLES,
     Recipe,
+    checked_end,
     fingerprint,
     load_input,
     make_strategy,
+    most_lines,
     prepare,
     reconstruct,
     run_design,
-    start_count,
+    start_lines,
     strategy_files,
     strategy_label,
 )
@@ -46,7 +49,7 @@ def design_into(
     folder: RunFolder,
     source: str,
     recipe: Recipe,
-    lines: int,
+    lines: int | None,
     *,
     index: int = 0,
     seed: int = 0,
@@ -64,9 +67,9 @@ def design_into(
     source : str
         File or phantom; it is replayed as the scanner.
     recipe : Recipe
-        Strategy, start, inference and reconstruction.
-    lines : int
-        Lines in the end.
+        Strategy, start, stop rules, constraints, order, inference and reconstruction.
+    lines : int or None
+        Lines in the end, at most where the recipe has a stop rule; None is as many as can be measured then.
     index, seed : int
         Slice, and seed of everything random.
     resume : bool
@@ -86,14 +89,16 @@ def design_into(
     Raises
     ------
     UsageError
-        For an unknown strategy, a checkpoint in the folder without ``resume``, or another run's folder.
+        For an unknown strategy, no end, a stop rule that the strategy cannot answer, a checkpoint in the folder without
+        ``resume``, or another run's folder.
     InputError
-        Where the input or the checkpoint cannot be used.
+        Where the input or the checkpoint cannot be used, or constraints contradict each other or the scan.
     """
     began = time.perf_counter()
     name = recipe.design.strategy
     strategy = make_strategy(name)
     inputs = InputFile.of_all([source, *strategy_files([name])])
+    stop = checked_end(recipe, strategy, lines)
     checkpoint = folder.output_path(CHECKPOINT)
     identity = fingerprint(
         {
@@ -106,10 +111,10 @@ def design_into(
             "lines": lines,
         }
     )
-    ended = finished_status(folder, identity, own=CHECKPOINT)
-    if ended is not None and resume and not checkpoint.exists():
+    before = finished_status(folder, identity, own=CHECKPOINT)
+    if before is not None and resume and not checkpoint.exists():
         say("nothing to do")
-        return ended
+        return before
     if checkpoint.exists() and not resume:
         raise UsageError(f"{folder.path.name} holds an unfinished design; add --resume, or give another --out")
     data = load_input(source, recipe, seed).select_slice(index)
@@ -119,19 +124,24 @@ def design_into(
         strategy = knowing_oracle(name, [one], [scan.reference(0)], recipe, seed)
     if simulated_from(data):
         say(f"simulated k-space {simulated_from(data)}")
-    start = start_count(strategy, one.shape[0], lines, recipe, scan.calibration_lines)
+    first = start_lines(one.measured, strategy, lines, recipe, scan.calibration_lines)
+    most, start = lines or most_lines(one.measured, first, recipe), len(first)
     state = run_design(
         [one],
         strategy,
-        lines,
+        most,
         recipe,
         seed=seed,
-        start=start,
+        start=first,
+        stop=stop,
         checkpoint=checkpoint,
         identity=identity,
-        callback=lambda s: show("designing", len(s.trace.lines) - start, lines - start),
+        callback=lambda s: show("designing", len(s.trace.lines) - start, most - start),
     )
     trace = state.trace
+    ended = how_it_ended(trace, stop, most)
+    if ended:
+        say(ended)
     method = recipe.reconstruction.method
     result = reconstruct(
         one,
@@ -156,9 +166,10 @@ def design_into(
         callback=lambda done, of: show("checking predictions", done, of),
     )
     images = with_zero_filled([NamedImage(method, result)], one, trace.lines)
-    rows = metric_rows(images, reference, lines, one.shape[0])
+    rows = metric_rows(images, reference, len(trace.lines), one.shape[0])
     sections = [
         *save_design(folder, trace, one.noise_variance, checks),
+        *save_acquisition(folder, trace, recipe),
         *image_sections(folder, images, reference, data.orientation, rows),
     ]
     save_images(folder, result, rows)
@@ -171,6 +182,7 @@ def design_into(
             "slice": index,
             "start": start,
             "identity": identity,
+            **({"ended": ended} if ended else {}),
             **level_settings(one.noise_variance, state.signals[0]),
             **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
         },
@@ -179,11 +191,12 @@ def design_into(
         lines=trace.lines,
     )
     summary: dict[str, object] = {
-        "lines": lines,
+        "lines": len(trace.lines),
         "of": one.shape[0],
-        "acceleration": one.shape[0] / lines,
+        "acceleration": one.shape[0] / len(trace.lines),
         "start lines": start,
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
+        **({"ended": ended} if ended else {}),
         **simulation_summary([simulated_from(data)]),
         **level_summary(one.noise_variance, state.signals[0]),
         "multiplications with A": sum(s.matvecs for s in trace.steps),

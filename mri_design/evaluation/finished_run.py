@@ -7,7 +7,7 @@ import json
 from mri_design.errors import UsageError
 from mri_design.evaluation.run_folder import RunFolder
 
-__all__ = ["CHECKPOINT", "PROGRESS", "finished_status"]
+__all__ = ["CHECKPOINT", "PROGRESS", "finished_lines", "finished_status"]
 
 CHECKPOINT = "checkpoint.npz"
 """What an unfinished design keeps in its folder."""
@@ -48,3 +48,8 @@ def finished_status(folder: RunFolder, identity: str, *, own: str = "") -> str |
         if name != own and folder.output_path(name).exists():
             raise UsageError(f"{folder.path.name} holds an unfinished run ({name}); give another --out")
     return None
+
+
+def finished_lines(folder: RunFolder) -> int:
+    """How many lines the finished run of this folder has."""
+    return len(json.loads(folder.output_path("manifest.json").read_text(encoding="utf-8"))["lines"])

@@ -1,10 +1,11 @@
 """The composition root: names in recipes and on the command line become objects and runs."""
 
 from mri_design.experiment.checkpoint import fingerprint, load_state, save_state
-from mri_design.experiment.designing import run_design, start_count
+from mri_design.experiment.designing import run_design, start_count, start_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_input, load_kspace, mr_image_model, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.reconstruction import METHODS, Method, Reconstruction, check_method, pixel_std, reconstruct
+from mri_design.experiment.sequence import checked_end, in_acquisition_order, most_lines, stop_rule
 from mri_design.experiment.sources import SliceChoice, split_source
 from mri_design.experiment.strategies import (
     FROM_FILES,
@@ -30,7 +31,9 @@ __all__ = [
     "Reconstruction",
     "SliceChoice",
     "check_method",
+    "checked_end",
     "fingerprint",
+    "in_acquisition_order",
     "is_random",
     "load_input",
     "load_kspace",
@@ -38,6 +41,7 @@ __all__ = [
     "load_state",
     "load_trained",
     "make_strategy",
+    "most_lines",
     "mr_image_model",
     "pixel_std",
     "prepare",
@@ -48,6 +52,8 @@ __all__ = [
     "shipped_recipes",
     "split_source",
     "start_count",
+    "start_lines",
+    "stop_rule",
     "strategy_files",
     "strategy_label",
     "strategy_names",

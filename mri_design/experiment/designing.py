@@ -6,27 +6,33 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mri_design.design import DesignEngine, DesignState, LineCandidates, Strategy, centre_lines
+from mri_design.design import DesignEngine, DesignState, LineCandidates, StopRule, Strategy
 from mri_design.design.engine import Mapping
 from mri_design.errors import InputError
 from mri_design.experiment.checkpoint import load_state, save_state
 from mri_design.experiment.recipe import Recipe
 from mri_design.model import MRSlice
 
-__all__ = ["run_design", "start_count"]
+__all__ = ["run_design", "start_count", "start_lines"]
 
 
 def start_count(strategy: Strategy, n_lines: int, target: int, recipe: Recipe, calibration_lines: int = 0) -> int:
-    """Centre lines a design begins with: the recipe's, else the strategy's; never fewer than the coil calibration took.
+    """Centre lines a design begins with: the recipe's, else the strategy's.
+
+    Never fewer than the coil calibration took or the constraints force; the strategy's are fewer than a jump spans.
 
     Raises
     ------
     InputError
         Where the target is below that.
     """
+    rules = recipe.constraints.rules()
     count = recipe.design.start or strategy.default_start(n_lines, target)
-    count = max(count, calibration_lines)
+    if recipe.design.start is None and rules.max_jump is not None:
+        count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
+    count = max(count, calibration_lines, rules.centre)
     if count > target:
         raise InputError(
             field="start lines",
@@ -37,6 +43,26 @@ def start_count(strategy: Strategy, n_lines: int, target: int, recipe: Recipe, c
     return count
 
 
+def start_lines(
+    measurable: NDArray[np.bool_],
+    strategy: Strategy,
+    target: int | None,
+    recipe: Recipe,
+    calibration_lines: int = 0,
+) -> tuple[int, ...]:
+    """Lines that a design begins with; without a target as for a design of all lines that it may measure.
+
+    Raises
+    ------
+    InputError
+        Where the target is below that, or a forced line may not be measured.
+    """
+    rules = recipe.constraints.rules()
+    most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
+    count = start_count(strategy, len(measurable), most, recipe, calibration_lines)
+    return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
+
+
 def run_design(
     slices: Sequence[MRSlice],
     strategy: Strategy,
@@ -44,7 +70,8 @@ def run_design(
     recipe: Recipe,
     *,
     seed: int,
-    start: int,
+    start: int | Sequence[int],
+    stop: StopRule | None = None,
     checkpoint: Path | None = None,
     identity: str = "",
     callback: Callable[[DesignState], None] | None = None,
@@ -58,12 +85,16 @@ def run_design(
         Replayed as the measurement source.
     strategy : Strategy
         Who decides.
-    target, start : int
-        Lines in the end, and centre lines at the start.
+    target : int
+        Lines in the end, at most where a rule may end the design.
     recipe : Recipe
-        Inference settings.
+        Inference settings, lines in a block, and what the sequence asks of the lines.
     seed : int
         Of every random decision.
+    start : int or sequence of int
+        How many centre lines to begin with, or the lines of `start_lines`.
+    stop : StopRule, optional
+        Ends the design early.
     checkpoint : Path, optional
         Written after every line; where it exists already, the design goes on from it.
     identity : str
@@ -76,14 +107,21 @@ def run_design(
     Raises
     ------
     InputError
-        For impossible line counts, or a checkpoint that is not this design's.
+        For impossible line counts, constraints that contradict the scan, or a checkpoint that is not this design's.
     """
     engine = DesignEngine(
-        strategy, recipe.inference.engine(), recipe.design.first_loops, recipe.design.step_loops, seed
+        strategy,
+        recipe.inference.engine(),
+        recipe.design.first_loops,
+        recipe.design.step_loops,
+        seed,
+        recipe.design.block,
+        recipe.constraints.rules(),
     )
     measurable = np.logical_and.reduce([s.measured for s in slices])
-    first = centre_lines(measurable, start)
-    LineCandidates(measurable, first, target)  # refuses impossible counts before any work
+    forced = recipe.design.start or 0
+    first = tuple(start) if isinstance(start, Sequence) else engine.constraints.start(measurable, start, forced)
+    LineCandidates(measurable, first, target, constraints=engine.constraints)  # refuses what is impossible at once
     resumed = checkpoint is not None and checkpoint.exists()
     state = load_state(checkpoint, identity) if resumed and checkpoint else engine.begin(slices, first)
 
@@ -93,4 +131,4 @@ def run_design(
         if callback is not None:
             callback(state)
 
-    return engine.run(slices, state, target, after_line, mapping=mapping)
+    return engine.run(slices, state, target, after_line, stop, mapping)

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from mri_design.design import LineConstraints
 from mri_design.errors import InputError
 from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic, InnerSolver, MapEstimate
+from mri_design.experiment.line_lists import checked_line_list, line_numbers
 from mri_design.inference import DoubleLoop
 from mri_design.model import MRSlice, PhasePrior, PhaseSites, SparsityBlock, phase_variants
 from mri_design.operators import Array
@@ -126,12 +128,54 @@ class InferenceRecipe(_Settings):
 
 
 class DesignRecipe(_Settings):
-    """The sequential design."""
+    """The sequential design: who decides, lines per inference, acquisition order, and when it is enough."""
 
     strategy: Practicable = "information-gain"
     start: Count | None = None
     first_loops: Count = 3
     step_loops: Count = 1
+    block: Count = 1
+    order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = "as-chosen"
+    train: Count | None = None
+    effective_echo: Count | None = None
+    until_error: Positive | None = None
+    until_gain: Positive | None = None
+
+    @property
+    def echoes(self) -> int:
+        """Echoes of a train in the acquisition: without a setting of their own as many as lines are chosen at once."""
+        return self.train or self.block
+
+
+LineList = Annotated[str, AfterValidator(checked_line_list)]
+
+
+class ConstraintRecipe(_Settings):
+    """What a sequence asks of the lines (numbers from 0, as ``0-9,250``)."""
+
+    forbid: LineList | None = None
+    require: LineList | None = None
+    centre: Count | None = None
+    partial_fourier: Annotated[float, Field(ge=0.5, le=1)] | None = None
+    whole_half: Literal["positive", "negative"] = "positive"
+    max_jump: Count | None = None
+
+    def rules(self) -> LineConstraints:
+        """The constraints as the design takes them.
+
+        Raises
+        ------
+        InputError
+            For lists that are not understood, and lines that are both forbidden and required.
+        """
+        return LineConstraints(
+            line_numbers(self.forbid or "", "forbidden lines"),
+            line_numbers(self.require or "", "required lines"),
+            self.centre or 0,
+            self.partial_fourier,
+            self.whole_half,
+            self.max_jump,
+        )
 
 
 class ReconstructionRecipe(_Settings):
@@ -170,6 +214,7 @@ class Recipe(_Settings):
     coils: CoilRecipe = CoilRecipe()
     inference: InferenceRecipe = InferenceRecipe()
     design: DesignRecipe = DesignRecipe()
+    constraints: ConstraintRecipe = ConstraintRecipe()
     reconstruction: ReconstructionRecipe = ReconstructionRecipe()
     simulation: SimulationRecipe = SimulationRecipe()
     fft: Literal["scipy", "pyfftw"] = "scipy"

@@ -1,0 +1,209 @@
+"""What a pulse sequence asks of the lines: some forbidden, some forced, one side left out, jumps that stay short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.jumps import longest_walk
+from mri_design.errors import InputError, require_counts, require_numbers
+
+__all__ = ["LineConstraints", "centre_lines"]
+
+
+@dataclass(frozen=True)
+class LineConstraints:
+    """Which phase-encode lines a sequence can and must measure. Nothing is asked by default.
+
+    Parameters
+    ----------
+    forbidden, required : tuple of int
+        Lines that must not, and that must be in the design. Those required are measured at the start.
+    centre : int
+        That many lines nearest to DC are required too.
+    partial_fourier : float, optional
+        Share p of the grid that is kept, 0.5 to 1: lines with k >= -m, m = ceil(p n) - ceil(n / 2).
+    whole_half : {"positive", "negative"}
+        Half of k-space that partial Fourier keeps whole; "negative" keeps k <= m.
+    max_jump : int, optional
+        Largest distance between consecutive lines, in lines.
+
+    Raises
+    ------
+    InputError
+        For values out of range, or lines that are both forbidden and required. What contradicts a grid is refused where
+        the grid is known (`allowed`, `start`, `LineCandidates`).
+    """
+
+    forbidden: tuple[int, ...] = ()
+    required: tuple[int, ...] = ()
+    centre: int = 0
+    partial_fourier: float | None = None
+    whole_half: Literal["positive", "negative"] = "positive"
+    max_jump: int | None = None
+
+    def __post_init__(self) -> None:
+        require_counts(least=0, **{"forced centre": self.centre})
+        if self.partial_fourier is not None:
+            require_numbers(least=0.5, most=1.0, **{"partial Fourier": self.partial_fourier})
+        if self.whole_half not in ("positive", "negative"):
+            raise InputError(field="whole half", got=repr(self.whole_half), wanted="positive or negative")
+        if self.max_jump is not None:
+            require_counts(least=1, **{"maximum jump": self.max_jump})
+        both = sorted(set(self.forbidden) & set(self.required))
+        if both:
+            raise InputError(
+                field="constraints",
+                got=f"{_listed(both)} forbidden and required",
+                wanted="every line one of the two at most",
+                cure="Take them out of one of the lists.",
+            )
+
+    def allowed(self, n_lines: int) -> NDArray[np.bool_]:
+        """Lines that may be measured at all, bool (ky,).
+
+        Raises
+        ------
+        InputError
+            Where a line is outside the grid, a required one is not kept by partial Fourier, or none is left.
+        """
+        for name, lines in (("forbidden lines", self.forbidden), ("required lines", self.required)):
+            outside = [line for line in lines if not 0 <= line < n_lines]
+            if outside:
+                raise InputError(field=name, got=_listed(outside), wanted=f"lines from 0 to {n_lines - 1}")
+        flags = self._kept(n_lines)
+        lost = [line for line in self.required if not flags[line]]
+        if lost:
+            raise InputError(
+                field="required lines",
+                got=f"{_listed(lost)}, not kept by partial Fourier {self.partial_fourier}",
+                wanted=f"lines from {np.flatnonzero(flags)[0]} to {np.flatnonzero(flags)[-1]}",
+                cure="Keep more of the grid, the other half, or require other lines.",
+            )
+        flags[list(self.forbidden)] = False
+        if not flags.any():
+            raise InputError(
+                field="constraints",
+                got=f"no line of {n_lines} left",
+                wanted="at least one line that may be measured",
+                cure="Forbid fewer lines, or keep more with partial Fourier.",
+            )
+        return flags
+
+    def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
+        """Lines to measure before the first decision: ``count`` at the centre, and all that are required.
+
+        Where jumps are limited they come in ascending or descending order, whichever leaves the longer walk open, with
+        lines between them where a jump would be too long.
+
+        Parameters
+        ----------
+        measurable : bool array, shape (ky,)
+            Lines that hold data.
+        count : int
+            Lines nearest to DC among those allowed; at least the forced centre.
+        forced : int
+            That many of them are forced, like ``centre``.
+
+        Raises
+        ------
+        InputError
+            Where a forced centre line is not allowed, a required line holds no data, or jumps cannot reach them.
+        """
+        allowed = measurable & self.allowed(len(measurable))
+        needed = self.needed(measurable, forced)
+        lines = centre_lines(allowed, max(count, forced, self.centre))
+        return self._walked((*lines, *(line for line in needed if line not in lines)), allowed)
+
+    def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
+        """Lines that no design may lack, from DC outwards: the forced centre and those required.
+
+        Raises
+        ------
+        InputError
+            Where such a line is not allowed or holds no data.
+        """
+        forced = max(self.centre, forced)
+        centre = centre_lines(measurable, forced) if forced else ()
+        allowed = self.allowed(len(measurable))
+        lost = [line for line in centre if not allowed[line]]
+        if lost:
+            raise InputError(
+                field="forced centre",
+                got=f"{forced} lines, of which {_listed(sorted(lost))} may not be measured",
+                wanted="centre lines that are neither forbidden nor left out by partial Fourier",
+                cure="Begin with fewer centre lines, or allow these.",
+            )
+        empty = [line for line in self.required if not measurable[line]]
+        if empty:
+            raise InputError(
+                field="required lines",
+                got=f"{_listed(empty)} without data",
+                wanted="lines that hold data",
+                cure="Require other lines.",
+            )
+        middle = len(measurable) // 2
+        return tuple(sorted({*centre, *self.required}, key=lambda line: (abs(line - middle), line)))
+
+    def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
+        """Lines that a design can have which begins with ``start``, those included."""
+        free = measurable & self.allowed(len(measurable))
+        free[list(start)] = False
+        left = np.flatnonzero(free).tolist()
+        if self.max_jump is None:
+            return len(start) + len(left)
+        if not start:
+            return max(1 + longest_walk(line, [o for o in left if o != line], self.max_jump) for line in left)
+        return len(start) + longest_walk(start[-1], left, self.max_jump)
+
+    def _kept(self, n_lines: int) -> NDArray[np.bool_]:
+        k = np.arange(n_lines) - n_lines // 2
+        if self.partial_fourier is None:
+            return np.ones(n_lines, dtype=bool)
+        beyond = int(np.ceil(self.partial_fourier * n_lines - 1e-9)) - (n_lines + 1) // 2
+        return k >= -beyond if self.whole_half == "positive" else k <= beyond
+
+    def _walked(self, lines: tuple[int, ...], allowed: NDArray[np.bool_]) -> tuple[int, ...]:
+        if self.max_jump is None:
+            return lines
+        path = sorted(lines)
+        for a, b in pairwise(tuple(path)):
+            while b - a > self.max_jump:
+                between = np.flatnonzero(allowed[a + 1 : a + self.max_jump + 1])
+                if not len(between):
+                    raise InputError(
+                        field="maximum jump",
+                        got=f"{self.max_jump}, with no line that may be measured from {a + 1} to {a + self.max_jump}",
+                        wanted="a way between the lines of the start",
+                        cure="Allow larger jumps, or forbid and require fewer lines.",
+                    )
+                a += 1 + int(between[-1])
+                path.append(a)
+        path.sort()
+        return max(tuple(path), tuple(reversed(path)), key=lambda order: self.most_lines(allowed, order))
+
+
+def centre_lines(measurable: NDArray[np.bool_], count: int) -> tuple[int, ...]:
+    """The ``count`` measurable lines nearest to DC, DC first, then outwards (-1, +1, -2, ...).
+
+    Raises
+    ------
+    InputError
+        Where there are not that many.
+    """
+    available = np.flatnonzero(measurable)
+    if not 1 <= count <= len(available):
+        raise InputError(field="start lines", got=str(count), wanted=f"1 to {len(available)}")
+    k = available - len(measurable) // 2
+    nearest = np.lexsort((k, np.abs(k)))[:count]
+    return tuple(int(line) for line in available[nearest])
+
+
+def _listed(lines: Sequence[int]) -> str:
+    shown = ", ".join(str(line) for line in lines[:8])
+    return f"line{'s' if len(lines) > 1 else ''} {shown}{', ...' if len(lines) > 8 else ''}"

@@ -1,0 +1,71 @@
+"""What a design run says about the sequence: why it ended, and the order and echo trains of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mri_design.design import Acquisition, DesignTrace, NamedRule
+from mri_design.evaluation import plots
+from mri_design.evaluation.report import Paragraph, ReportFigure, Section
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import write_csv
+from mri_design.experiment import Recipe, in_acquisition_order
+
+__all__ = ["how_it_ended", "save_acquisition"]
+
+ACQUISITION = "acquisition.csv"
+
+
+def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:
+    """One sentence about a design that a rule could end; empty where there was no rule.
+
+    Parameters
+    ----------
+    trace : DesignTrace
+        Finished.
+    rule : NamedRule or None
+        What it ran with.
+    most : int
+        Lines it could have had.
+    """
+    if rule is None:
+        return ""
+    lines = len(trace.lines)
+    if trace.declined is not None:
+        return f"stopped after {lines} of at most {most} lines: {rule.reason(trace.declined)}"
+    if not trace.steps:
+        return f"never asked when to stop: all {lines} lines are start lines"
+    last = next(step for step in reversed(trace.steps) if not step.pending)
+    return f"not stopped early: all {lines} lines measured, {rule.reason(last)} at the last decision"
+
+
+def save_acquisition(folder: RunFolder, trace: DesignTrace, recipe: Recipe) -> list[Section]:
+    """Write acquisition.csv and its figure where lines are measured in another order or in trains; else nothing."""
+    if recipe.design.order == "as-chosen" and recipe.design.echoes == 1:
+        folder.output_path(ACQUISITION).unlink(missing_ok=True)
+        return []
+    made = in_acquisition_order(trace.lines, trace.n_lines, recipe)
+    write_csv(folder.output_path(ACQUISITION), _rows(made))
+    picture = folder.write_figure("acquisition", plots.acquisition_order(made.lines, made.n_lines))
+    caption = "The same lines in the order in which they are to be measured, train after train."
+    return [
+        Section("Acquisition order", [Paragraph(_facts(made, recipe)), ReportFigure(picture.read_bytes(), caption)])
+    ]
+
+
+def _rows(made: Acquisition) -> list[Mapping[str, object]]:
+    rows: list[Mapping[str, object]] = []
+    for number, train in enumerate(made.trains):
+        for echo, line in enumerate(train):
+            place = {"order": len(rows), "train": number, "echo": echo + 1}
+            rows.append({**place, "line": line, "ky": line - made.n_lines // 2})
+    return rows
+
+
+def _facts(made: Acquisition, recipe: Recipe) -> str:
+    facts = f"Order: {recipe.design.order}. Largest jump between consecutive lines: {made.largest_jump}."
+    if recipe.design.echoes > 1:
+        longest, shortest = (f(len(train) for train in made.trains) for f in (max, min))
+        echoes = f"{longest}" if longest == shortest else f"{shortest} to {longest}"
+        facts += f" {len(made.trains)} echo trains of {echoes} lines; echo {made.dc_echo} measures DC."
+    return f"{facts} {ACQUISITION} lists them."

@@ -1,0 +1,206 @@
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mri_design.design import (
+    DesignEngine,
+    DesignView,
+    Equispaced,
+    GoldenDensity,
+    GoldenRatio,
+    InformationGain,
+    JitteredDensity,
+    LineCandidates,
+    LineConstraints,
+    LowPass,
+    RandomLines,
+    RegularLines,
+    Strategy,
+    SystematicDensity,
+    VariableDensity,
+)
+from mri_design.errors import InputError
+from mri_design.inference import DoubleLoop
+from mri_design.variances import ControlVariate
+from tests.design.conftest import SliceMaker
+
+ALL = np.ones(32, dtype=bool)
+RULES: list[Strategy] = [
+    LowPass(),
+    RandomLines(),
+    VariableDensity(),
+    Equispaced(),
+    GoldenRatio(),
+    RegularLines(),
+    JitteredDensity(),
+    SystematicDensity(),
+    GoldenDensity(),
+]
+ASKED = {
+    "forbidden": LineConstraints(forbidden=(0, 1, 14, 20, 31)),
+    "required": LineConstraints(required=(3, 29), centre=4),
+    "partial Fourier": LineConstraints(partial_fourier=0.7),
+    "jumps": LineConstraints(max_jump=5),
+    "everything": LineConstraints((9, 22), (12, 25), 2, 0.75, "positive", 4),
+}
+
+
+def finished(rule: Strategy, constraints: LineConstraints, target: int, seed: int = 0) -> LineCandidates:
+    """A design by a rule that knows nothing of constraints."""
+    start = constraints.start(ALL, 3)
+    candidates = LineCandidates(ALL, start, target, len(start), constraints)
+    for step in range(target - len(start)):
+        choice = rule.choose(DesignView(candidates), np.random.default_rng([seed, step]))
+        assert candidates.remaining[choice.line]
+        candidates = candidates.after(choice.line)
+    return candidates
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_rule_obeys(rule: Strategy, name: str) -> None:
+    asked = ASKED[name]
+    for seed, target in ((0, 12), (1, 15), (2, 18)):
+        lines = finished(rule, asked, target, seed).acquired
+        assert len(set(lines)) == target
+        assert not set(lines) & set(asked.forbidden)
+        assert set(lines) >= set(asked.needed(ALL))
+        assert asked.allowed(32)[list(lines)].all()
+        if asked.max_jump is not None:
+            assert max(abs(b - a) for a, b in pairwise(lines)) <= asked.max_jump
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_short_jumps_still_reach_every_line_where_that_is_the_target(rule: Strategy) -> None:
+    asked = LineConstraints(max_jump=4)
+    assert asked.most_lines(ALL, asked.start(ALL, 3)) == 32
+    assert sorted(finished(rule, asked, 32).acquired) == list(range(32))
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_a_posterior_strategy_obeys(make_slice: SliceMaker, block: int) -> None:
+    one = make_slice()
+    asked = LineConstraints(forbidden=(4, 10), required=(13,), max_jump=6)
+    start = asked.start(one.measured, 3)
+    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), block=block, constraints=asked)
+    trace = engine.run([one], engine.begin([one], start), 12).trace
+    assert len(set(trace.lines)) == 12 and not {4, 10} & set(trace.lines)
+    assert max(abs(b - a) for a, b in pairwise(trace.lines)) <= 6
+    for step in trace.steps:
+        assert step.scores is not None and np.isnan(step.scores[[4, 10]]).all()
+
+
+def test_an_engine_refuses_a_start_that_breaks_its_constraints(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    engine = DesignEngine(InformationGain(), constraints=LineConstraints(forbidden=(8,)))
+    with pytest.raises(InputError, match="lines that the constraints allow"):
+        engine.run([one], engine.begin([one], (8, 7)), 5)
+
+
+@pytest.mark.parametrize(
+    ("n", "share", "half", "first", "last"),
+    [
+        (16, 0.75, "positive", -4, 7),
+        (16, 0.75, "negative", -8, 4),
+        (16, 0.5, "positive", 0, 7),
+        (16, 0.5, "negative", -8, 0),
+        (15, 0.6, "positive", -1, 7),
+        (256, 0.625, "positive", -32, 127),
+        (16, 1.0, "negative", -8, 7),
+    ],
+)
+def test_partial_fourier_keeps_one_half_and_a_band_about_dc(
+    n: int, share: float, half: str, first: int, last: int
+) -> None:
+    kept = LineConstraints(partial_fourier=share, whole_half=half).allowed(n)  # type: ignore[arg-type]
+    k = np.flatnonzero(kept) - n // 2
+    assert (k[0], k[-1], len(k)) == (first, last, last - first + 1)
+
+
+def test_needed_lines_go_outwards_and_start_the_design() -> None:
+    asked = LineConstraints(required=(30, 3, 16), centre=3)
+    assert asked.needed(ALL) == (16, 15, 17, 3, 30)
+    assert asked.start(ALL, 4) == (16, 15, 17, 14, 3, 30)
+
+
+def test_with_short_jumps_the_start_is_a_walk_that_leaves_most_open() -> None:
+    asked = LineConstraints(required=(20,), max_jump=3)
+    start = asked.start(ALL, 2)
+    assert start == (15, 16, 19, 20) or start == (20, 19, 16, 15)
+    assert asked.most_lines(ALL, start) == max(asked.most_lines(ALL, o) for o in (start, start[::-1]))
+    lopsided = ALL.copy()
+    lopsided[20:] = False
+    assert LineConstraints(max_jump=2).start(lopsided, 4) == (17, 16, 15, 14)  # most lines lie below
+
+
+def test_forbidden_lines_at_the_centre_are_left_out_unless_they_are_forced() -> None:
+    asked = LineConstraints(forbidden=(15,))
+    assert asked.start(ALL, 3) == (16, 17, 14)
+    with pytest.raises(InputError, match="forced centre: got 3 lines, of which line 15 may not be measured"):
+        asked.start(ALL, 3, forced=3)
+    with pytest.raises(InputError, match="forced centre"):
+        LineCandidates(ALL, (16,), 5, 1, LineConstraints(forbidden=(15,), centre=2))
+
+
+def empty_start(asked: LineConstraints, count: int = 1) -> Callable[[], object]:
+    return lambda: asked.start(ALL, count)
+
+
+@pytest.mark.parametrize(
+    ("contradiction", "field", "got"),
+    [
+        (lambda: LineConstraints((3, 4), (4,)), "constraints", "line 4 forbidden and required"),
+        (lambda: LineConstraints(partial_fourier=0.4), "partial Fourier", "0.4"),
+        (lambda: LineConstraints(partial_fourier=float("nan")), "partial Fourier", "nan"),
+        (lambda: LineConstraints(max_jump=0), "maximum jump", "0"),
+        (lambda: LineConstraints(centre=-1), "forced centre", "-1"),
+        (lambda: LineConstraints(whole_half="left"), "whole half", "'left'"),  # type: ignore[arg-type]
+        (empty_start(LineConstraints((32, 40))), "forbidden lines", "lines 32, 40"),
+        (empty_start(LineConstraints((), (-1,))), "required lines", "line -1"),
+        (empty_start(LineConstraints(tuple(range(32)))), "constraints", "no line of 32 left"),
+        (empty_start(LineConstraints((), (1,), 0, 0.5)), "required lines", "line 1, not kept by partial Fourier 0.5"),
+        (
+            empty_start(LineConstraints(centre=4, partial_fourier=0.5)),
+            "forced centre",
+            "4 lines, of which lines 14, 15 may not be measured",
+        ),
+        (
+            empty_start(LineConstraints(tuple(range(18, 22)), (25,), max_jump=3)),
+            "maximum jump",
+            "3, with no line that may be measured from 18 to 20",
+        ),
+    ],
+)
+def test_contradictions_are_named(contradiction: Callable[[], object], field: str, got: str) -> None:
+    with pytest.raises(InputError) as caught:
+        contradiction()
+    assert (caught.value.field, caught.value.got) == (field, got)
+
+
+@pytest.mark.parametrize(
+    ("asked", "acquired", "target", "message"),
+    [
+        (LineConstraints(partial_fourier=0.5), (16,), 17, "1 (start lines) to 16 (lines with data that the constr"),
+        (LineConstraints(max_jump=1), (16,), 18, "1 (start lines) to 17 (lines within jumps of 1)"),
+        (LineConstraints(max_jump=3), (14, 15, 16, 17, 18), 20, "5 (start lines) to 18 (lines within jumps of 3)"),
+        (LineConstraints(max_jump=1), (), 33, "0 (start lines) to 32 (lines within jumps of 1)"),
+        (LineConstraints(required=(3,)), (16,), 5, "all of them among the first lines"),
+        (LineConstraints(max_jump=3), (16, 20), 5, "at most 3 between consecutive lines"),
+    ],
+)
+def test_what_no_design_can_reach_is_refused_at_once(
+    asked: LineConstraints, acquired: tuple[int, ...], target: int, message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        LineCandidates(ALL, acquired, target, len(acquired), asked)
+    assert message in caught.value.wanted
+    assert caught.value.cure
+
+
+def test_required_lines_without_data_are_refused() -> None:
+    measurable = ALL.copy()
+    measurable[3] = False
+    with pytest.raises(InputError, match="line 3 without data"):
+        LineConstraints(required=(3,)).start(measurable, 2)

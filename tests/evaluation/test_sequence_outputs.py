@@ -1,0 +1,56 @@
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.design import DesignStep, DesignTrace, UntilError
+from mri_design.evaluation import RunFolder
+from mri_design.evaluation.report import Paragraph
+from mri_design.evaluation.sequence_outputs import how_it_ended, save_acquisition
+from mri_design.experiment import Recipe
+
+
+def step(line: int, error: float, pending: int = 0) -> DesignStep:
+    return DesignStep(line, None, expected=np.array([error**2]), image_energy=1.0, pending=pending)
+
+
+TRACE = DesignTrace("information-gain", 8, (4, 3), (step(6, 0.5), step(0, 0.25), step(1, 0.1, 1)))
+RULE = UntilError(0.2)
+
+
+def test_the_end_is_told_in_a_sentence() -> None:
+    assert how_it_ended(TRACE, None, 5) == ""
+    assert how_it_ended(TRACE, RULE, 5) == (
+        "not stopped early: all 5 lines measured, predicted error 25 % > 20 % at the last decision"
+    )
+    stopped = DesignTrace("information-gain", 8, (4, 3), TRACE.steps, step(2, 0.125))
+    assert how_it_ended(stopped, RULE, 8) == "stopped after 5 of at most 8 lines: predicted error 12.5 % <= 20 %"
+    at_once = DesignTrace("information-gain", 8, (4, 3), (), step(2, 0.125))
+    assert how_it_ended(at_once, RULE, 8).startswith("stopped after 2 of at most 8 lines")
+    assert "all 2 lines are start lines" in how_it_ended(DesignTrace("information-gain", 8, (4, 3)), RULE, 2)
+
+
+def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        sections = save_acquisition(folder, TRACE, Recipe().replacing("design", order="interleaved", block=3))
+        with (folder.path / "acquisition.csv").open(newline="") as stream:
+            rows = [tuple(row.values()) for row in csv.DictReader(stream)]
+        assert rows == [
+            ("0", "0", "1", "0", "-4"),
+            ("1", "0", "2", "3", "-1"),
+            ("2", "0", "3", "6", "2"),
+            ("3", "1", "1", "1", "-3"),
+            ("4", "1", "2", "4", "0"),
+        ]
+        paragraph = sections[0].blocks[0]
+        assert isinstance(paragraph, Paragraph)
+        assert "2 echo trains of 2 to 3 lines; echo 2 measures DC" in paragraph.text
+        assert "Largest jump between consecutive lines: 5" in paragraph.text
+        assert (folder.path / "figures" / "acquisition.png").exists()
+
+
+def test_nothing_is_written_where_lines_are_measured_as_chosen(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        folder.output_path("acquisition.csv").write_text("of another run")
+        assert save_acquisition(folder, TRACE, Recipe()) == []
+        assert not list(folder.path.glob("acquisition*"))
