@@ -11,6 +11,7 @@ from mri_design.cli.compare import compare
 from mri_design.cli.demo import demo
 from mri_design.cli.design import design
 from mri_design.cli.info import info
+from mri_design.cli.protocol import protocol
 from mri_design.cli.recon import recon
 from mri_design.cli.train import train
 
@@ -36,6 +37,10 @@ app.command(
     epilog="Example: mri-design compare phantom:t2w --lines 32,48,64 "
     "--strategies information-gain,vd-polynomial,random --out study",
 )(compare)
+app.command(
+    "protocol",
+    epilog="Example: mri-design protocol heads.h5#all --test other.h5#all --lines 64 --swaps 8 --out protocol",
+)(protocol)
 app.command(
     "train",
     epilog="Example: mri-design train heads.h5#all --rule residual-greedy --lines 64 --out order.npz; "

@@ -11,7 +11,7 @@ from mri_design.experiment import METHODS, shipped_recipes, strategy_names
 from mri_design.simulation import phantom_names
 
 Run = Callable[..., Result]
-VERBS = ["demo", "info", "design", "recon", "compare", "train"]
+VERBS = ["demo", "info", "design", "recon", "compare", "protocol", "train"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

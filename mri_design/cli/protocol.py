@@ -1,0 +1,96 @@
+"""``mri-design protocol``: one mask for many slices and subjects."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from mri_design.cli.options import MethodName, Out, Quiet, RecipeFile, Seed, StrategyName
+from mri_design.cli.terminal import ending, exits, progress, say
+
+__all__ = ["protocol"]
+
+
+@exits
+def protocol(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Fully sampled scans to design on: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if "
+            "wanted.",
+            show_default=False,
+        ),
+    ],
+    lines: Annotated[
+        int, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
+    ],
+    out: Out,
+    test: Annotated[
+        list[str] | None,
+        typer.Option("--test", metavar="INPUT", help="Scan of another subject to judge the mask on; may be repeated."),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against", metavar="A,B,...", help="Competitors on the test scans; densities are tuned on INPUTS."
+        ),
+    ] = "low-pass,vd-polynomial",
+    swaps: Annotated[
+        int, typer.Option("--swaps", min=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
+    ] = 0,
+    start: Annotated[
+        int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: the strategy's]")
+    ] = None,
+    strategy: StrategyName = None,
+    slices: Annotated[
+        str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
+    ] = "middle",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random competitor.")] = 5,
+    method: MethodName = None,
+    seed: Seed = 0,
+    recipe: RecipeFile = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes; the mask does not depend on it.")] = max(
+        1, min(4, os.cpu_count() or 1)
+    ),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
+    quiet: Quiet = False,
+) -> int:
+    """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
+
+    Every line's score is added over the slices. --swaps then tries to exchange lines, and keeps an exchange only where
+    the mean error over INPUTS falls. For a mask that follows one scan, see `mri-design design`.
+    """
+    from mri_design.evaluation import RunFolder
+    from mri_design.evaluation.protocol_run import protocol_into
+    from mri_design.experiment import check_method, load_recipe, make_strategy
+
+    settings = load_recipe(recipe).replacing("design", strategy=strategy, start=start)
+    settings = settings.replacing("reconstruction", method=method)
+    check_method(settings.reconstruction.method)
+    rivals = list(dict.fromkeys(name.strip() for name in against.split(",")))
+    for name in (settings.design.strategy, *rivals):
+        make_strategy(name)  # an unknown name is refused before there is a folder
+    with RunFolder(out) as folder, progress(quiet) as bar:
+        status = protocol_into(
+            folder,
+            sources,
+            settings,
+            lines,
+            test=test or [],
+            against=rivals,
+            swaps=swaps,
+            slices=slices,
+            seeds=seeds,
+            seed=seed,
+            jobs=jobs,
+            resume=resume,
+            command=sys.argv[1:],
+            show=bar.update,
+            say=lambda text: say(text, quiet),
+        )
+    say(f"{lines} lines, {status}: {out / 'report.html'}", quiet)
+    return ending(status)

@@ -1,0 +1,122 @@
+"""What a protocol's design leaves in its folder: mask, order, exchanges, errors on other subjects, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mri_design.design import DesignTrace
+from mri_design.design.refine import Refinement
+from mri_design.evaluation.comparison_pieces import TestImage
+from mri_design.evaluation.comparison_progress import ComparisonProgress
+from mri_design.evaluation.comparison_tables import paired_table, summary_table
+from mri_design.evaluation.manifest import Manifest
+from mri_design.evaluation.report import Paragraph, ReportTable, Section
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_outputs import save_design, save_report
+from mri_design.evaluation.scan_facts import simulation_summary
+from mri_design.evaluation.tables import Row, markdown_text, write_csv
+from mri_design.experiment import strategy_label
+from mri_design.io.atomic import write_text
+
+__all__ = ["PROTOCOL", "save_protocol"]
+
+PROTOCOL = "protocol"
+"""Name of the mask in tables."""
+FORMATS = {
+    "relative_l2": ".4f",
+    "sd_images": ".4f",
+    "sd_draws": ".4f",
+    "worst": ".4f",
+    "psnr": ".2f",
+    "ssim": ".4f",
+    "change": "+.1%",
+    "worst_change": "+.1%",
+    "p": ".3f",
+    "error": ".5f",
+}
+
+
+def save_protocol(
+    folder: RunFolder,
+    training: Sequence[TestImage],
+    trace: DesignTrace,
+    refined: Refinement | None,
+    tested: ComparisonProgress,
+    manifest: Manifest,
+) -> None:
+    """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, summary and paired tables, manifest and report.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    training : sequence of TestImage
+        What the mask was designed on.
+    trace : DesignTrace
+        The final mask.
+    refined : Refinement or None
+        Exchanges, where there were any to try.
+    tested : ComparisonProgress
+        Rows of the test images; none without test scans.
+    manifest : Manifest
+        What produced it.
+    """
+    noise = float(np.mean([image.one.noise_variance for image in training]))
+    sections = save_design(folder, trace, noise)
+    if refined is not None:
+        sections.append(_exchange_section(folder, refined))
+    if tested.rows:
+        sections.append(_test_section(folder, len(trace.lines), tested))
+    names = [image.name for image in training]
+    summary: dict[str, object] = {
+        "lines": len(trace.lines),
+        "of": trace.n_lines,
+        "acceleration": trace.n_lines / len(trace.lines),
+        "start lines": len(trace.start),
+        "strategy": strategy_label(trace.strategy),
+        "training images": f"{len(names)}: {', '.join(names)}",
+        "test images": len({row["image"] for row in tested.rows.values()}),
+        **simulation_summary([image.simulated for image in training]),
+        "seconds": round(manifest.wall_seconds, 1),
+        "status": manifest.status,
+    }
+    save_report(folder, "One mask for many scans", summary, sections, manifest)
+
+
+def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
+    rows: list[dict[str, object]] = [
+        {"attempt": i, "removed": e.removed, "added": e.added, "error": e.error, "accepted": e.accepted}
+        for i, e in enumerate(refined.exchanges, 1)
+    ]
+    kept = sum(exchange.accepted for exchange in refined.exchanges)
+    text = (
+        f"{kept} of {len(rows)} exchanges stayed; the mean error over the training images is {refined.error:.5f} now. "
+        f"They took {refined.reconstructions} reconstructions."
+    )
+    if not rows:
+        return Section("Exchanges", [Paragraph(text)])
+    folder.write_table("exchanges.csv", rows)
+    caption = "Mean error over the training images with each exchange made; it stays only where that is a new low."
+    return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, FORMATS)])
+
+
+def _test_section(folder: RunFolder, count: int, tested: ComparisonProgress) -> Section:
+    rows: list[Row] = [
+        {**row, "strategy": strategy_label(str(row["strategy"]))}
+        for _, row in sorted(tested.rows.items(), key=lambda entry: not entry[0].startswith(f"{PROTOCOL}|"))
+    ]
+    folder.write_metrics(rows)
+    names = list(dict.fromkeys(str(row["strategy"]) for row in rows))
+    tables = {"summary": summary_table(rows, names, [count])}
+    if len(names) > 1:
+        tables["paired"] = paired_table(rows, [PROTOCOL], names[1:], [count])
+    for name, table in tables.items():
+        write_csv(folder.output_path(f"{name}.csv"), table, formats=FORMATS)
+        write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=FORMATS))
+    captions = {
+        "summary": "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better.",
+        "paired": "The mask against the best of the others, image by image: negative is better.",
+    }
+    return Section("On other scans", [ReportTable(table, captions[name], FORMATS) for name, table in tables.items()])

@@ -1,0 +1,261 @@
+"""One mask for many slices and subjects, from its training scans to its errors on other subjects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mri_design.design import DesignStep, DesignTrace, Outcome, TrainingScan
+from mri_design.design.refine import Refinement, begin_refinement, refine
+from mri_design.design.training import Trial
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.comparison import Comparison
+from mri_design.evaluation.comparison_pieces import Material, TestImage, mask_error
+from mri_design.evaluation.comparison_progress import ComparisonProgress
+from mri_design.evaluation.finished_run import CHECKPOINT, finished_status
+from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.protocol_report import PROTOCOL, save_protocol
+from mri_design.evaluation.refinement_file import load_refinement, save_refinement
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.scan_images import load_images
+from mri_design.evaluation.training_run import TrainingMaterial, trial_outcome
+from mri_design.evaluation.workers import Workers
+from mri_design.experiment import (
+    ORACLES,
+    Recipe,
+    fingerprint,
+    make_strategy,
+    run_design,
+    split_source,
+    start_count,
+    strategy_files,
+    strategy_label,
+)
+from mri_design.status import Status
+
+__all__ = ["protocol_into"]
+
+REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
+Show = Callable[[str, int, int], None]
+
+
+def protocol_into(
+    folder: RunFolder,
+    sources: Sequence[str],
+    recipe: Recipe,
+    lines: int,
+    *,
+    test: Sequence[str] = (),
+    against: Sequence[str] = ("low-pass", "vd-polynomial"),
+    swaps: int = 0,
+    slices: str = "middle",
+    seeds: int = 5,
+    seed: int = 0,
+    jobs: int = 1,
+    resume: bool = False,
+    command: Sequence[str] = (),
+    show: Show = lambda *_: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> str:
+    """Design one mask on all training slices together, try exchanges, and compare it on other scans.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    sources, test : sequence of str
+        Training and test inputs, each with its slices if wanted, see `experiment.split_source`.
+    recipe : Recipe
+        Strategy, start, inference, and the reconstruction behind every error.
+    lines : int
+        Lines in the end.
+    against : sequence of str
+        What to compare with on the test scans; densities are tuned on the training scans.
+    swaps : int
+        Exchanges to try at the end (`design.refine`).
+    slices : str
+        Of inputs that do not name their own.
+    seeds, seed, jobs : int
+        Draws of random competitors; seed of everything; processes, on which nothing depends.
+    resume : bool
+        Whether to go on from what an interrupted run left in the folder.
+    command, show, say
+        As for `design_run.design_into`.
+
+    Returns
+    -------
+    str
+        "converged", or what did not.
+
+    Raises
+    ------
+    UsageError
+        For an unknown strategy or an oracle, an image that is used for training and testing, an unfinished run
+        without ``resume``, or another run's folder.
+    InputError
+        Where an input or what an interrupted run left cannot be used, or grids differ.
+    """
+    began = time.perf_counter()
+    name = recipe.design.strategy
+    if name in ORACLES:
+        raise UsageError(f"{name} is no protocol; mri-design train learns from the truth of training scans")
+    strategy = make_strategy(name)
+    inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *test])))
+    inputs += InputFile.of_all(strategy_files([name, *against]))
+    choices: dict[str, object] = {
+        "sources": [Path(s).name for s in sources],
+        "test": [Path(s).name for s in test],
+        "against": [strategy_label(other) for other in against],
+        "lines": lines,
+        "swaps": swaps,
+        "slices": slices,
+        "seeds": seeds,
+        "seed": seed,
+        **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
+    }
+    identity = fingerprint({"run": "protocol", **choices, "inputs": [i.sha256 for i in inputs]})
+    files = {part: folder.output_path(part) for part in (CHECKPOINT, REFINEMENT, TESTED)}
+    ended = finished_status(folder, identity, own=CHECKPOINT)
+    if ended is not None and resume and not files[CHECKPOINT].exists():
+        say("nothing to do")
+        return ended
+    if files[CHECKPOINT].exists() and not resume:
+        raise UsageError(f"{folder.path.name} holds an unfinished protocol; add --resume, or give another --out")
+    training, _ = load_images(sources, slices, recipe, seed)
+    tests, _ = load_images(test, slices, recipe, seed)
+    _require_apart(training, tests)
+    calibration = max(image.calibration_lines for image in (*training, *tests))
+    start = start_count(strategy, training[0].one.shape[0], lines, recipe, calibration)
+    scans = [TrainingScan(image.one, image.reference, image.name) for image in training]
+    with Workers(TrainingMaterial(scans, recipe, seed), jobs) as workers:
+
+        def mapping(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
+            return workers.map(_applied, [(function, item) for item in items])
+
+        trace = run_design(
+            [scan.one for scan in scans],
+            strategy,
+            lines,
+            recipe,
+            seed=seed,
+            start=start,
+            checkpoint=files[CHECKPOINT],
+            identity=identity,
+            callback=lambda s: show("designing", len(s.trace.lines) - start, lines - start),
+            mapping=mapping,
+        ).trace
+        refined = _refined(scans, trace, swaps, files[REFINEMENT], identity, workers, show) if swaps else None
+    final = _final(trace, refined)
+    tested = _tested(tests, training, final.lines, against, recipe, seeds, seed, jobs, files[TESTED], identity, show)
+    manifest = Manifest(
+        command=command,
+        seed=seed,
+        inputs=inputs,
+        settings={**choices, "start": start, "identity": identity},
+        wall_seconds=time.perf_counter() - began,
+        status=_status(trace, refined, tested),
+        lines=final.lines,
+    )
+    save_protocol(folder, training, final, refined, tested, manifest)
+    for path in files.values():
+        path.unlink(missing_ok=True)
+    return manifest.status
+
+
+def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:
+    function, item = job
+    return function(item)
+
+
+def _require_apart(training: Sequence[TestImage], tests: Sequence[TestImage]) -> None:
+    both = {t.name for t in tests} & {t.name for t in training}
+    if both:
+        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
+    shapes = sorted({image.one.shape for image in training})
+    if len(shapes) > 1:
+        raise InputError(
+            field="training scans",
+            got=f"grids {shapes}",
+            wanted="one grid for a shared mask",
+            cure="Run one at a time.",
+        )
+
+
+def _refined(
+    scans: Sequence[TrainingScan],
+    trace: DesignTrace,
+    swaps: int,
+    path: Path,
+    identity: str,
+    workers: Workers[TrainingMaterial],
+    show: Show,
+) -> Refinement:
+    def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        return workers.map(trial_outcome, trials)
+
+    def after_attempt(state: Refinement) -> None:
+        save_refinement(path, state, identity)
+        show("exchanging", len(state.exchanges), swaps)
+
+    state = load_refinement(path, identity) if path.exists() else begin_refinement(scans, trace.lines, evaluate)
+    told = {step.line: step.actual_energy for step in trace.steps if np.isfinite(step.actual_energy)}
+    return refine(scans, state, swaps, evaluate, keep=trace.start, importance=told, callback=after_attempt)
+
+
+def _final(trace: DesignTrace, refined: Refinement | None) -> DesignTrace:
+    """The design with its exchanges: steps of dropped lines are gone, lines that came in stand at the end."""
+    if refined is None:
+        return trace
+    known = {step.line: step for step in trace.steps}
+    chosen = refined.lines[len(trace.start) :]
+    return replace(trace, steps=tuple(known.get(line, DesignStep(line)) for line in chosen))
+
+
+def _tested(
+    tests: Sequence[TestImage],
+    training: Sequence[TestImage],
+    lines: tuple[int, ...],
+    against: Sequence[str],
+    recipe: Recipe,
+    seeds: int,
+    seed: int,
+    jobs: int,
+    path: Path,
+    identity: str,
+    show: Show,
+) -> ComparisonProgress:
+    """Errors of the mask and its competitors on the test images."""
+    progress = ComparisonProgress.open(path, identity)
+    if not tests:
+        return progress
+    Comparison(tests, against, [len(lines)], recipe, training, seeds, seed, jobs).run(progress, show)
+    left = [i for i in range(len(tests)) if f"{PROTOCOL}|{i}" not in progress.rows]
+    with Workers(Material(tests, training, recipe, seed), jobs) as workers:
+        for i, errors in zip(left, workers.map(mask_error, [(i, lines) for i in left]), strict=True):
+            progress.rows[f"{PROTOCOL}|{i}"] = {
+                "strategy": PROTOCOL,
+                "lines": len(lines),
+                "acceleration": tests[i].one.shape[0] / len(lines),
+                "draw": 0,
+                "image": tests[i].name,
+                **errors,
+                "mask_converged": True,
+                "converged": errors["reconstruction_converged"],
+            }
+            progress.save()
+    return progress
+
+
+def _status(trace: DesignTrace, refined: Refinement | None, tested: ComparisonProgress) -> str:
+    missed = sum(not step.converged for step in trace.steps)
+    parts = [f"{missed} of {len(trace.steps)} design steps not converged"] if missed else []
+    if refined is not None and refined.unconverged:
+        parts.append(f"{refined.unconverged} of {refined.reconstructions} reconstructions of exchanges not converged")
+    if tested.status != Status.CONVERGED.value:
+        parts.append(tested.status)
+    return "; ".join(parts) or Status.CONVERGED.value

@@ -1,0 +1,139 @@
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.evaluation import comparison_pieces, protocol_run
+from mri_design.experiment import load_input, load_recipe, make_strategy, prepare, run_design
+
+Run = Callable[..., Result]
+COMMAND = (
+    *("protocol", "scan.npz", "head.npz", "--lines", 10, "--start", 5, "--method", "zero-filled"),
+    *("--recipe", "quick.toml", "--seeds", 2),
+)
+SWAPPED = (*COMMAND, "--swaps", 3, "--test", "other.npz", "--jobs", 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def other(work: Path) -> None:
+    """A third scan, to test on."""
+    with np.load(work / "scan.npz") as scan:
+        arrays = dict(scan)
+    arrays["reference"] = arrays["reference"][:, :, ::-1]
+    arrays["kspace"] = np.roll(arrays["kspace"][..., ::-1], 1, axis=-1)
+    np.savez(work / "other.npz", **arrays)
+
+
+@pytest.fixture(scope="module")
+def done(run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    out = tmp_path_factory.mktemp("protocol") / "run"
+    return out, run(*SWAPPED, "--out", out)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def order(out: Path) -> list[int]:
+    return [int(row["line"]) for row in rows(out / "lines.csv")]
+
+
+def test_the_folder_is_complete(done: tuple[Path, Result]) -> None:
+    out, result = done
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"10 lines, converged: {out / 'report.html'}\n"
+    names = {path.name for path in out.iterdir()}
+    assert {"mask.npy", "lines.csv", "exchanges.csv", "metrics.csv", "summary.csv", "paired.md"} <= names
+    assert {"manifest.json", "report.html"} <= names
+    assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
+    assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(order(out))
+    assert json.loads((out / "manifest.json").read_text())["lines"] == order(out)
+
+
+def test_scores_are_added_over_the_slices(run: Run, work: Path, tmp_path: Path) -> None:
+    assert run(*COMMAND, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    recipe = load_recipe(work / "quick.toml")
+    slices = [
+        prepare(load_input(str(work / f), recipe), recipe).slice_model(0, recipe) for f in ("scan.npz", "head.npz")
+    ]
+    alone = run_design(slices, make_strategy("information-gain"), 10, recipe, seed=0, start=5)
+    assert order(tmp_path / "run") == list(alone.trace.lines)
+    assert not (tmp_path / "run" / "summary.csv").exists()
+
+
+def test_exchanges_only_lower_the_training_error(done: tuple[Path, Result]) -> None:
+    errors = [float(row["error"]) for row in rows(done[0] / "exchanges.csv") if row["accepted"] == "yes"]
+    assert errors == sorted(errors, reverse=True)
+    assert len(rows(done[0] / "exchanges.csv")) == 3
+
+
+def test_the_mask_is_judged_beside_others_on_other_scans(done: tuple[Path, Result]) -> None:
+    summary = rows(done[0] / "summary.csv")
+    assert [row["strategy"] for row in summary] == ["protocol", "low-pass", "vd-polynomial@tuned"]
+    metrics = rows(done[0] / "metrics.csv")
+    assert {row["image"] for row in metrics} == {"other[0]"}
+    assert [row["strategy"] for row in metrics].count("vd-polynomial@tuned") == 2
+
+
+@pytest.mark.slow
+def test_processes_change_nothing(done: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
+    assert run(*SWAPPED, "--jobs", 2, "--out", tmp_path / "two").exit_code == 0
+    for name in ("lines.csv", "exchanges.csv", "metrics.csv", "scores.csv"):
+        assert (tmp_path / "two" / name).read_text() == (done[0] / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("module", "piece", "calls"),
+    [(protocol_run, "_applied", 5), (protocol_run, "trial_outcome", 20), (comparison_pieces, "reconstruct", 30)],
+)
+def test_an_interrupted_protocol_goes_on(
+    done: tuple[Path, Result],
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: object,
+    piece: str,
+    calls: int,
+) -> None:
+    left, real = [calls], getattr(module, piece)
+
+    def fails_late(*arguments: object, **options: object) -> object:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, piece, fails_late)
+        assert run(*SWAPPED, "--out", tmp_path / "run").exit_code == 1
+    refused = run(*SWAPPED, "--out", tmp_path / "run")
+    assert refused.exit_code == 2 and "add --resume" in refused.stderr
+    other = run(*SWAPPED, "--seed", 1, "--resume", "--out", tmp_path / "run")
+    assert other.exit_code == 3
+    assert run(*SWAPPED, "--resume", "--out", tmp_path / "run").exit_code == 0
+    for name in ("lines.csv", "exchanges.csv", "metrics.csv"):
+        assert (tmp_path / "run" / name).read_text() == (done[0] / name).read_text()
+    again = run(*SWAPPED, "--resume", "--out", tmp_path / "run")
+    assert again.exit_code == 0 and again.stdout.startswith("nothing to do\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--test", "scan.npz"), 2, "both a test and a training image"),
+        (("--test", "phantom:brain"), 3, "phase-encode lines"),
+        (("phantom:brain",), 3, "one grid for a shared mask"),
+        (("--strategy", "oracle-residual"), 2, "is no protocol"),
+        (("--strategy", "magic"), 2, "unknown strategy"),
+        (("--against", "low-pass,magic"), 2, "unknown strategy"),
+        (("--lines", 4), 3, "start lines"),
+    ],
+)
+def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object, ...], code: int, said: str) -> None:
+    result = run(*COMMAND, *words, "--jobs", 1, "--out", tmp_path / "run")
+    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
