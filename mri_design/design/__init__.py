@@ -14,16 +14,8 @@ from mri_design.design.stopping import AnyOf, NamedRule, UntilError, UntilGain
 from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.design.trained import Hybrid, TrainedDesign, TrainedOrder
-from mri_design.design.training import (
-    LBCS,
-    Outcome,
-    ResidualGreedy,
-    TrainingRule,
-    TrainingScan,
-    begin_training,
-    replayed,
-    train,
-)
+from mri_design.design.training import LBCS, ResidualGreedy, TrainingRule, begin_training, train
+from mri_design.design.trials import Outcome, TrainingScan, replayed
 from mri_design.design.unseen import with_unseen_lines
 
 __all__ = [

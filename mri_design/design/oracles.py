@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.line_variances import all_lines
 from mri_design.design.strategy import Choice, DesignView, Strategy, best_line
-from mri_design.design.training import relative_error
+from mri_design.design.trials import relative_error
 from mri_design.errors import InputError
 from mri_design.operators import Array
 

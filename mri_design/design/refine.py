@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.training import Evaluate, Outcome, TrainingScan, shared_lines
+from mri_design.design.trials import Evaluate, Outcome, TrainingScan, shared_lines
 from mri_design.errors import InputError, require_counts
 
 __all__ = ["Exchange", "Refinement", "begin_refinement", "refine"]
@@ -84,6 +84,7 @@ def refine(
     evaluate: Evaluate,
     *,
     keep: Sequence[int] = (),
+    allowed: NDArray[np.bool_] | None = None,
     importance: Mapping[int, float] | None = None,
     shortlist: int = 6,
     callback: Callable[[Refinement], None] | None = None,
@@ -102,6 +103,8 @@ def refine(
         Looks at trials, see `replayed`.
     keep : sequence of int
         Lines that stay (a forced centre).
+    allowed : bool array, shape (ky,), optional
+        Lines that may come in; all that hold data by default.
     importance : mapping of int to float, optional
         What each line told when it was chosen: those that told least are tried first. Lines it does not name come
         last, the outermost before the others.
@@ -124,13 +127,14 @@ def refine(
     require_counts(least=0, attempts=attempts)
     require_counts(least=1, shortlist=shortlist)
     measurable = shared_lines(scans)
+    incoming = measurable if allowed is None else measurable & allowed
     missing = sorted(set(keep) - set(state.lines))
     if missing:
         raise InputError(field="lines to keep", got=f"{missing}, not in the mask", wanted="lines of the mask")
     while len(state.exchanges) < attempts:
         settled = {*keep, *state.settled}
         movable = [line for line in state.lines if line not in settled]
-        free = measurable.copy()
+        free = incoming.copy()
         free[list(state.lines)] = False
         if not movable or not free.any():
             return state

@@ -8,7 +8,7 @@ sampling optimization for compressive dynamic MRI, ICASSP 2020) tries some lines
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -16,107 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import LineConstraints
 from mri_design.design.strategy import best_line
 from mri_design.design.trained import TrainedDesign
-from mri_design.errors import InputError, require_counts
-from mri_design.model import MRSlice
-from mri_design.operators import Array
+from mri_design.design.trials import Evaluate, Outcome, TrainingScan, Trial, shared_lines
+from mri_design.errors import require_counts
 
-__all__ = [
-    "LBCS",
-    "Evaluate",
-    "Outcome",
-    "ResidualGreedy",
-    "TrainingRule",
-    "TrainingScan",
-    "Trial",
-    "begin_training",
-    "replayed",
-    "shared_lines",
-    "train",
-]
+__all__ = ["LBCS", "ResidualGreedy", "TrainingRule", "begin_training", "train"]
 
-Trial = tuple[int, tuple[int, ...]]
-"""A training scan by its number, and the lines to reconstruct it from."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How wrong a reconstruction is.
-
-    Parameters
-    ----------
-    error : float
-        Relative L2 error of the magnitude.
-    residual : float array, shape (ky,)
-        Energy of the complex error on every line, summed over readout and coils, in units of the image's energy.
-    converged : bool
-        Whether the reconstruction did.
-    """
-
-    error: float
-    residual: NDArray[np.float64]
-    converged: bool = True
-
-
-Evaluate = Callable[[Sequence[Trial]], Iterable[Outcome]]
-"""Reconstructs and measures, here or in other processes; outcomes come in the order of the trials."""
-
-
-@dataclass(frozen=True)
-class TrainingScan:
-    """A slice with its truth.
-
-    Parameters
-    ----------
-    one : MRSlice
-        Replayed as the scanner.
-    truth : complex array, shape (ky, kx)
-        The image.
-    name : str
-        For tables and files.
-
-    Raises
-    ------
-    InputError
-        Where slice and truth differ in shape, or the truth is empty.
-    """
-
-    one: MRSlice
-    truth: Array
-    name: str = ""
-
-    def __post_init__(self) -> None:
-        if self.truth.shape != self.one.shape:
-            raise InputError(field=f"truth {self.name}", got=f"shape {self.truth.shape}", wanted=f"{self.one.shape}")
-        if not np.any(self.truth):
-            raise InputError(field=f"truth {self.name}", got="nothing but zeros", wanted="an image")
-
-    def outcome(self, image: Array, converged: bool = True) -> Outcome:
-        """How wrong ``image`` is."""
-        return Outcome(relative_error(image, self.truth), line_residual(self.one, image, self.truth), converged)
-
-
-def relative_error(image: Array, truth: Array) -> float:
-    """Relative L2 error of the magnitude."""
-    magnitude = np.abs(truth).astype(np.float64)
-    return float(np.linalg.norm(np.abs(image) - magnitude) / np.linalg.norm(magnitude))
-
-
-def line_residual(one: MRSlice, image: Array, truth: Array) -> NDArray[np.float64]:
-    """Energy of image - truth on every line over the truth's energy, (ky,)."""
-    wrong = one.encoding()(image - truth)
-    energy = np.sum(np.abs(truth) ** 2, dtype=np.float64)
-    return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
-
-
-def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequence[TrainingScan]) -> Evaluate:
-    """Trials one after another in this process; ``reconstruct`` makes an image of a slice from some lines."""
-
-    def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
-        return [scans[i].outcome(reconstruct(scans[i].one, lines)) for i, lines in trials]
-
-    return evaluate
+NOTHING = LineConstraints()
+"""Nothing is asked of the lines."""
 
 
 class TrainingRule(Protocol):
@@ -201,16 +110,21 @@ def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) 
 
 
 def begin_training(
-    scans: Sequence[TrainingScan], rule: TrainingRule, start: Sequence[int], target: int, evaluate: Evaluate
+    scans: Sequence[TrainingScan],
+    rule: TrainingRule,
+    start: Sequence[int],
+    target: int,
+    evaluate: Evaluate,
+    constraints: LineConstraints = NOTHING,
 ) -> TrainedDesign:
     """The start lines, and what they leave; parameters as for `train`.
 
     Raises
     ------
     InputError
-        For no scan, scans on different grids, or a target that cannot be reached.
+        For no scan, scans on different grids, a target that cannot be reached, or constraints that the start breaks.
     """
-    _candidates(scans, tuple(start), target, len(start))
+    LineCandidates(shared_lines(scans), tuple(start), target, len(start), constraints)  # refuses what is impossible
     seen = _looked(list(evaluate([(i, tuple(start)) for i in range(len(scans))])))
     names = tuple(scan.name for scan in scans)
     return TrainedDesign(
@@ -227,6 +141,7 @@ def train(
     evaluate: Evaluate,
     *,
     seed: int = 0,
+    constraints: LineConstraints = NOTHING,
     callback: Callable[[TrainedDesign], None] | None = None,
 ) -> TrainedDesign:
     """Add lines until there are ``target``.
@@ -245,6 +160,8 @@ def train(
         Looks at trials, see `replayed`.
     seed : int
         Each step has a generator of its own made from it.
+    constraints : LineConstraints
+        What the sequence asks of the lines.
     callback : callable, optional
         Sees the design after every line.
 
@@ -253,7 +170,7 @@ def train(
     InputError
         As `begin_training`.
     """
-    candidates = _candidates(scans, design.lines, target, design.n_start)
+    candidates = LineCandidates(shared_lines(scans), design.lines, target, design.n_start, constraints)
     while len(candidates.acquired) < target:
         outcomes: list[Outcome] = []
 
@@ -293,25 +210,3 @@ def _looked(outcomes: Sequence[Outcome]) -> _Look:
     residual = np.asarray(np.mean([outcome.residual for outcome in outcomes], axis=0))
     error = float(np.mean([outcome.error for outcome in outcomes]))
     return _Look(residual, error, len(outcomes), sum(not outcome.converged for outcome in outcomes))
-
-
-def shared_lines(scans: Sequence[TrainingScan]) -> NDArray[np.bool_]:
-    """Lines that every scan holds, (ky,).
-
-    Raises
-    ------
-    InputError
-        For no scan, or scans on different grids.
-    """
-    if not scans:
-        raise InputError(field="training scans", got="none", wanted="at least one")
-    shapes = sorted({scan.one.shape for scan in scans})
-    if len(shapes) > 1:
-        raise InputError(
-            field="training scans", got=f"grids {shapes}", wanted="one grid", cure="Train once per matrix size."
-        )
-    return np.asarray(np.logical_and.reduce([scan.one.measured for scan in scans]))
-
-
-def _candidates(scans: Sequence[TrainingScan], lines: tuple[int, ...], target: int, n_start: int) -> LineCandidates:
-    return LineCandidates(shared_lines(scans), lines, target, n_start)

@@ -16,8 +16,9 @@ from mri_design.evaluation.report import Paragraph, ReportTable, Section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_outputs import save_design, save_report
 from mri_design.evaluation.scan_facts import simulation_summary
+from mri_design.evaluation.sequence_outputs import save_acquisition
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
-from mri_design.experiment import strategy_label
+from mri_design.experiment import Recipe, strategy_label
 from mri_design.io.atomic import write_text
 
 __all__ = ["PROTOCOL", "save_protocol"]
@@ -44,6 +45,7 @@ def save_protocol(
     trace: DesignTrace,
     refined: Refinement | None,
     tested: ComparisonProgress,
+    recipe: Recipe,
     manifest: Manifest,
 ) -> None:
     """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, summary and paired tables, manifest and report.
@@ -60,11 +62,13 @@ def save_protocol(
         Exchanges, where there were any to try.
     tested : ComparisonProgress
         Rows of the test images; none without test scans.
+    recipe : Recipe
+        In which order the lines are acquired.
     manifest : Manifest
         What produced it.
     """
     noise = float(np.mean([image.one.noise_variance for image in training]))
-    sections = save_design(folder, trace, noise)
+    sections = [*save_design(folder, trace, noise), *save_acquisition(folder, trace, recipe)]
     if refined is not None:
         sections.append(_exchange_section(folder, refined))
     if tested.rows:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mri_design.design import DesignStep, DesignTrace, Outcome, TrainingScan
 from mri_design.design.refine import Refinement, begin_refinement, refine
-from mri_design.design.training import Trial
+from mri_design.design.trials import Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.comparison import Comparison
 from mri_design.evaluation.comparison_pieces import Material, TestImage, mask_error
@@ -32,7 +32,7 @@ from mri_design.experiment import (
     make_strategy,
     run_design,
     split_source,
-    start_count,
+    start_lines,
     strategy_files,
     strategy_label,
 )
@@ -95,8 +95,8 @@ def protocol_into(
     Raises
     ------
     UsageError
-        For an unknown strategy or an oracle, an image that is used for training and testing, an unfinished run
-        without ``resume``, or another run's folder.
+        For an unknown strategy or an oracle, exchanges beside a maximum jump, an image that is used for training and
+        testing, an unfinished run without ``resume``, or another run's folder.
     InputError
         Where an input or what an interrupted run left cannot be used, or grids differ.
     """
@@ -104,6 +104,8 @@ def protocol_into(
     name = recipe.design.strategy
     if name in ORACLES:
         raise UsageError(f"{name} is no protocol; mri-design train learns from the truth of training scans")
+    if swaps and recipe.constraints.rules().max_jump is not None:
+        raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
     strategy = make_strategy(name)
     inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *test])))
     inputs += InputFile.of_all(strategy_files([name, *against]))
@@ -130,8 +132,9 @@ def protocol_into(
     tests, _ = load_images(test, slices, recipe, seed)
     _require_apart(training, tests)
     calibration = max(image.calibration_lines for image in (*training, *tests))
-    start = start_count(strategy, training[0].one.shape[0], lines, recipe, calibration)
     scans = [TrainingScan(image.one, image.reference, image.name) for image in training]
+    first = start_lines(shared_lines(scans), strategy, lines, recipe, calibration)
+    start = len(first)
     with Workers(TrainingMaterial(scans, recipe, seed), jobs) as workers:
 
         def mapping(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
@@ -143,13 +146,13 @@ def protocol_into(
             lines,
             recipe,
             seed=seed,
-            start=start,
+            start=first,
             checkpoint=files[CHECKPOINT],
             identity=identity,
             callback=lambda s: show("designing", len(s.trace.lines) - start, lines - start),
             mapping=mapping,
         ).trace
-        refined = _refined(scans, trace, swaps, files[REFINEMENT], identity, workers, show) if swaps else None
+        refined = _refined(scans, trace, recipe, swaps, files[REFINEMENT], identity, workers, show) if swaps else None
     final = _final(trace, refined)
     tested = _tested(tests, training, final.lines, against, recipe, seeds, seed, jobs, files[TESTED], identity, show)
     manifest = Manifest(
@@ -161,7 +164,7 @@ def protocol_into(
         status=_status(trace, refined, tested),
         lines=final.lines,
     )
-    save_protocol(folder, training, final, refined, tested, manifest)
+    save_protocol(folder, training, final, refined, tested, recipe, manifest)
     for path in files.values():
         path.unlink(missing_ok=True)
     return manifest.status
@@ -189,6 +192,7 @@ def _require_apart(training: Sequence[TestImage], tests: Sequence[TestImage]) ->
 def _refined(
     scans: Sequence[TrainingScan],
     trace: DesignTrace,
+    recipe: Recipe,
     swaps: int,
     path: Path,
     identity: str,
@@ -204,7 +208,10 @@ def _refined(
 
     state = load_refinement(path, identity) if path.exists() else begin_refinement(scans, trace.lines, evaluate)
     told = {step.line: step.actual_energy for step in trace.steps if np.isfinite(step.actual_energy)}
-    return refine(scans, state, swaps, evaluate, keep=trace.start, importance=told, callback=after_attempt)
+    allowed = recipe.constraints.rules().allowed(trace.n_lines)
+    return refine(
+        scans, state, swaps, evaluate, keep=trace.start, allowed=allowed, importance=told, callback=after_attempt
+    )
 
 
 def _final(trace: DesignTrace, refined: Refinement | None) -> DesignTrace:

@@ -16,10 +16,9 @@ from mri_design.design import (
     TrainingRule,
     TrainingScan,
     begin_training,
-    centre_lines,
     train,
 )
-from mri_design.design.training import Trial, shared_lines
+from mri_design.design.trials import Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.manifest import InputFile
@@ -107,7 +106,7 @@ def train_into(
     sources : sequence of str
         Training inputs, each with its slices if wanted, see `experiment.split_source`.
     recipe : Recipe
-        Reconstruction, simulation and calibration.
+        Reconstruction, simulation, calibration, and what the sequence asks of the lines.
     rule : TrainingRule
         See `training_rule`.
     lines : int
@@ -157,7 +156,9 @@ def train_into(
     images, _ = load_images(sources, slices, recipe, seed)
     scans = [TrainingScan(image.one, image.reference, image.name) for image in images]
     first = _start(images, start, lines)
-    centre = centre_lines(shared_lines(scans), first)
+    rules = recipe.constraints.rules()
+    centre = rules.start(shared_lines(scans), first, max(image.calibration_lines for image in images))
+    first = len(centre)
     unfinished = path.with_name(path.name + UNFINISHED)
 
     def after_line(design: TrainedDesign) -> None:
@@ -172,9 +173,9 @@ def train_into(
         if unfinished.exists():
             design = _resumed(unfinished, settings["identity"])
         else:
-            begun = begin_training(scans, rule, centre, lines, evaluate)
+            begun = begin_training(scans, rule, centre, lines, evaluate, rules)
             design = replace(begun, settings=settings)
-        design = train(scans, rule, design, lines, evaluate, seed=seed, callback=after_line)
+        design = train(scans, rule, design, lines, evaluate, seed=seed, constraints=rules, callback=after_line)
     save_trained(path, design)
     unfinished.unlink(missing_ok=True)
     return _status(design)

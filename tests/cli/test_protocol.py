@@ -137,3 +137,17 @@ def test_an_interrupted_protocol_goes_on(
 def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object, ...], code: int, said: str) -> None:
     result = run(*COMMAND, *words, "--jobs", 1, "--out", tmp_path / "run")
     assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+
+
+def test_constraints_hold_through_exchanges(run: Run, work: Path, tmp_path: Path) -> None:
+    recipe = (work / "quick.toml").read_text()
+    (tmp_path / "c.toml").write_text(recipe + '[constraints]\nforbid = "15,17-18"\npartial_fourier = 0.75\n')
+    (tmp_path / "j.toml").write_text(recipe + "[constraints]\nmax_jump = 5\n")
+    words = [tmp_path / "c.toml" if word == "quick.toml" else word for word in COMMAND]
+    assert run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    lines = order(tmp_path / "run")
+    assert not {15, 17, 18} & set(lines)
+    assert min(lines) >= 6
+    words = [tmp_path / "j.toml" if word == "quick.toml" else word for word in COMMAND]
+    refused = run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "other")
+    assert refused.exit_code == 2 and "maximum jump" in refused.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.design import Outcome, TrainingScan, replayed
 from mri_design.design.refine import Refinement, begin_refinement, refine
-from mri_design.design.training import Evaluate, Trial
+from mri_design.design.trials import Evaluate, Trial
 from mri_design.errors import InputError
 from mri_design.estimation import zero_filled
 from mri_design.model import MRSlice
@@ -131,3 +131,11 @@ def test_senseless_requests_are_refused(scans: list[TrainingScan], evaluate: Eva
         refine(scans, begun, 1, evaluate, shortlist=0)
     assert refine(scans, begun, 0, evaluate) == begun
     assert refine(scans, begun, 5, evaluate, keep=POOR) == begun
+
+
+def test_lines_that_may_not_be_measured_do_not_come_in(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+    allowed = np.ones(16, dtype=bool)
+    allowed[[5, 6, 10, 11]] = False
+    begun = begin_refinement(scans, POOR, evaluate)
+    final = refine(scans, begun, 12, evaluate, keep=POOR[:3], allowed=allowed)
+    assert final.exchanges and allowed[[e.added for e in final.exchanges]].all()

@@ -6,6 +6,7 @@ import pytest
 
 from mri_design.design import (
     LBCS,
+    LineConstraints,
     Outcome,
     ResidualGreedy,
     TrainedDesign,
@@ -16,7 +17,7 @@ from mri_design.design import (
     replayed,
     train,
 )
-from mri_design.design.training import Evaluate, Trial
+from mri_design.design.trials import Evaluate, Trial
 from mri_design.errors import InputError
 from mri_design.estimation import zero_filled
 from mri_design.model import MRSlice
@@ -182,3 +183,15 @@ def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: lis
         TrainingScan(scans[0].one, np.zeros((16, 16), dtype=complex))
     with pytest.raises(InputError, match="candidates"):
         LBCS(candidates=0)
+
+
+@pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=6)])
+def test_constraints_are_obeyed(scans: list[TrainingScan], rule: TrainingRule) -> None:
+    asked = LineConstraints(forbidden=(6, 10), partial_fourier=0.75)
+    everything = np.ones(16, dtype=bool)
+    begin = begin_training(scans, rule, asked.start(everything, 3), 9, replayed(plain, scans), asked)
+    lines = train(scans, rule, begin, 9, replayed(plain, scans), constraints=asked).lines
+    assert asked.allowed(16)[list(lines)].all()
+    assert set(lines) != set(learnt(scans, rule, 9).lines)
+    with pytest.raises(InputError, match="number of lines"):
+        begin_training(scans, rule, asked.start(everything, 3), 12, replayed(plain, scans), asked)

@@ -1,0 +1,124 @@
+"""Trying lines out on scans whose truth is known: how wrong a reconstruction from them is, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.model import MRSlice
+from mri_design.operators import Array
+
+__all__ = [
+    "Evaluate",
+    "Outcome",
+    "TrainingScan",
+    "Trial",
+    "line_residual",
+    "relative_error",
+    "replayed",
+    "shared_lines",
+]
+
+Trial = tuple[int, tuple[int, ...]]
+"""A training scan by its number, and the lines to reconstruct it from."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How wrong a reconstruction is.
+
+    Parameters
+    ----------
+    error : float
+        Relative L2 error of the magnitude.
+    residual : float array, shape (ky,)
+        Energy of the complex error on every line, summed over readout and coils, in units of the image's energy.
+    converged : bool
+        Whether the reconstruction did.
+    """
+
+    error: float
+    residual: NDArray[np.float64]
+    converged: bool = True
+
+
+Evaluate = Callable[[Sequence[Trial]], Iterable[Outcome]]
+"""Reconstructs and measures, here or in other processes; outcomes come in the order of the trials."""
+
+
+@dataclass(frozen=True)
+class TrainingScan:
+    """A slice with its truth.
+
+    Parameters
+    ----------
+    one : MRSlice
+        Replayed as the scanner.
+    truth : complex array, shape (ky, kx)
+        The image.
+    name : str
+        For tables and files.
+
+    Raises
+    ------
+    InputError
+        Where slice and truth differ in shape, or the truth is empty.
+    """
+
+    one: MRSlice
+    truth: Array
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.truth.shape != self.one.shape:
+            raise InputError(field=f"truth {self.name}", got=f"shape {self.truth.shape}", wanted=f"{self.one.shape}")
+        if not np.any(self.truth):
+            raise InputError(field=f"truth {self.name}", got="nothing but zeros", wanted="an image")
+
+    def outcome(self, image: Array, converged: bool = True) -> Outcome:
+        """How wrong ``image`` is."""
+        return Outcome(relative_error(image, self.truth), line_residual(self.one, image, self.truth), converged)
+
+
+def relative_error(image: Array, truth: Array) -> float:
+    """Relative L2 error of the magnitude."""
+    magnitude = np.abs(truth).astype(np.float64)
+    return float(np.linalg.norm(np.abs(image) - magnitude) / np.linalg.norm(magnitude))
+
+
+def line_residual(one: MRSlice, image: Array, truth: Array) -> NDArray[np.float64]:
+    """Energy of image - truth on every line over the truth's energy, (ky,)."""
+    wrong = one.encoding()(image - truth)
+    energy = np.sum(np.abs(truth) ** 2, dtype=np.float64)
+    return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
+
+
+def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequence[TrainingScan]) -> Evaluate:
+    """Trials one after another in this process; ``reconstruct`` makes an image of a slice from some lines."""
+
+    def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        return [scans[i].outcome(reconstruct(scans[i].one, lines)) for i, lines in trials]
+
+    return evaluate
+
+
+def shared_lines(scans: Sequence[TrainingScan]) -> NDArray[np.bool_]:
+    """Lines that every scan holds, (ky,).
+
+    Raises
+    ------
+    InputError
+        For no scan, or scans on different grids.
+    """
+    if not scans:
+        raise InputError(field="training scans", got="none", wanted="at least one")
+    shapes = sorted({scan.one.shape for scan in scans})
+    if len(shapes) > 1:
+        raise InputError(
+            field="training scans", got=f"grids {shapes}", wanted="one grid", cure="Train once per matrix size."
+        )
+    return np.asarray(np.logical_and.reduce([scan.one.measured for scan in scans]))
