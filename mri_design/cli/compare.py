@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import MethodName, Out, Quiet, RecipeFile, Seed
+from mri_design.cli.options import JOBS, Jobs, MethodName, Out, Quiet, RecipeFile, Seed, Slices
 from mri_design.cli.terminal import ending, exits, progress, say
 from mri_design.errors import UsageError
 
@@ -20,7 +19,7 @@ def compare(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...",
+            metavar="INPUT",
             help="Test scans: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.",
             show_default=False,
         ),
@@ -39,16 +38,12 @@ def compare(
             "one fixed mask on them.",
         ),
     ] = None,
-    slices: Annotated[
-        str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
-    ] = "middle",
+    slices: Slices = "middle",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random strategy.")] = 5,
     method: MethodName = None,
     seed: Seed = 0,
     recipe: RecipeFile = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes; results do not depend on it.")] = max(
-        1, min(4, os.cpu_count() or 1)
-    ),
+    jobs: Jobs = JOBS,
     quiet: Quiet = False,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.

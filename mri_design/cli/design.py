@@ -20,6 +20,7 @@ from mri_design.cli.options import (
     Require,
     Seed,
     SliceIndex,
+    Start,
     StrategyName,
     UntilError,
     UntilGain,
@@ -36,9 +37,7 @@ def design(
     lines: Annotated[
         int | None, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
     ] = None,
-    start: Annotated[
-        int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: the strategy's]")
-    ] = None,
+    start: Start = None,
     strategy: StrategyName = None,
     index: SliceIndex = 0,
     seed: Seed = 0,

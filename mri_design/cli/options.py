@@ -6,15 +6,19 @@ should not wait for them. Verbs import them when they run. The tests hold the na
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 __all__ = [
+    "JOBS",
     "Block",
     "Forbid",
     "Input",
+    "Jobs",
+    "LineCount",
     "MaxJump",
     "MethodName",
     "Order",
@@ -25,6 +29,8 @@ __all__ = [
     "Require",
     "Seed",
     "SliceIndex",
+    "Slices",
+    "Start",
     "StrategyName",
     "UntilError",
     "UntilGain",
@@ -62,7 +68,18 @@ Input = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", help="Run folder; made if it does not exist.", show_default=False)]
+LineCount = Annotated[
+    int, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
+]
+Start = Annotated[
+    int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: the strategy's]")
+]
 SliceIndex = Annotated[int, typer.Option("--slice", help="Slice index; negative counts from the end.")]
+Slices = Annotated[
+    str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
+]
+JOBS = max(1, min(4, os.cpu_count() or 1))
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes; results do not depend on it.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no result lines.")]
 RecipeFile = Annotated[
@@ -102,7 +119,7 @@ UntilGain = Annotated[
     typer.Option(
         "--until-gain",
         metavar="G",
-        help="End once the best line would tell less than G nats; --lines is the most.",
+        help="End once the best line would tell less than G nats; --lines is the most. Needs an information gain.",
         rich_help_panel=_ENOUGH,
     ),
 ]

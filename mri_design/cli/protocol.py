@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import MethodName, Out, Quiet, RecipeFile, Seed, StrategyName
+from mri_design.cli.options import (
+    JOBS,
+    Jobs,
+    LineCount,
+    MethodName,
+    Out,
+    Quiet,
+    RecipeFile,
+    Seed,
+    Slices,
+    Start,
+    StrategyName,
+)
 from mri_design.cli.terminal import ending, exits, progress, say
 
 __all__ = ["protocol"]
@@ -19,15 +30,13 @@ def protocol(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...",
+            metavar="INPUT",
             help="Fully sampled scans to design on: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if "
             "wanted.",
             show_default=False,
         ),
     ],
-    lines: Annotated[
-        int, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
-    ],
+    lines: LineCount,
     out: Out,
     test: Annotated[
         list[str] | None,
@@ -42,20 +51,14 @@ def protocol(
     swaps: Annotated[
         int, typer.Option("--swaps", min=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
     ] = 0,
-    start: Annotated[
-        int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: the strategy's]")
-    ] = None,
+    start: Start = None,
     strategy: StrategyName = None,
-    slices: Annotated[
-        str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
-    ] = "middle",
+    slices: Slices = "middle",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random competitor.")] = 5,
     method: MethodName = None,
     seed: Seed = 0,
     recipe: RecipeFile = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes; the mask does not depend on it.")] = max(
-        1, min(4, os.cpu_count() or 1)
-    ),
+    jobs: Jobs = JOBS,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
     quiet: Quiet = False,
 ) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import MethodName, Quiet, RecipeFile, Seed
+from mri_design.cli.options import JOBS, Jobs, LineCount, MethodName, Quiet, RecipeFile, Seed, Slices
 from mri_design.cli.terminal import ending, exits, progress, say
 
 __all__ = ["train"]
@@ -21,15 +20,13 @@ def train(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...",
+            metavar="INPUT",
             help="Fully sampled training scans: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if "
             "wanted.",
             show_default=False,
         ),
     ],
-    lines: Annotated[
-        int, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
-    ],
+    lines: LineCount,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],
     rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=f"One of: {', '.join(RULES)}.")] = RULES[0],
     start: Annotated[
@@ -42,15 +39,11 @@ def train(
     scans: Annotated[
         int | None, typer.Option("--scans", min=1, help="stochastic-lbcs: images to try them on. [default: 3]")
     ] = None,
-    slices: Annotated[
-        str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
-    ] = "middle",
+    slices: Slices = "middle",
     method: MethodName = None,
     seed: Seed = 0,
     recipe: RecipeFile = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes; the order does not depend on it.")] = max(
-        1, min(4, os.cpu_count() or 1)
-    ),
+    jobs: Jobs = JOBS,
     quiet: Quiet = False,
 ) -> int:
     """Learn from INPUTs in which order to measure lines, for scans like them.
