@@ -6,6 +6,7 @@ from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
+from mri_design.design.model_choice import CandidateModels, model_in_use
 from mri_design.design.oracles import Oracle, OracleGreedy, OracleResidual
 from mri_design.design.order import ORDERS, Acquisition, acquisition_order, check_order
 from mri_design.design.prequential import LinePrediction, best_model, predict_line
@@ -23,6 +24,7 @@ __all__ = [
     "ORDERS",
     "Acquisition",
     "AnyOf",
+    "CandidateModels",
     "Choice",
     "DesignEngine",
     "DesignState",
@@ -63,6 +65,7 @@ __all__ = [
     "best_model",
     "centre_lines",
     "check_order",
+    "model_in_use",
     "predict_line",
     "replayed",
     "train",

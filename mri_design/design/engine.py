@@ -3,68 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
-from mri_design.design.strategy import Choice, DesignView, Strategy
+from mri_design.design.model_choice import CandidateModels, model_in_use, rivals_due
+from mri_design.design.recording import Inferred, record
+from mri_design.design.slice_inference import Mapping, SliceInference, infer_slice
+from mri_design.design.strategy import DesignView, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.design.unseen import with_unseen_lines
 from mri_design.errors import InputError, require_counts
-from mri_design.inference import DoubleLoop, StepInfo, WarmStart
+from mri_design.inference import DoubleLoop, WarmStart
 from mri_design.model import GaussianPosterior, MRSlice
 
-__all__ = ["DesignEngine", "DesignState", "Mapping", "SliceInference", "StopRule", "infer_slice"]
+__all__ = ["DesignEngine", "DesignState", "StopRule"]
 
 StopRule = Callable[[DesignStep], bool]
 """Sees the next decision, with what is predicted for the lines so far; True ends the design without it."""
-
-
-@dataclass(frozen=True)
-class SliceInference:
-    """What inference of one slice needs, on its own: it may travel to another process.
-
-    Parameters
-    ----------
-    one : MRSlice
-        The slice.
-    lines : tuple of int
-        Lines so far.
-    signal : float
-        Signal level.
-    warm : WarmStart, optional
-        Where to start from.
-    inference : DoubleLoop
-        Who infers.
-    noise : tuple of int
-        Seed of the variances.
-    """
-
-    one: MRSlice
-    lines: tuple[int, ...]
-    signal: float
-    warm: WarmStart | None
-    inference: DoubleLoop
-    noise: tuple[int, ...]
-
-
-def infer_slice(job: SliceInference) -> tuple[GaussianPosterior, bool]:
-    """The posterior, and whether its last loop converged."""
-    loops: list[StepInfo] = []
-    model = job.one.model(job.lines, job.signal)
-    rng = np.random.default_rng(job.noise)
-    posterior = job.inference.infer(model, rng, warm_start=job.warm, callback=loops.append)
-    return posterior, loops[-1].inner.converged and loops[-1].variances.converged
-
-
-Mapping = Callable[
-    [Callable[[SliceInference], tuple[GaussianPosterior, bool]], Iterable[SliceInference]],
-    Iterable[tuple[GaussianPosterior, bool]],
-]
-"""Like the built-in ``map``: one function over many slices, results in their order, here or in other processes."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +37,23 @@ class DesignState:
     signals : tuple of float
         Signal level of each slice, fixed at the start.
     warm : tuple of WarmStart
-        Per slice; empty before the first inference.
+        Per slice, of the model it was inferred with last; empty before the first inference.
+    rivals : tuple of tuples of WarmStart or None
+        Per slice and candidate model, where inference of the others stood; None for the one in ``warm``, and those
+        never inferred. Empty for slices with one model.
     """
 
     trace: DesignTrace
     signals: tuple[float, ...]
     warm: tuple[WarmStart, ...] = ()
+    rivals: tuple[tuple[WarmStart | None, ...], ...] = ()
+
+    def warm_start(self, index: int, model: int) -> WarmStart | None:
+        """Where inference of slice ``index`` stood under a candidate model; None where it was never inferred."""
+        last = self.trace.steps[-1].models if self.trace.steps else ()
+        if not self.warm or not last or model == last[index]:
+            return self.warm[index] if self.warm else None
+        return self.rivals[index][model] if self.rivals and model < len(self.rivals[index]) else None
 
 
 @dataclass(frozen=True)
@@ -104,11 +74,16 @@ class DesignEngine:
         Lines that are chosen after each inference and then measured together (echo trains).
     constraints : LineConstraints
         What the sequence asks of the lines, those of the start included.
+    models : callable, optional
+        Candidate models of a slice, given its image so far: how well each predicted the lines before they came decides
+        which one's posterior the strategy sees (`model_choice`). Without it the slice is the model.
+    rivals_every : int
+        Once the evidence is clear, the losing models are inferred at every so many inferences only.
 
     Raises
     ------
     InputError
-        For a block of no line.
+        For a block of no line, or rivals at no inference.
     """
 
     strategy: Strategy
@@ -118,9 +93,11 @@ class DesignEngine:
     seed: int = 0
     block: int = 1
     constraints: LineConstraints = field(default_factory=LineConstraints)
+    models: CandidateModels | None = None
+    rivals_every: int = 4
 
     def __post_init__(self) -> None:
-        require_counts(block=self.block, least=1)
+        require_counts(block=self.block, rivals_every=self.rivals_every, least=1)
 
     def begin(self, slices: Sequence[MRSlice], start: Sequence[int]) -> DesignState:
         """The state before the first decision.
@@ -175,7 +152,7 @@ class DesignEngine:
         measurable = np.logical_and.reduce([s.measured for s in slices])
         candidates = LineCandidates(measurable, state.trace.lines, target, len(state.trace.start), self.constraints)
         while len(candidates.acquired) < target:
-            steps, posteriors = self._decide(slices, state, candidates, mapping)
+            steps, inferred = self._decide(slices, state, candidates, mapping)
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             for step in steps:
@@ -183,7 +160,8 @@ class DesignEngine:
             state = DesignState(
                 replace(state.trace, steps=(*state.trace.steps, *steps)),
                 state.signals,
-                tuple(WarmStart.from_posterior(p) for p in posteriors),
+                tuple(WarmStart.from_posterior(p) for p in inferred.posteriors),
+                _handed_on(state, inferred),
             )
             if callback is not None:
                 callback(state)
@@ -191,11 +169,12 @@ class DesignEngine:
 
     def _decide(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
-    ) -> tuple[list[DesignStep], list[GaussianPosterior]]:
+    ) -> tuple[list[DesignStep], Inferred]:
         """The next block of lines, and the posteriors behind it."""
         began = time.perf_counter()
-        posteriors, matvecs, converged = self._infer(slices, state, candidates, mapping)
-        known, steps = posteriors, list[DesignStep]()
+        inferred = self._infer(slices, state, candidates, mapping)
+        matvecs, converged = inferred.matvecs, inferred.converged
+        known, steps = inferred.posteriors, list[DesignStep]()
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
                 known = [self._expecting(p, candidates.acquired, i) for i, p in enumerate(known)]
@@ -205,27 +184,52 @@ class DesignEngine:
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
             choice = self.strategy.choose(view, self._rng(number, len(slices)))
             spent = (converged, matvecs, time.perf_counter() - began)
-            steps.append(_record(slices, posteriors, choice, steps[:1], pending, *spent))
+            steps.append(record(slices, inferred, choice, steps[:1], pending, *spent))
             candidates = candidates.after(choice.line)
             began = time.perf_counter()
-        return steps, posteriors
+        return steps, inferred
+
+    def candidates(self, one: MRSlice, state: DesignState, index: int) -> list[MRSlice]:
+        """The models of slice ``index`` as its image shows them now; the slice alone without candidates."""
+        if self.models is None:
+            return [one]
+        image = state.warm[index].mean if state.warm else one.central_image(state.trace.lines)
+        return list(self.models(one, image))
 
     def _infer(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
-    ) -> tuple[list[GaussianPosterior], int, bool]:
-        """One posterior per slice from the lines so far, the products with A they took, and whether they converged."""
+    ) -> Inferred:
+        """Posteriors of every slice from the lines so far, under the model in use and, where they are due, others."""
         if not self.strategy.needs_posterior:
-            return [], 0, True
-        inference = replace(self.inference, outer_iterations=self.step_loops if state.warm else self.first_loops)
-        jobs = [
-            SliceInference(
-                one, candidates.acquired, signal, state.warm[i] if state.warm else None, inference, (self.seed, i)
-            )
-            for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True))
-        ]
+            return Inferred([])
+        jobs: list[SliceInference] = []
+        places: list[tuple[int, int]] = []
+        steps, models, rivals = state.trace.steps, list[int](), list[list[GaussianPosterior | None]]()
+        for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True)):
+            variants = self.candidates(one, state, i)
+            used = model_in_use(steps, i, len(variants))
+            due = len(variants) > 1 and rivals_due(steps, i, self.rivals_every)
+            models.append(used)
+            rivals.append([None] * len(variants))
+            for number in range(len(variants)) if due else [used]:
+                warm = state.warm_start(i, number)
+                image = state.warm[i].mean if state.warm and warm is None else None
+                loops = self.step_loops if warm is not None else self.first_loops
+                inference = replace(self.inference, outer_iterations=loops)
+                jobs.append(
+                    SliceInference(
+                        variants[number], candidates.acquired, signal, warm, inference, (self.seed, i), image
+                    )
+                )
+                places.append((i, number))
         found = list(mapping(infer_slice, jobs))
-        posteriors, converged = [posterior for posterior, _ in found], all(done for _, done in found)
-        return posteriors, sum(p.convergence.matvecs for p in posteriors), converged
+        for (i, number), (posterior, _) in zip(places, found, strict=True):
+            rivals[i][number] = posterior
+        posteriors = [p for used, each in zip(models, rivals, strict=True) if (p := each[used]) is not None]
+        matvecs, converged = sum(p.convergence.matvecs for p, _ in found), all(done for _, done in found)
+        if self.models is None:
+            return Inferred(posteriors, matvecs=matvecs, converged=converged)
+        return Inferred(posteriors, tuple(models), rivals, matvecs, converged)
 
     def _expecting(self, posterior: GaussianPosterior, lines: Sequence[int], index: int) -> GaussianPosterior:
         return with_unseen_lines(posterior, lines, self.inference.variances, self._noise(index))
@@ -238,40 +242,19 @@ class DesignEngine:
         return np.random.default_rng([self.seed, step, stream])
 
 
-def innovation(one: MRSlice, posterior: GaussianPosterior, line: int) -> float:
-    """Energy of y - X_* mean on one line, noise included."""
-    return float(np.sum(np.abs(one.acquire([line]) - one.encoding([line])(posterior.mean)) ** 2))
-
-
-def _record(
-    slices: Sequence[MRSlice],
-    posteriors: Sequence[GaussianPosterior],
-    choice: Choice,
-    first: Sequence[DesignStep],
-    pending: int,
-    converged: bool,
-    matvecs: int,
-    seconds: float,
-) -> DesignStep:
-    """What is kept of a decision; its line is looked up in the slices."""
-    predicted, actual, energy = np.nan, np.nan, np.nan
-    if posteriors and choice.expected is not None:
-        # The mean is that of the block's start, and so is what was expected of it.
-        expected = choice.expected if not first or first[0].expected is None else first[0].expected
-        noise = sum(s.noise_variance * s.encoding([choice.line]).out_size for s in slices)
-        predicted = float(expected[choice.line] + noise)
-        actual = sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True))
-        energy = float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in posteriors))
-    return DesignStep(
-        choice.line,
-        choice.scores,
-        predicted,
-        actual,
-        converged,
-        matvecs,
-        seconds,
-        choice.expected,
-        choice.corrected,
-        energy,
-        pending,
-    )
+def _handed_on(state: DesignState, inferred: Inferred) -> tuple[tuple[WarmStart | None, ...], ...]:
+    """Where each candidate that is not in use stood: now, or when it was last inferred."""
+    if not any(len(each) > 1 for each in inferred.rivals) and not state.rivals:
+        return ()
+    kept: list[tuple[WarmStart | None, ...]] = []
+    for i, each in enumerate(inferred.rivals):
+        known = max(len(each), len(state.rivals[i]) if state.rivals else 1)
+        now = [*each, *[None] * (known - len(each))]
+        before = [state.warm_start(i, number) for number in range(known)]
+        kept.append(
+            tuple(
+                None if number == inferred.models[i] else before[number] if p is None else WarmStart.from_posterior(p)
+                for number, p in enumerate(now)
+            )
+        )
+    return tuple(kept)

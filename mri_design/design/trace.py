@@ -35,6 +35,10 @@ class DesignStep:
         Energy of the mean before the line was measured, summed over slices.
     pending : int
         Lines chosen before this one from the same inference: not in the mean, but in ``expected``.
+    models : tuple of int
+        Per slice, the candidate model whose posterior the strategy saw; empty without candidates to choose from.
+    model_energies : float array, shape (slice, model), optional
+        Energy of the line's innovation under each candidate model, NaN under those that were not inferred.
     """
 
     line: int
@@ -48,6 +52,8 @@ class DesignStep:
     corrected: NDArray[np.float64] | None = None
     image_energy: float = float("nan")
     pending: int = 0
+    models: tuple[int, ...] = ()
+    model_energies: NDArray[np.float64] | None = None
 
     @property
     def believed(self) -> NDArray[np.float64] | None:

@@ -28,7 +28,9 @@ from mri_design.evaluation.sequence_outputs import how_it_ended, save_acquisitio
 from mri_design.experiment import (
     ORACLES,
     Recipe,
+    candidate_models,
     checked_end,
+    final_models,
     fingerprint,
     load_input,
     make_strategy,
@@ -143,13 +145,14 @@ def design_into(
     if ended:
         say(ended)
     method = recipe.reconstruction.method
+    final = final_models([one], state, recipe)[0]
     result = reconstruct(
-        one,
+        final.one,
         trace.lines,
         method,
-        recipe,
+        final.recipe,
         np.random.default_rng([seed, 2]),
-        warm_start=state.warm[0] if state.warm else None,
+        warm_start=final.warm,
         signal=state.signals[0],
         callback=lambda s: show("reconstructing", s.loop, recipe.inference.loops),
     )
@@ -163,6 +166,7 @@ def design_into(
         first_loops=recipe.design.first_loops,
         loops=recipe.design.step_loops,
         seed=seed,
+        models=candidate_models(recipe),
         callback=lambda done, of: show("checking predictions", done, of),
     )
     images = with_zero_filled([NamedImage(method, result)], one, trace.lines)

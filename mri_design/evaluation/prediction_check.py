@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mri_design.design import DesignTrace
+from mri_design.design import CandidateModels, DesignTrace
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop, WarmStart
+from mri_design.evaluation.slice_means import SliceMeans
+from mri_design.inference import DoubleLoop
 from mri_design.model import MRSlice
 from mri_design.operators import Array
 
@@ -157,6 +158,7 @@ def check_predictions(
     first_loops: int = 3,
     loops: int = 1,
     seed: int = 0,
+    models: CandidateModels | None = None,
     callback: Callable[[int, int], None] = lambda *_: None,
 ) -> list[PredictionCheck]:
     """Make the means of a finished design again, each from the last one, and hold its predictions against them.
@@ -181,6 +183,9 @@ def check_predictions(
         little: by 0.5 % at most from 36 to 63 lines of 256.
     seed : int
         Of the variances.
+    models : callable, optional
+        Candidate models the design chose from: each mean is that of the model in use then. Its phase is seen in the
+        mean before; where the design had other means in between, in a first mean of the same lines.
     callback : callable, optional
         Progress: how many means are done, of how many.
 
@@ -198,18 +203,12 @@ def check_predictions(
     if not chosen:
         return []
     known = list(truths) if truths else [None] * len(slices)
-    warm: list[WarmStart | None] = [None] * len(slices)
+    makers = [SliceMeans(*one, i, models, seed) for i, one in enumerate(zip(slices, signals, strict=True))]
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))
-        lines = trace.lines[:count]
-        means: list[Array] = []
-        for i, (one, signal) in enumerate(zip(slices, signals, strict=True)):
-            engine = replace(inference, outer_iterations=loops if checks else first_loops)
-            rng = np.random.default_rng([seed, i])
-            posterior = engine.infer(one.model(lines, signal), rng, warm_start=warm[i])
-            warm[i] = WarmStart.from_posterior(posterior)
-            means.append(posterior.mean)
+        engines = [replace(inference, outer_iterations=n) for n in (first_loops, loops if checks else first_loops)]
+        means = [maker.mean(trace, count, *engines) for maker in makers]
         checks.append(_check(slices, trace, count, means, known))
     callback(len(chosen), len(chosen))
     return checks

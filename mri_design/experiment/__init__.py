@@ -1,5 +1,6 @@
 """The composition root: names in recipes and on the command line become objects and runs."""
 
+from mri_design.experiment.candidate_models import FinalModel, candidate_models, final_models
 from mri_design.experiment.checkpoint import fingerprint, load_state, save_state
 from mri_design.experiment.designing import run_design, start_count, start_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_input, load_kspace, mr_image_model, prepare
@@ -25,13 +26,16 @@ __all__ = [
     "ORACLES",
     "PHANTOM_PREFIX",
     "TUNED_FAMILIES",
+    "FinalModel",
     "Method",
     "PreparedScan",
     "Recipe",
     "Reconstruction",
     "SliceChoice",
+    "candidate_models",
     "check_method",
     "checked_end",
+    "final_models",
     "fingerprint",
     "in_acquisition_order",
     "is_random",

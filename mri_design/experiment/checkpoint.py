@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +52,45 @@ def save_state(path: Path, state: DesignState, identity: str) -> None:
         found = [getattr(step, name) for step in trace.steps]
         arrays[f"has_{name}"] = np.array([values is not None for values in found], dtype=bool)
         arrays[name] = np.array([blank if values is None else values for values in found]).reshape(-1, trace.n_lines)
+    arrays |= _choices(trace.steps)
     for i, warm in enumerate(state.warm):
-        arrays[f"mean_{i}"] = warm.mean
-        if warm.samples is not None:
-            arrays[f"samples_{i}"] = warm.samples
-        for j, z in enumerate(warm.z):
-            arrays[f"z_{i}_{j}"] = z
+        arrays |= _warm_arrays(str(i), warm)
+    for i, each in enumerate(state.rivals):
+        arrays[f"rivals_{i}"] = np.array([-1 if warm is None else len(warm.z) for warm in each], dtype=np.int64)
+        for number, rival in enumerate(each):
+            arrays |= {} if rival is None else _warm_arrays(f"{i}.{number}", rival)
+    arrays["rivals"] = np.array(len(state.rivals))
     write_npz(path, arrays)
+
+
+def _choices(steps: Sequence[DesignStep]) -> dict[str, Any]:
+    """Models in use (steps, slices), and energies of innovations (steps, slices, models), NaN where none was known."""
+    used = [step.models for step in steps]
+    found = [step.model_energies for step in steps]
+    shape = tuple(max((e.shape[axis] for e in found if e is not None), default=0) for axis in (0, 1))
+    energies = np.full((len(steps), *shape), np.nan)
+    for table, known in zip(energies, found, strict=True):
+        if known is not None:
+            table[:, : known.shape[1]] = known
+    return {
+        "models": np.array(used, dtype=np.int64).reshape(len(steps), max(map(len, used), default=0)),
+        "model_energies": energies,
+        "has_model_energies": np.array([0 if e is None else e.shape[1] for e in found], dtype=np.int64),
+    }
+
+
+def _warm_arrays(name: str, warm: WarmStart) -> dict[str, Any]:
+    arrays: dict[str, Any] = {f"mean_{name}": warm.mean} | {f"z_{name}_{j}": z for j, z in enumerate(warm.z)}
+    return arrays if warm.samples is None else arrays | {f"samples_{name}": warm.samples}
+
+
+def _warm_start(stored: Any, name: str, blocks: int) -> WarmStart | None:
+    if blocks < 0:
+        return None
+    z = tuple(stored[f"z_{name}_{j}"] for j in range(blocks))
+    return WarmStart(
+        stored[f"mean_{name}"], z, stored[f"samples_{name}"] if f"samples_{name}" in stored.files else None
+    )
 
 
 _DAMAGE = (OSError, KeyError, ValueError, IndexError, EOFError, RuntimeError, MemoryError)
@@ -84,6 +116,7 @@ def load_state(path: Path, identity: str) -> DesignState:
                     wanted="one of this design",
                     cure="Give the same options as before, or another --out.",
                 )
+            widths = stored["has_model_energies"]
             steps = tuple(
                 DesignStep(
                     line=int(stored["line"][i]),
@@ -94,6 +127,8 @@ def load_state(path: Path, identity: str) -> DesignState:
                     seconds=float(stored["seconds"][i]),
                     image_energy=float(stored["image_energy"][i]),
                     pending=int(stored["pending"][i]),
+                    models=tuple(int(number) for number in stored["models"][i]),
+                    model_energies=stored["model_energies"][i, :, :width] if (width := int(widths[i])) else None,
                     **{name: stored[name][i] if stored[f"has_{name}"][i] else None for name in _PER_LINE},
                 )
                 for i in range(len(stored["line"]))
@@ -101,15 +136,12 @@ def load_state(path: Path, identity: str) -> DesignState:
             trace = DesignTrace(
                 str(stored["strategy"]), int(stored["n_lines"]), tuple(int(k) for k in stored["start"]), steps
             )
-            warm = tuple(
-                WarmStart(
-                    stored[f"mean_{i}"],
-                    tuple(stored[f"z_{i}_{j}"] for j in range(int(n))),
-                    stored[f"samples_{i}"] if f"samples_{i}" in stored.files else None,
-                )
-                for i, n in enumerate(stored["blocks"])
+            warm = tuple(w for i, n in enumerate(stored["blocks"]) if (w := _warm_start(stored, str(i), n)))
+            rivals = tuple(
+                tuple(_warm_start(stored, f"{i}.{number}", n) for number, n in enumerate(stored[f"rivals_{i}"]))
+                for i in range(int(stored["rivals"]))
             )
-            return DesignState(trace, tuple(float(s) for s in stored["signals"]), warm)
+            return DesignState(trace, tuple(float(s) for s in stored["signals"]), warm, rivals)
     except (*_DAMAGE, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design import DesignEngine, DesignState, LineCandidates, StopRule, Strategy
-from mri_design.design.engine import Mapping
+from mri_design.design.slice_inference import Mapping
 from mri_design.errors import InputError
+from mri_design.experiment.candidate_models import candidate_models
 from mri_design.experiment.checkpoint import load_state, save_state
 from mri_design.experiment.recipe import Recipe
 from mri_design.model import MRSlice
@@ -117,6 +118,8 @@ def run_design(
         seed,
         recipe.design.block,
         recipe.constraints.rules(),
+        candidate_models(recipe),
+        recipe.phase.rivals_every,
     )
     measurable = np.logical_and.reduce([s.measured for s in slices])
     forced = recipe.design.start or 0

@@ -57,6 +57,13 @@ class PhaseRecipe(_Settings):
     model: Literal["modulus", "aware", "automatic"] = "modulus"
     imaginary_ratios: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=8)] = (2.0,)
     sites: PhaseSites = "shared"
+    rivals_every: Count = 4
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the models a design may use, in the order of `variants`."""
+        aware = tuple(f"phase-aware {ratio:g}" for ratio in self.imaginary_ratios)
+        return {"modulus": ("modulus",), "aware": aware[:1], "automatic": ("modulus", *aware)}[self.model]
 
     def prior(self) -> PhasePrior | None:
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""

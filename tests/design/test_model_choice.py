@@ -1,0 +1,167 @@
+"""Which candidate model a design goes by: evidence, when rivals are inferred, resuming, blocks, several slices."""
+
+import numpy as np
+import pytest
+
+from mri_design.design import DesignEngine, DesignState, DesignStep, DesignTrace, InformationGain, RandomLines
+from mri_design.design.model_choice import model_in_use, paired_energies, rivals_due
+from mri_design.errors import InputError
+from mri_design.inference import DoubleLoop, WarmStart
+from mri_design.model import MRSlice, phase_variants
+from mri_design.operators import Array, CentredFFT
+from mri_design.variances import ControlVariate
+
+N = (32, 20)
+START = (16, 15, 17, 14, 18, 13, 19, 12)
+NAN = float("nan")
+
+
+def textured(phase: Array, level: float = 1.0, seed: int = 0) -> MRSlice:
+    """An object without structure to predict it by, so that only a phase tells of its mirrored lines."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: N[0], : N[1]] / np.array(N)[:, None, None] - 0.5
+    image = level * (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=N)) * np.exp(1j * phase)
+    noise = 0.005 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
+    kspace = CentredFFT(N)(image) + noise
+    return MRSlice(kspace[None].astype(np.complex64), np.ones(N[0], bool), 0.005**2)
+
+
+def smooth() -> Array:
+    y, x = np.mgrid[: N[0], : N[1]] / np.array(N)[:, None, None] - 0.5
+    return np.asarray(1.5 * y + 3 * x**2)
+
+
+def rough() -> Array:
+    return np.random.default_rng(2).uniform(-np.pi, np.pi, N)
+
+
+def variants(one: MRSlice, image: Array) -> list[MRSlice]:
+    return phase_variants(one, image, imaginary_ratios=(3.0,))
+
+
+def engine(**settings: object) -> DesignEngine:
+    choice = {"strategy": InformationGain(6), "models": variants, **settings}
+    return DesignEngine(inference=DoubleLoop(ControlVariate(4)), **choice)  # type: ignore[arg-type]
+
+
+def designed(slices: list[MRSlice], target: int = 26, **settings: object) -> DesignState:
+    one = engine(**settings)
+    return one.run(slices, one.begin(slices, START), target)
+
+
+def steps(*rows: list[float], pending: int = 0) -> list[DesignStep]:
+    return [DesignStep(i, models=(0,), model_energies=np.array([row]), pending=pending) for i, row in enumerate(rows)]
+
+
+def test_only_lines_that_all_models_predicted_count() -> None:
+    known = steps([4.0, 1.0], [NAN, 1.0], [4.0], [4.0, 2.0], [0.0, 1.0])
+    np.testing.assert_array_equal(paired_energies(known, 0), [[4, 1], [4, 2]])
+    assert paired_energies([DesignStep(0)], 0).shape == (0, 1)
+    alone = steps(*[[4.0, 1.0]] * 3, *[[NAN, 1.0]] * 9)
+    assert model_in_use(alone, 0, 2) == 0  # three pairs are too few, whatever came after
+    assert model_in_use(steps(*[[4.0, 1.0]] * 4), 0, 2) == 1
+    assert model_in_use(steps(*[[4.0, 1.0]] * 4), 0, 1) == 0  # the image shows no phase just now
+
+
+def test_rivals_rest_once_the_evidence_is_clear_and_come_back_every_fourth_time() -> None:
+    clear = [[4.0 + 0.1 * i, 1.0] for i in range(8)]
+    assert rivals_due(steps(*clear[:7]), 0, 4)
+    due = []
+    rows = list(clear)
+    for _ in range(8):
+        due.append(rivals_due(steps(*rows), 0, 4))
+        rows.append([4.0, 1.0] if due[-1] else [NAN, 1.0])
+    assert due == [False, False, False, True, False, False, False, True]
+    assert rivals_due(steps(*clear), 0, 1)
+    unclear = [[1.0, 1.5 if i % 2 else 0.7] for i in range(12)]
+    assert rivals_due(steps(*unclear), 0, 4)
+    lost = [[1.0, 1.5 + 0.1 * i] for i in range(12)]
+    assert not rivals_due(steps(*lost), 0, 4)
+
+
+def test_lines_of_one_block_are_one_inference() -> None:
+    clear = steps(*[[4.0 + 0.1 * i, 1.0] for i in range(8)])
+    block = steps([NAN, 1.0]) + steps([NAN, 1.0], [NAN, 1.0], pending=1)
+    assert not rivals_due([*clear, *block], 0, 4)
+    assert not rivals_due([*clear, *block, *block], 0, 4)
+    assert rivals_due([*clear, *block, *block, *block], 0, 4)
+
+
+def test_a_smooth_phase_is_used_and_a_rough_one_is_not() -> None:
+    used = [step.models[0] for step in designed([textured(smooth())]).trace.steps]
+    assert used[:4] == [0, 0, 0, 0]  # nothing is staked on a phase that has predicted nothing
+    assert np.mean(used[6:]) == 1
+    paired = paired_energies(designed([textured(smooth())]).trace.steps, 0)
+    gains = np.log(paired[:, 0] / paired[:, 1])
+    assert gains.mean() > 0.25 and gains.mean() > 2 * gains.std(ddof=1) / np.sqrt(len(gains))
+    assert not any(step.models[0] for step in designed([textured(rough())]).trace.steps)
+
+
+def test_noise_alone_keeps_the_modulus_and_its_design() -> None:
+    dark = textured(smooth(), level=0.0)
+    found, plain = designed([dark], 14), designed([dark], 14, models=None)
+    assert found.trace.lines == plain.trace.lines
+    assert all(step.models == (0,) and step.model_energies is None for step in found.trace.steps)
+    assert [s.matvecs for s in found.trace.steps] == [s.matvecs for s in plain.trace.steps]
+
+
+def test_the_slice_alone_costs_nothing_more() -> None:
+    state = designed([textured(smooth())], 12, models=None)
+    assert all(step.models == () and step.model_energies is None for step in state.trace.steps)
+    assert state.rivals == ()
+    both = designed([textured(smooth())], 12)
+    assert sum(s.matvecs for s in both.trace.steps) > 1.5 * sum(s.matvecs for s in state.trace.steps)
+
+
+def test_energies_are_those_of_both_models_on_the_line_and_products_those_of_both() -> None:
+    one = textured(smooth())
+    loop = engine()
+    begin = loop.begin([one], START)
+    step = loop.run([one], begin, 9).trace.steps[0]
+    energies, products = [], 0
+    for variant in variants(one, one.central_image(START)):
+        inference = DoubleLoop(ControlVariate(4), outer_iterations=3)
+        found = inference.infer(variant.model(START, begin.signals[0]), np.random.default_rng((0, 0)))
+        missed = one.acquire([step.line])[:, 0] - CentredFFT(N)(found.mean)[step.line]
+        energies.append(np.sum(np.abs(missed) ** 2))
+        products += found.convergence.matvecs
+    assert step.model_energies is not None
+    np.testing.assert_allclose(step.model_energies[0], energies, rtol=1e-3)
+    assert step.matvecs == products
+    assert step.actual_energy == pytest.approx(energies[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_a_design_that_stops_and_goes_on_chooses_the_same_models(block: int) -> None:
+    slices = [textured(smooth()), textured(rough(), seed=1)]
+    loop = engine(block=block)
+    states: list[DesignState] = []
+    whole = loop.run(slices, loop.begin(slices, START), 29, states.append)
+    assert {step.models for step in whole.trace.steps} == {(0, 0), (1, 0)}
+    rested = [s.model_energies is not None and np.isnan(s.model_energies[0]).any() for s in whole.trace.steps]
+    assert any(rested) and not all(rested)
+    for state in states[3:-1:4]:
+        again = loop.run(slices, state, 29)
+        assert again.trace.lines == whole.trace.lines
+        assert [s.models for s in again.trace.steps] == [s.models for s in whole.trace.steps]
+        np.testing.assert_array_equal(again.warm[0].mean, whole.warm[0].mean)
+
+
+def test_every_model_starts_where_it_stood() -> None:
+    first, second, third = (WarmStart(np.full((2, 2), value), ()) for value in (1.0, 2.0, 3.0))
+    trace = DesignTrace("rule", 9, (4,), (DesignStep(3, models=(1, 0)),))
+    state = DesignState(trace, (1.0, 1.0), (first, second), ((third, None), (None, None)))
+    assert state.warm_start(0, 1) is first and state.warm_start(0, 0) is third
+    assert state.warm_start(1, 0) is second and state.warm_start(1, 1) is None
+    assert DesignState(trace, (1.0, 1.0), (first, second)).warm_start(0, 0) is None
+    assert DesignState(DesignTrace("rule", 9, (4,)), (1.0,)).warm_start(0, 1) is None
+
+
+def test_rules_without_a_posterior_choose_nothing() -> None:
+    state = designed([textured(smooth())], 12, strategy=RandomLines())
+    assert all(s.models == () and s.matvecs == 0 for s in state.trace.steps)
+
+
+def test_rivals_at_no_inference_are_refused() -> None:
+    with pytest.raises(InputError, match="rivals_every"):
+        engine(rivals_every=0)
