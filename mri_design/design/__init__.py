@@ -6,7 +6,7 @@ from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
-from mri_design.design.model_choice import CandidateModels, model_in_use
+from mri_design.design.model_choice import CandidateModels, model_in_use, paired_energies
 from mri_design.design.oracles import Oracle, OracleGreedy, OracleResidual
 from mri_design.design.order import ORDERS, Acquisition, acquisition_order, check_order
 from mri_design.design.prequential import LinePrediction, best_model, predict_line
@@ -66,6 +66,7 @@ __all__ = [
     "centre_lines",
     "check_order",
     "model_in_use",
+    "paired_energies",
     "predict_line",
     "replayed",
     "train",

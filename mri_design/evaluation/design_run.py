@@ -11,6 +11,7 @@ from mri_design.design import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.evaluation.finished_run import CHECKPOINT, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.model_report import model_sections, model_settings
 from mri_design.evaluation.oracle_truth import ORACLE_NOTE, knowing_oracle
 from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
 from mri_design.evaluation.run_folder import RunFolder
@@ -146,6 +147,7 @@ def design_into(
         say(ended)
     method = recipe.reconstruction.method
     final = final_models([one], state, recipe)[0]
+    reconstructed = "" if final.number is None else recipe.phase.names[final.number]
     result = reconstruct(
         final.one,
         trace.lines,
@@ -173,6 +175,7 @@ def design_into(
     rows = metric_rows(images, reference, len(trace.lines), one.shape[0])
     sections = [
         *save_design(folder, trace, one.noise_variance, checks),
+        *model_sections(folder, trace, recipe.phase.names),
         *save_acquisition(folder, trace, recipe),
         *image_sections(folder, images, reference, data.orientation, rows),
     ]
@@ -187,6 +190,8 @@ def design_into(
             "start": start,
             "identity": identity,
             **({"ended": ended} if ended else {}),
+            **({"reconstructed_under": reconstructed} if reconstructed else {}),
+            **model_settings(trace, recipe.phase.names),
             **level_settings(one.noise_variance, state.signals[0]),
             **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
         },
@@ -202,6 +207,7 @@ def design_into(
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
         **({"ended": ended} if ended else {}),
         **simulation_summary([simulated_from(data)]),
+        **({"model of the image": reconstructed} if reconstructed else {}),
         **level_summary(one.noise_variance, state.signals[0]),
         "multiplications with A": sum(s.matvecs for s in trace.steps),
         "seconds": round(manifest.wall_seconds, 1),

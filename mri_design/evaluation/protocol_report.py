@@ -12,6 +12,7 @@ from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.comparison_tables import paired_table, summary_table
 from mri_design.evaluation.manifest import Manifest
+from mri_design.evaluation.model_report import model_sections
 from mri_design.evaluation.report import Paragraph, ReportTable, Section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_outputs import save_design, save_report
@@ -68,7 +69,11 @@ def save_protocol(
         What produced it.
     """
     noise = float(np.mean([image.one.noise_variance for image in training]))
-    sections = [*save_design(folder, trace, noise), *save_acquisition(folder, trace, recipe)]
+    sections = [
+        *save_design(folder, trace, noise),
+        *model_sections(folder, trace, recipe.phase.names),
+        *save_acquisition(folder, trace, recipe),
+    ]
     if refined is not None:
         sections.append(_exchange_section(folder, refined))
     if tested.rows:

@@ -19,6 +19,7 @@ from mri_design.evaluation.comparison_pieces import Material, TestImage, mask_er
 from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.finished_run import CHECKPOINT, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.model_report import model_settings
 from mri_design.evaluation.protocol_report import PROTOCOL, save_protocol
 from mri_design.evaluation.refinement_file import load_refinement, save_refinement
 from mri_design.evaluation.run_folder import RunFolder
@@ -159,7 +160,12 @@ def protocol_into(
         command=command,
         seed=seed,
         inputs=inputs,
-        settings={**choices, "start": start, "identity": identity},
+        settings={
+            **choices,
+            "start": start,
+            "identity": identity,
+            **model_settings(trace, recipe.phase.names),
+        },
         wall_seconds=time.perf_counter() - began,
         status=_status(trace, refined, tested),
         lines=final.lines,

@@ -26,14 +26,14 @@ class FinalModel:
         Where its inference stood; None where there was none.
     recipe : Recipe
         With the choice taken.
-    number : int
-        In the order of `PhaseRecipe.names`.
+    number : int, optional
+        In the order of `PhaseRecipe.names`; None where nothing was chosen.
     """
 
     one: MRSlice
     warm: WarmStart | None
     recipe: Recipe
-    number: int = 0
+    number: int | None = None
 
 
 def candidate_models(recipe: Recipe) -> CandidateModels | None:

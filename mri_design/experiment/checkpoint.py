@@ -58,7 +58,7 @@ def save_state(path: Path, state: DesignState, identity: str) -> None:
     for i, each in enumerate(state.rivals):
         arrays[f"rivals_{i}"] = np.array([-1 if warm is None else len(warm.z) for warm in each], dtype=np.int64)
         for number, rival in enumerate(each):
-            arrays |= {} if rival is None else _warm_arrays(f"{i}.{number}", rival)
+            arrays |= {} if rival is None else _warm_arrays(f"rival_{i}_{number}", rival)
     arrays["rivals"] = np.array(len(state.rivals))
     write_npz(path, arrays)
 
@@ -138,7 +138,7 @@ def load_state(path: Path, identity: str) -> DesignState:
             )
             warm = tuple(w for i, n in enumerate(stored["blocks"]) if (w := _warm_start(stored, str(i), n)))
             rivals = tuple(
-                tuple(_warm_start(stored, f"{i}.{number}", n) for number, n in enumerate(stored[f"rivals_{i}"]))
+                tuple(_warm_start(stored, f"rival_{i}_{number}", n) for number, n in enumerate(stored[f"rivals_{i}"]))
                 for i in range(int(stored["rivals"]))
             )
             return DesignState(trace, tuple(float(s) for s in stored["signals"]), warm, rivals)

@@ -8,6 +8,8 @@ import pytest
 
 from mri_design.evaluation.comparison import TestImage
 from mri_design.experiment import Recipe, prepare
+from mri_design.model import MRSlice
+from mri_design.operators import CentredFFT
 from mri_design.simulation import load_phantom
 
 TINY = Recipe.model_validate(
@@ -40,3 +42,13 @@ def make_image() -> Callable[..., TestImage]:
         return _image(name, n, seed)
 
     return make
+
+
+@pytest.fixture
+def phased_slice() -> MRSlice:
+    """24 x 16, without structure but for a smooth phase, which tells of mirrored lines."""
+    rng, shape = np.random.default_rng(0), (24, 16)
+    y, x = np.mgrid[:24, :16] / np.array(shape)[:, None, None] - 0.5
+    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=shape)) * np.exp(1j * (1.5 * y + 3 * x**2))
+    noise = 0.005 * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
+    return MRSlice((CentredFFT(shape)(image) + noise)[None].astype(np.complex64), np.ones(24, bool), 0.005**2)

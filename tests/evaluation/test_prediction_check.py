@@ -8,6 +8,7 @@ import pytest
 
 from mri_design.design import DesignEngine, DesignStep, DesignTrace, InformationGain, RandomLines
 from mri_design.errors import InputError
+from mri_design.estimation import IRLS
 from mri_design.evaluation.comparison import TestImage
 from mri_design.evaluation.prediction_check import (
     PredictionCheck,
@@ -17,6 +18,9 @@ from mri_design.evaluation.prediction_check import (
     truth_or_none,
 )
 from mri_design.experiment import Recipe
+from mri_design.inference import DoubleLoop
+from mri_design.model import MRSlice, phase_variants
+from mri_design.variances import ControlVariate
 
 MakeImage = Callable[..., TestImage]
 
@@ -152,6 +156,29 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
         assert np.array_equal(found.predicted, trace.steps[index].believed)
         assert found.predicted_level == trace.steps[index].image_energy
         assert np.array_equal(found.acquired, trace.mask(found.n_measured))
+
+
+@pytest.mark.parametrize("ratios", [(3.0,), ()], ids=["moduli or the phase", "the phase alone"])
+def test_the_means_are_those_of_the_models_the_design_went_by(phased_slice: MRSlice, ratios: tuple[float, ...]) -> None:
+    """At every count the very means of the design; at some of them means that tell the same."""
+    one = phased_slice
+
+    def models(one: MRSlice, image: np.ndarray) -> list[MRSlice]:
+        return phase_variants(one, image, imaginary_ratios=(3.0,))[0 if ratios else 1 :]
+
+    loop = DoubleLoop(ControlVariate(4, 0.01), IRLS(tolerance=1e-5))
+    engine = DesignEngine(InformationGain(draws=4), loop, seed=5, models=models, rivals_every=1)
+    state = engine.run([one], engine.begin([one], [12, 11, 13, 10, 14, 9, 15, 8]), 20)
+    used = [step.models[0] for step in state.trace.steps]
+    assert (0 in used and 1 in used) or not ratios
+    counts = check_counts(state.trace, 99)
+    settings = {"signals": state.signals, "seed": 5, "models": models}
+    noise = 2 * 16 * one.noise_variance
+    for chosen, tolerance in ((counts, 0.02), (counts[::4], 0.1)):
+        checks = check_predictions([one], state.trace, loop, counts=chosen, **settings)
+        for found in checks:
+            step = state.trace.steps[found.n_measured - 8]
+            assert found.actual[step.line] + noise == pytest.approx(step.actual_energy, rel=tolerance)
 
 
 def test_the_corrected_prediction_is_judged_where_there_is_one(make_image: MakeImage, tiny: Recipe) -> None:

@@ -29,6 +29,27 @@ STATE = DesignState(
 )
 
 
+def chosen(line: int, models: tuple[int, ...], energies: list[list[float]] | None) -> DesignStep:
+    return DesignStep(line, models=models, model_energies=None if energies is None else np.array(energies))
+
+
+CHOOSING = DesignState(
+    DesignTrace(
+        "rule",
+        5,
+        (2, 3),
+        (
+            chosen(1, (0, 0), None),  # no phase was seen yet
+            chosen(4, (0, 0), [[1.0, 2.0], [3.0, np.nan]]),
+            chosen(0, (1, 0), [[1.0, 2.0, 0.5], [3.0, np.nan, 4.0]]),
+        ),
+    ),
+    STATE.signals,
+    STATE.warm,
+    ((STATE.warm[1], None, STATE.warm[0]), (None, None, STATE.warm[1])),
+)
+
+
 def assert_equal(a: DesignState, b: DesignState) -> None:
     assert a.trace.lines == b.trace.lines and a.trace.start == b.trace.start
     assert (a.trace.strategy, a.trace.n_lines, a.signals) == (b.trace.strategy, b.trace.n_lines, b.signals)
@@ -39,10 +60,15 @@ def assert_equal(a: DesignState, b: DesignState) -> None:
             np.testing.assert_array_equal(p, q)
             assert np.asarray(p).dtype == np.asarray(q).dtype
         np.testing.assert_equal(v.samples, w.samples)
+    for first, second in zip(a.rivals, b.rivals, strict=True):
+        for v, w in zip(first, second, strict=True):
+            np.testing.assert_equal(v and v.__dict__, w and w.__dict__)
 
 
 @pytest.mark.parametrize(
-    "state", [STATE, DesignState(DesignTrace("rule", 5, (2,)), (1.0,))], ids=["full", "before the first line"]
+    "state",
+    [STATE, DesignState(DesignTrace("rule", 5, (2,)), (1.0,)), CHOOSING],
+    ids=["full", "before the first line", "with rival models"],
 )
 def test_a_state_comes_back_as_it_was(tmp_path: Path, state: DesignState) -> None:
     save_state(tmp_path / "c.npz", state, "me")
