@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mri_design.errors import InputError
+from mri_design.evaluation.same_run import require_same_run
 from mri_design.evaluation.tables import Row
 from mri_design.io.atomic import write_json
 from mri_design.status import Status
@@ -72,13 +73,7 @@ class ComparisonProgress:
                 wanted="a comparison's progress",
                 cure="Delete it.",
             ) from error
-        if found != identity:
-            raise InputError(
-                field=path.name,
-                got="the progress of another comparison",
-                wanted="one with the same inputs and options",
-                cure="Give the same options as before, or another --out.",
-            )
+        require_same_run(path, found, identity, "the progress of another comparison")
         return cls(path, identity, *parts)
 
     def save(self) -> None:

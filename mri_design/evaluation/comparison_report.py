@@ -9,7 +9,7 @@ import numpy as np
 from mri_design.evaluation import plots
 from mri_design.evaluation.comparison import Comparison, base_name
 from mri_design.evaluation.comparison_progress import ComparisonProgress
-from mri_design.evaluation.comparison_tables import errors_by_image, paired_table, summary_table, winners_table
+from mri_design.evaluation.comparison_tables import FORMATS, errors_by_image, paired_table, summary_table, winners_table
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.plots import ErrorCurve, ImagePanel, metric_caption
@@ -23,19 +23,6 @@ from mri_design.kspace import Orientation
 from mri_design.operators import Array
 
 __all__ = ["save_comparison"]
-
-FORMATS = {
-    "relative_l2": ".4f",
-    "sd_images": ".4f",
-    "sd_draws": ".4f",
-    "worst": ".4f",
-    "psnr": ".2f",
-    "ssim": ".4f",
-    "change": "+.1%",
-    "lead": "+.1%",
-    "worst_change": "+.1%",
-    "p": ".3f",
-}
 
 
 def save_comparison(

@@ -10,9 +10,23 @@ from numpy.typing import NDArray
 from mri_design.evaluation.metrics import paired_sign_test
 from mri_design.evaluation.tables import Row
 
-__all__ = ["METRICS", "errors_by_image", "paired_table", "summary_table", "winners_table"]
+__all__ = ["FORMATS", "METRICS", "errors_by_image", "paired_table", "summary_table", "winners_table"]
 
 METRICS = ("relative_l2", "psnr", "ssim")
+
+FORMATS = {
+    "relative_l2": ".4f",
+    "sd_images": ".4f",
+    "sd_draws": ".4f",
+    "worst": ".4f",
+    "psnr": ".2f",
+    "ssim": ".4f",
+    "change": "+.1%",
+    "lead": "+.1%",
+    "worst_change": "+.1%",
+    "p": ".3f",
+}
+"""How these tables' columns are printed."""
 
 
 def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str = "relative_l2") -> NDArray[np.float64]:

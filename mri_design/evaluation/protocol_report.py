@@ -10,6 +10,7 @@ from mri_design.design import DesignTrace
 from mri_design.design.refine import Refinement
 from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.comparison_progress import ComparisonProgress
+from mri_design.evaluation.comparison_tables import FORMATS as COMPARISON_FORMATS
 from mri_design.evaluation.comparison_tables import paired_table, summary_table
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.model_report import model_sections
@@ -26,18 +27,7 @@ __all__ = ["PROTOCOL", "save_protocol"]
 
 PROTOCOL = "protocol"
 """Name of the mask in tables."""
-FORMATS = {
-    "relative_l2": ".4f",
-    "sd_images": ".4f",
-    "sd_draws": ".4f",
-    "worst": ".4f",
-    "psnr": ".2f",
-    "ssim": ".4f",
-    "change": "+.1%",
-    "worst_change": "+.1%",
-    "p": ".3f",
-    "error": ".5f",
-}
+FORMATS = COMPARISON_FORMATS | {"error": ".5f"}
 
 
 def save_protocol(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mri_design.design.refine import Exchange, Refinement
 from mri_design.errors import InputError
+from mri_design.evaluation.same_run import require_same_run
 from mri_design.io.atomic import write_json
 
 __all__ = ["load_refinement", "save_refinement"]
@@ -40,11 +41,5 @@ def load_refinement(path: Path, identity: str) -> Refinement:
         raise InputError(
             field=path.name, got=f"an unreadable file ({error})", wanted="a protocol's exchanges", cure="Delete it."
         ) from error
-    if found != identity:
-        raise InputError(
-            field=path.name,
-            got="the exchanges of another protocol",
-            wanted="one with the same inputs and options",
-            cure="Give the same options as before, or another --out.",
-        )
+    require_same_run(path, found, identity, "the exchanges of another protocol")
     return state

@@ -22,6 +22,7 @@ from mri_design.design.trials import Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.same_run import require_same_run
 from mri_design.evaluation.scan_images import load_images
 from mri_design.evaluation.workers import Workers
 from mri_design.experiment import Recipe, fingerprint, load_trained, reconstruct, save_trained, split_source
@@ -196,13 +197,7 @@ def _start(images: Sequence[TestImage], start: int | None, lines: int) -> int:
 
 def _resumed(path: Path, identity: object) -> TrainedDesign:
     design = load_trained(path)
-    if design.settings.get("identity") != identity:
-        raise InputError(
-            field=path.name,
-            got="the beginning of another training",
-            wanted="one with the same inputs and options",
-            cure="Give the same options as before, or another --out.",
-        )
+    require_same_run(path, design.settings.get("identity"), identity, "the beginning of another training")
     return design
 
 
