@@ -10,7 +10,7 @@ import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
-from mri_design.design.model_choice import CandidateModels, model_in_use, rivals_due
+from mri_design.design.model_choice import CandidateModels, model_in_use, rivals_due, sat_out
 from mri_design.design.recording import Inferred, record
 from mri_design.design.slice_inference import Mapping, SliceInference, infer_slice
 from mri_design.design.strategy import DesignView, Strategy
@@ -214,7 +214,7 @@ class DesignEngine:
             for number in range(len(variants)) if due else [used]:
                 warm = state.warm_start(i, number)
                 image = state.warm[i].mean if state.warm and warm is None else None
-                loops = self.step_loops if warm is not None else self.first_loops
+                loops = self.step_loops + sat_out(steps, i, number) if warm is not None else self.first_loops
                 inference = replace(self.inference, outer_iterations=loops)
                 jobs.append(
                     SliceInference(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design.design import DesignEngine, DesignState, DesignStep, DesignTrace, InformationGain, RandomLines
-from mri_design.design.model_choice import model_in_use, paired_energies, rivals_due
+from mri_design.design.model_choice import model_in_use, paired_energies, rivals_due, sat_out
 from mri_design.errors import InputError
 from mri_design.inference import DoubleLoop, WarmStart
 from mri_design.model import MRSlice, phase_variants
@@ -145,6 +145,22 @@ def test_a_design_that_stops_and_goes_on_chooses_the_same_models(block: int) -> 
         assert again.trace.lines == whole.trace.lines
         assert [s.models for s in again.trace.steps] == [s.models for s in whole.trace.steps]
         np.testing.assert_array_equal(again.warm[0].mean, whole.warm[0].mean)
+
+
+def test_rivals_that_rested_are_judged_as_if_they_had_not() -> None:
+    """One loop more when they come back: what they miss is what they would have missed."""
+    assert not sat_out([], 0, 1) and not sat_out(steps([1.0, 2.0]), 0, 1)
+    assert sat_out(steps([NAN, 2.0]), 0, 0) and sat_out(steps([2.0]), 0, 1)
+    always, sometimes = (designed([textured(smooth())], 30, rivals_every=every).trace for every in (1, 4))
+    assert always.lines == sometimes.lines
+    returned = 0
+    for before, one, other in zip(sometimes.steps, always.steps[1:], sometimes.steps[1:], strict=False):
+        assert one.model_energies is not None and other.model_energies is not None
+        if sat_out([before], 0, 0) and np.isfinite(other.model_energies).all():
+            np.testing.assert_allclose(other.model_energies, one.model_energies, rtol=0.02)
+            returned += 1
+    assert returned > 0
+    assert sum(s.matvecs for s in sometimes.steps) < sum(s.matvecs for s in always.steps)
 
 
 def test_every_model_starts_where_it_stood() -> None:
