@@ -1,0 +1,176 @@
+"""Do designed masks beat tuned variable density on scans that nobody tuned on? The study behind the README's numbers.
+
+    OMP_NUM_THREADS=1 python benchmarks/design_study.py --data ../shared/data/mri --out results/design-study --jobs 2
+
+measures everything (about an hour on two cores) and writes README.md, targets.csv, every measured cell, and figures.
+What is measured is kept: an interrupted run goes on where it was, a strategy that is new is measured alone. ``--only
+SECTION`` (again for more) measures some, ``--forget STRATEGY`` and ``--again SECTION`` drop rows first, ``--tables``
+only writes the tables anew. ``--quick`` is the same on toy sizes from embedded phantoms in seconds, where numbers mean
+nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from study.document import write_document
+from study.groups import TUNED, Entry, Group
+from study.ledger import Ledger
+from study.measure import measure, predict
+from study.sections import GROUPS, POSTERIOR, Setting, real_phase, rivals
+from study.split import SPLIT
+from study.training import train_all, trained_groups
+from study.tuning import Show, tune_weight
+from threadpoolctl import threadpool_limits
+
+from mri_design.evaluation.manifest import InputFile, Manifest, installed_versions, manifest_text
+from mri_design.experiment import Recipe, fingerprint
+from mri_design.io.atomic import write_text
+
+SEED = 0
+COMMAND = "OMP_NUM_THREADS=1 python benchmarks/design_study.py"
+SECTIONS = ("trained", *GROUPS, "prediction")
+"""In the order of their measurement: trained orders and masks are used by what comes after."""
+
+
+class Study:
+    """A folder with its ledger, and what was chosen for a run."""
+
+    def __init__(self, out: Path, data: Path | None, jobs: int, show: Show) -> None:
+        self.out, self.jobs, self.show = out, jobs, show
+        out.mkdir(parents=True, exist_ok=True)
+        self.ledger = Ledger.open(out)
+        self.setting = Setting(data, out / "trained")
+
+    def check(self) -> None:
+        """Write the split down before anything else; refuse a folder that holds rows of another study."""
+        settings = Recipe().as_settings() | {"design": None}
+        identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings)}\n"
+        for name, text in (("SPLIT.md", SPLIT), ("settings.txt", identity)):
+            path = self.out / name
+            if not path.exists():
+                write_text(path, text)
+            elif path.read_text(encoding="utf-8") != text and self.ledger.of("cells"):
+                sys.exit(f"{path.name} is of another study: give another --out, or delete the folder's rows and {name}")
+            else:
+                write_text(path, text)
+
+    def tune_map(self) -> None:
+        """The weight of MAP, once."""
+        group = replace(real_phase(self.setting)[0], section="MAP")
+        weight = tune_weight(group, self.ledger, self.jobs, SEED, self.show)
+        self.setting = replace(self.setting, weight=weight)
+
+    def runnable(self, groups: list[Group]) -> list[Group]:
+        """The groups without strategies that do not exist or were not trained."""
+        return [replace(g, entries=[entry for entry in g.entries if unusable(entry) is None]) for g in groups]
+
+    def skipped(self) -> list[str]:
+        """Strategies that could not be measured, and why."""
+        entries = rivals(self.setting)
+        return [f"{entry.label}: {why}" for entry in entries if (why := unusable(entry)) is not None]
+
+    def run(self, section: str) -> None:
+        """One section."""
+        if section == "trained":
+            train_all(self.setting, self.ledger, self.jobs, SEED, self.show)
+        if section == "prediction":
+            self.predict()
+            return
+        groups = trained_groups(self.setting) if section == "trained" else GROUPS[section](self.setting)
+        for group in self.runnable(groups):
+            measure(group, self.ledger, self.jobs, SEED, self.show)
+
+    def predict(self) -> None:
+        """Predictions on some images of the groups with real phase."""
+        label = "trained residual-greedy"
+        strategies = {name: (name, "mean") for name in POSTERIOR if Entry(name).exists()}
+        for group in self.runnable(real_phase(self.setting))[:3]:
+            some = 2 if len(group.tests) > 6 else 1
+            tests = [group.tests[i] for i in group.images_of(Entry("", images=some))]
+            named = {entry.label: entry for entry in group.entries}
+            masks = {name: named[name] for name in (TUNED, "low-pass", label) if name in named}
+            predict(replace(group, tests=tests), masks, strategies, self.ledger, self.jobs, SEED, self.show)
+
+    def write(self, section: str = "") -> str:
+        """Tables, targets, figures (of one section)."""
+        versions = installed_versions(("mri-design", "numpy", "scipy", "numba", "scikit-image"))
+        conditions = {
+            "command": f"`{COMMAND}{' --quick' if self.setting.quick else ''}`",
+            "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+            "machine": f"{os.cpu_count()} cores",
+            "seed": str(SEED),
+            "weight of MAP": f"{self.setting.weight:g} times the recipe's rates",
+        }
+        return write_document(self.out, self.ledger, conditions, self.skipped(), section)
+
+    def write_manifest(self, seconds: float, command: list[str]) -> None:
+        """Versions, settings, and the checksums of the scans."""
+        data = self.setting.data
+        files = (
+            sorted([*data.glob("img_3T*.npz"), *data.glob("mag3T*.npz"), *data.glob("[lm][fc]_*.npy")]) if data else []
+        )
+        cells = self.ledger.of("cells")
+        missed = sum(not row["reconstruction_converged"] or not row["mask_converged"] for row in cells)
+        manifest = Manifest(
+            command=command,
+            seed=SEED,
+            inputs=[InputFile.of(file) for file in files],
+            settings={"weight of MAP": self.setting.weight, "recipe": Recipe().as_settings()},
+            wall_seconds=seconds,
+            status=f"{missed} of {len(cells)} cells not converged" if missed else "converged",
+            lines=[],
+        )
+        write_text(self.out / "manifest.json", manifest_text(manifest))
+
+
+def unusable(entry: Entry) -> str | None:
+    """Why an entry cannot be measured, where it cannot."""
+    family, colon, file = entry.name.partition(":")
+    if family in ("trained", "hybrid") and colon and not Path(file).exists():
+        return "not trained yet: run the section `trained`"
+    return None if entry.exists() else "no such strategy"
+
+
+def progress(what: str, done: int, of: int) -> None:
+    """A line now and then."""
+    if done == of or done % max(1, of // 10) == 0:
+        print(f"... {what}: {done} of {of}", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Measure, write after each section, print the targets."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--out", type=Path, default=Path("results/design-study"), help="folder for the results")
+    arguments.add_argument("--data", type=Path, default=Path("../shared/data/mri"), help="folder of the scans")
+    arguments.add_argument("--jobs", type=int, default=2, help="processes")
+    arguments.add_argument("--quick", action="store_true", help="a smoke run on toy sizes")
+    arguments.add_argument("--only", action="append", choices=SECTIONS, help="measure this section only")
+    arguments.add_argument("--again", action="append", default=[], choices=SECTIONS, help="drop its rows first")
+    arguments.add_argument("--forget", action="append", default=[], help="drop a strategy's rows first")
+    arguments.add_argument("--tables", action="store_true", help="measure nothing, write the tables anew")
+    chosen = arguments.parse_args()
+    study = Study(chosen.out, None if chosen.quick else chosen.data.resolve(), chosen.jobs, progress)
+    study.ledger.forget(lambda row: row["section"] in chosen.again)
+    study.ledger.forget(lambda row: row.get("strategy") in chosen.forget and "family" not in row)
+    study.check()
+    began = time.perf_counter()
+    with threadpool_limits(1):
+        study.tune_map()
+        for name in () if chosen.tables else [name for name in SECTIONS if name in (chosen.only or SECTIONS)]:
+            start = time.perf_counter()
+            study.run(name)
+            study.write(name)
+            print(f"... {name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    study.write()
+    study.write_manifest(time.perf_counter() - began, sys.argv[1:])
+    print((chosen.out / "targets.csv").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""README.md, targets.csv and figures of the study, all from the kept rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from parts.targets import COLUMNS
+from study.groups import FAMILIES, TUNED
+from study.ledger import Ledger
+from study.sections import DEFAULT
+from study.tables import BEST_DRAW, FORMATS, ORACLE, errors_of, summary
+from study.targets import target_rows
+from study.texts import INTRODUCTION, TEXTS
+
+from mri_design.evaluation.picture import png_bytes
+from mri_design.evaluation.plots import ErrorCurve, error_against_lines
+from mri_design.evaluation.prediction_shares import how_often_right
+from mri_design.evaluation.tables import Row, csv_text, format_cell, markdown_text
+from mri_design.io.atomic import write_bytes, write_text
+
+DRAWN = (TUNED, "low-pass", "trained residual-greedy", "hybrid", ORACLE)
+"""Curves of a figure besides the posterior strategies."""
+RECONSTRUCTORS = {"mean": "default posterior mean", "map": "TV + wavelet MAP"}
+
+
+def write_document(
+    out: Path, ledger: Ledger, conditions: Mapping[str, str], skipped: Sequence[str], draw: str = ""
+) -> str:
+    """Write everything, figures of one section (or of all, without a name); the README's text."""
+    targets = target_rows(ledger)
+    write_text(out / "targets.csv", csv_text(targets, COLUMNS))
+    parts = [INTRODUCTION, "".join(f"- {name}: {text}\n" for name, text in conditions.items())]
+    parts.append(f"\n## Targets\n\n{markdown_text(targets, COLUMNS, {'measured': '.3g'})}")
+    if skipped:
+        parts.append("".join(f"- skipped: {line}\n" for line in skipped))
+    for section, text in TEXTS.items():
+        parts.append(f"## {section[0].upper()}{section[1:]}\n\n{text}\n")
+        parts += _section(out, section, ledger, draw in ("", section))
+    rows = summary_rows(ledger)
+    if rows:
+        write_text(out / "summary.csv", csv_text(rows))
+    whole = "\n".join(parts)
+    write_text(out / "README.md", whole)
+    return whole
+
+
+def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
+    parts: list[str] = []
+    if section == "prediction":
+        return _predictions(ledger)
+    if section == "trained" and ledger.of("training"):
+        parts.append(markdown_text(ledger.of("training"), TRAINING, {"wall seconds": ".0f"}))
+    cells = ledger.of("cells", section=section)
+    if not cells:
+        return [*parts, "Not measured yet.\n"]
+    groups = list(dict.fromkeys(str(row["group"]) for row in cells))
+    for reconstructor in dict.fromkeys(str(row["reconstructor"]) for row in cells):
+        name = RECONSTRUCTORS.get(reconstructor, f"posterior mean, {reconstructor}")
+        if len(groups) > 1:
+            parts.append(_table(f"{name}, all groups, over all line counts", cells, reconstructor, only_all=True))
+        for group in groups:
+            here = [row for row in cells if row["group"] == group]
+            parts.append(_table(f"{name}, {group}", here, reconstructor))
+            figure = f"figures/{section}-{group}-{reconstructor}.png".replace(" ", "-").replace(",", "")
+            if _figure(out / figure, here, reconstructor) if draw else (out / figure).exists():
+                parts.append(f"![error against lines, {group}, {name}]({figure})\n")
+    tuned = [row for row in ledger.of("tuned", section=section) if row["family"] in FAMILIES]
+    if tuned:
+        parts.append(_tuned(tuned))
+    return parts
+
+
+def summary_rows(ledger: Ledger) -> list[Row]:
+    """Every table of the README, by line counts, in one."""
+    rows: list[Row] = []
+    cells = ledger.of("cells")
+    for section, group, name in dict.fromkeys((r["section"], r["group"], r["reconstructor"]) for r in cells):
+        here = ledger.of("cells", section=section, group=group)
+        about = {"section": section, "group": group, "reconstructor": name}
+        rows += [about | dict(row) for row in summary(here, str(name), strategies_in(here, str(name)))]
+    return rows
+
+
+TRAINING = ["group", "strategy", "grid", "lines", "images", "reconstructions", "wall seconds", "processes"]
+
+
+def strategies_in(cells: Sequence[Row], reconstructor: str) -> list[str]:
+    """Rows in the order of the first cells; the best draw stands after the tuned density."""
+    names = list(dict.fromkeys(str(row["strategy"]) for row in cells if row["reconstructor"] == reconstructor))
+    if TUNED in names:
+        names.insert(names.index(TUNED) + 1, BEST_DRAW)
+    return names
+
+
+def _table(title: str, cells: Sequence[Row], reconstructor: str, only_all: bool = False) -> str:
+    """One row per strategy: error and change at every share of lines, the rest over all of them."""
+    rows = summary(cells, reconstructor, strategies_in(cells, reconstructor))
+    shares = list(dict.fromkeys(str(row["lines"]) for row in rows))
+    found = {(str(row["strategy"]), str(row["lines"])): row for row in rows}
+    table: list[Row] = []
+    for name in dict.fromkeys(str(row["strategy"]) for row in rows):
+        whole = found[name, shares[-1]]
+        at = {} if only_all else {share: _with_change(found[name, share]) for share in shares if share != "all"}
+        rest = {column: whole[column] for column in OVER_ALL}
+        table.append({"strategy": _marked(name), "images": whole["images"], **at, **rest})
+    return f"**{title}**\n\n{markdown_text(table, None, FORMATS)}" if table else ""
+
+
+OVER_ALL = ("change", "gap closed", "images won", "p", "worst change", "worst L2", "sd of draws", "PSNR", "SSIM")
+
+
+def _with_change(row: Row) -> str:
+    change = "" if row["change"] is None else f" ({format_cell(row['change'], '+.1%')})"
+    return format_cell(row["relative L2"], ".4f") + change
+
+
+def _marked(name: str) -> str:
+    return f"**{name}**" if name.partition(",")[0] == DEFAULT else name
+
+
+def _tuned(rows: Sequence[Row]) -> str:
+    least: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        key = tuple(str(row[name]) for name in ("group", "reconstructor", "lines"))
+        if key not in least or float(str(row["error"])) < float(str(least[key]["error"])):
+            least[key] = row
+    columns = ["group", "reconstructor", "lines", "family", "strategy", "start", "error"]
+    table = markdown_text(list(least.values()), columns, {"error": ".4f"})
+    return f"**Tuned on the training images** (the best of all tried)\n\n{table}"
+
+
+def _predictions(ledger: Ledger) -> list[str]:
+    rows = ledger.of("predictions")
+    if not rows:
+        return ["Not measured yet.\n"]
+    table: list[Row] = []
+    for strategy in dict.fromkeys(str(row["strategy"]) for row in rows):
+        for mask in dict.fromkeys(str(row["mask"]) for row in rows):
+            chosen = [row for row in rows if row["strategy"] == strategy and row["mask"] == mask]
+            if chosen:
+                table += [{"strategy": strategy, "mask": mask, **row} for row in how_often_right(chosen)]
+        chosen = [row for row in rows if row["strategy"] == strategy and row["mask"] != "its own"]
+        if chosen:
+            table += [
+                {"strategy": strategy, "mask": "others'", **row} for row in how_often_right(chosen, by_lines=True)
+            ]
+    return [markdown_text(table, None, {name: ".2f" for name in table[0] if name not in ("cases", "lines")})]
+
+
+def _figure(path: Path, cells: Sequence[Row], reconstructor: str) -> bool:
+    """Mean error against lines of the strategies that were measured on all images."""
+    shares = sorted({str(row["share"]) for row in cells}, key=Fraction)
+    if len(shares) < 2:
+        return False
+    lines = {str(row["share"]): int(str(row["lines"])) for row in cells}
+    curves = []
+    every = {str(row["image"]) for row in cells}
+    names = strategies_in(cells, reconstructor)
+    posterior = [name for name in names if name.startswith((DEFAULT, "information", "expected", "calibrated"))]
+    for name in [*posterior, *(drawn for drawn in DRAWN if drawn in names)]:
+        errors = errors_of(cells, reconstructor, name).mean
+        table = [[errors.get((share, group, image), np.nan) for share in shares] for group, image in _images(cells)]
+        if np.isfinite(table).all() and len(table) == len(every):
+            curves.append(ErrorCurve(name, np.array([lines[share] for share in shares]), np.array(table)))
+    if not curves:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, png_bytes(error_against_lines(curves)))
+    return True
+
+
+def _images(cells: Sequence[Row]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((str(row["group"]), str(row["image"])) for row in cells))

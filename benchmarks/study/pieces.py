@@ -1,0 +1,182 @@
+"""What the study computes apart, in one process or several: masks, errors, densities on trial, predictions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from study.scans import Scan
+
+from mri_design.design import Choice, DesignEngine, DesignView, Strategy
+from mri_design.evaluation.comparison_pieces import (
+    Lines,
+    MaskJob,
+    Material,
+    TuningJob,
+    design_mask,
+    mask_error,
+    tuning_error,
+)
+from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
+from mri_design.evaluation.tables import Row
+from mri_design.experiment import Recipe, make_strategy
+
+
+@dataclass(frozen=True)
+class StudyMaterial:
+    """Scans and recipes of a group.
+
+    Parameters
+    ----------
+    tests, training : sequences of Scan
+        Scans.
+    recipes : mapping of str to Recipe
+        By name: those that reconstruct, and those that design.
+    seed : int
+        Of everything.
+    """
+
+    tests: Sequence[Scan]
+    training: Sequence[Scan]
+    recipes: Mapping[str, Recipe]
+    seed: int
+
+    def under(self, name: str) -> Material:
+        """The same as a comparison takes it, with one recipe's prior, inference and reconstruction."""
+        return _under(_Key(self), name)
+
+
+class _Key:
+    """A material as a key: by identity."""
+
+    def __init__(self, material: StudyMaterial) -> None:
+        self.material = material
+
+    def __hash__(self) -> int:
+        return id(self.material)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and other.material is self.material
+
+
+@lru_cache(maxsize=32)
+def _under(key: _Key, name: str) -> Material:
+    material = key.material
+    recipe = material.recipes[name]
+    tests, training = ([scan.image(recipe) for scan in scans] for scans in (material.tests, material.training))
+    return Material(tests, training, recipe, material.seed)
+
+
+@dataclass(frozen=True)
+class NewMask:
+    """A mask to design under a recipe."""
+
+    recipe: str
+    job: MaskJob
+
+    def __call__(self, material: StudyMaterial) -> Row:
+        """Lines in order, how many of them can be trusted, and seconds."""
+        began = time.process_time()
+        made = design_mask(material.under(self.recipe), self.job)
+        return {
+            "mask": " ".join(map(str, made.lines)),
+            "converged_lines": made.converged_lines,
+            "seconds": time.process_time() - began,
+        }
+
+
+@dataclass(frozen=True)
+class MaskError:
+    """A test image to reconstruct from some lines and to measure."""
+
+    recipe: str
+    image: int
+    lines: Lines
+
+    def __call__(self, material: StudyMaterial) -> Row:
+        """Errors, and seconds."""
+        began = time.process_time()
+        found = mask_error(material.under(self.recipe), (self.image, self.lines))
+        return found | {"seconds": time.process_time() - began}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A density on trial on the training images: mean error over some draws."""
+
+    recipe: str
+    design: str
+    strategy: str
+    lines: int
+    start: int
+    draws: int
+
+    def __call__(self, material: StudyMaterial) -> Row:
+        """Mean relative error; the mask obeys the constraints of the recipe ``design``."""
+        under = material.under(self.recipe)
+        constraints = material.recipes[self.design].constraints
+        under = replace(under, recipe=under.recipe.model_copy(update={"constraints": constraints}))
+        errors = [
+            tuning_error(under, TuningJob(self.strategy, self.lines, self.start, draw, image))
+            for image in range(len(under.training))
+            for draw in range(self.draws)
+        ]
+        return {"error": float(np.mean(errors))}
+
+
+@dataclass(frozen=True)
+class Follow:
+    """An order that is already there, while another strategy says what it expects of each line."""
+
+    order: Lines
+    inner: Strategy
+    needs_posterior: bool = True
+
+    @property
+    def name(self) -> str:
+        """Whose expectations these are."""
+        return self.inner.name
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Is given."""
+        raise NotImplementedError
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The next line of the order, with the other strategy's expectations."""
+        chosen = self.inner.choose(view, rng)
+        return replace(chosen, line=self.order[len(view.candidates.acquired)])
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A strategy's predictions along a mask that need not be its own."""
+
+    recipe: str
+    strategy: str
+    image: int
+    order: Lines
+    start: int
+    counts: tuple[int, ...]
+
+    def __call__(self, material: StudyMaterial) -> list[Row]:
+        """Predicted against actual, one row for each number of lines."""
+        under = material.under(self.recipe)
+        image, recipe = under.tests[self.image], under.recipe
+        inference, design = recipe.inference.engine(), recipe.design
+        follow = Follow(self.order, make_strategy(self.strategy))
+        engine = DesignEngine(follow, inference, design.first_loops, design.step_loops, material.seed)
+        state = engine.begin([image.one], self.order[: self.start])
+        state = engine.run([image.one], state, max(self.counts) + 1)
+        truth = truth_or_none(image.one, image.reference)
+        checks = check_predictions(
+            [image.one], state.trace, inference, signals=state.signals, truths=[truth], counts=self.counts
+        )
+        return [check.as_row() | {"strategy": self.strategy, "image": image.name} for check in checks]
+
+
+def compute(material: StudyMaterial, piece: NewMask | MaskError | Trial | Prediction) -> Row | list[Row]:
+    """One piece."""
+    return piece(material)

@@ -1,0 +1,124 @@
+"""Scans of the study with the image each is judged by: real phase from several sources, and synthetic phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from skimage.restoration import denoise_nl_means, estimate_sigma
+
+from mri_design.calibration import coil_combined
+from mri_design.evaluation.comparison_pieces import TestImage
+from mri_design.experiment import PreparedScan, Recipe, load_input, prepare
+from mri_design.kspace import ImageStack, KSpaceData
+from mri_design.operators import Array
+from mri_design.simulation import simulate_scan
+
+NOISE = 0.007  # sd per real component, relative to the 99.5th percentile: 3 T
+LOW_FIELD_NOISE = 0.02  # between that and what the low-field scans had themselves (0.022 to 0.05)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One slice, calibrated, and what its reconstructions are compared with.
+
+    Parameters
+    ----------
+    name : str
+        For tables.
+    prepared : PreparedScan
+        Noise and coil maps are known.
+    reference : complex array, shape (ky, kx)
+        The truth, or the nearest thing to it.
+    """
+
+    name: str
+    prepared: PreparedScan
+    reference: Array
+
+    @classmethod
+    def of(cls, name: str, data: KSpaceData, reference: Array | None = None) -> Scan:
+        """Calibrated by the default recipe; without a reference its own."""
+        prepared = prepare(data, Recipe())
+        found = prepared.reference(0) if reference is None else reference
+        assert found is not None
+        return cls(name, prepared, found)
+
+    @property
+    def n_lines(self) -> int:
+        """Phase-encode lines of the grid."""
+        return self.prepared.data.grid_shape[0]
+
+    def image(self, recipe: Recipe) -> TestImage:
+        """With a recipe's prior. Coil maps count as known from a scan of their own: masks need no centre for them."""
+        return TestImage(self.name, self.prepared.slice_model(0, recipe), self.reference)
+
+
+def simulating(matrix: int, noise: float = NOISE, phase: str | None = None, coils: int = 1) -> Recipe:
+    """The default recipe with these settings of the simulation."""
+    return Recipe().replacing("simulation", matrix=matrix, noise=noise, phase=phase, coils=coils)
+
+
+def simulated(
+    source: str | Path, indices: Sequence[int], recipe: Recipe, seed: int = 0, label: str | None = None
+) -> list[Scan]:
+    """Slices of images (a file, or ``phantom:NAME``) as simulated scans whose truth is known."""
+    data = load_input(str(source), recipe, seed)
+    name = label or data.name
+    return [Scan.of(f"{name} {index}", data.select_slice(index)) for index in indices]
+
+
+def combined(path: Path, matrix: int, seed: int = 0) -> Scan:
+    """A raw multi-coil scan of high signal-to-noise ratio, coil-combined, as the truth of a single-coil scan."""
+    data = load_input(str(path), Recipe(), seed)
+    image = coil_combined(prepare(data, Recipe()).data)
+    return _anew(f"{path.stem} combined", image, matrix, NOISE, seed)
+
+
+def denoised(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
+    """A raw low-field slice, denoised by non-local means, with white noise added anew.
+
+    More lines than ``matrix`` are cut off in k-space (lower resolution), fewer are a smaller field of view, padded. The
+    filter knows no sparsity prior, so that none of the reconstructions is favoured by its traces.
+    """
+    data = load_input(str(path), Recipe(), seed).select_slice(index)
+    kspace = data.kspace[0, 0]
+    for axis in (0, 1):
+        excess = kspace.shape[axis] - matrix
+        if excess > 0:
+            first = kspace.shape[axis] // 2 - matrix // 2
+            kspace = np.take(kspace, range(first, first + matrix), axis=axis)
+    image = coil_combined(KSpaceData(kspace[None, None], np.ones(len(kspace), dtype=bool)))[0]
+    parts = np.stack([image.real, image.imag], axis=-1)
+    parts /= np.percentile(np.abs(image), 99.5)
+    sigma = float(np.mean(estimate_sigma(parts, channel_axis=-1)))
+    clean = denoise_nl_means(parts, 5, 9, h=0.8 * sigma, sigma=sigma, channel_axis=-1)
+    padding = [(matrix // 2 - n // 2, matrix - n - (matrix // 2 - n // 2)) for n in clean.shape[:2]]
+    truth = np.pad(clean[..., 0] + 1j * clean[..., 1], padding).astype(np.complex64)
+    return _anew(f"{path.stem} {index} denoised", truth[None], None, LOW_FIELD_NOISE, seed)
+
+
+def repeated(path: Path, index: int, judge: Path | None = None) -> Scan:
+    """The first repeat of a scan, judged by the complete image of the second (of ``judge``'s, where it is given)."""
+    first = _repeat(path, 0, index)
+    second = _repeat(judge or path, 1, index)
+    return Scan.of(f"{path.stem} {index}", first, coil_combined(second)[0])
+
+
+def raw(path: Path, index: int = 0, seed: int = 0) -> Scan:
+    """A raw scan, judged by its own complete image."""
+    return Scan.of(path.stem, load_input(str(path), Recipe(), seed).select_slice(index))
+
+
+def _repeat(path: Path, repeat: int, index: int) -> KSpaceData:
+    stored = np.load(path, mmap_mode="r", allow_pickle=False)[repeat, index]  # (coil, readout, phase encode)
+    kspace = np.ascontiguousarray(stored.swapaxes(-1, -2), dtype=np.complex64)[None]
+    return KSpaceData(kspace, np.any(kspace, axis=(0, 1, 3)), name=path.stem)
+
+
+def _anew(name: str, image: Array, matrix: int | None, noise: float, seed: int) -> Scan:
+    stack = ImageStack(np.asarray(image, dtype=np.complex64), name)
+    rng = np.random.default_rng([seed, 1])
+    return Scan.of(name, simulate_scan(stack, matrix=matrix, noise=noise, phase="own", rng=rng))

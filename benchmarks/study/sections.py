@@ -1,0 +1,298 @@
+"""The groups of images of every section, at full size from the scans and at toy size from embedded phantoms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from study.groups import FAMILIES, TUNED, Entry, Group, Tuning
+from study.scans import Scan, combined, denoised, raw, repeated, simulated, simulating
+from study.split import (
+    LARGE_TEST_HEADS,
+    MIDDLE,
+    OTHER_TEST_HEADS,
+    TEST_HEADS,
+    TEST_SUBJECTS,
+    TRAINING_HEADS,
+    TRAINING_SUBJECT,
+)
+from study.tables import ORACLE
+from study.tuning import map_recipe, partial_fourier
+
+from mri_design.experiment import Recipe
+
+SHARES = ("1/8", "3/16", "1/4", "3/8", "1/2")
+DEFAULT = Recipe().design.strategy
+HEADS = ("real-phase", "3T heads")
+POSTERIOR = tuple(dict.fromkeys((DEFAULT, "information-gain", "expected-error", "calibrated")))
+"""Posterior strategies by name; those that do not exist are skipped."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a run gets its scans and how large it is.
+
+    Parameters
+    ----------
+    data : Path or None
+        Folder of scans; None is the toy size.
+    trained : Path
+        Folder of trained orders.
+    weight : float
+        Of MAP, tuned.
+    """
+
+    data: Path | None
+    trained: Path
+    weight: float = 1.0
+
+    @property
+    def quick(self) -> bool:
+        """Toy size."""
+        return self.data is None
+
+    @property
+    def path(self) -> Path:
+        """The folder, where there is one."""
+        assert self.data is not None
+        return self.data
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """Line counts."""
+        return ("1/2",) if self.quick else SHARES
+
+    @property
+    def seeds(self) -> int:
+        """Draws of random masks."""
+        return 2 if self.quick else 5
+
+    @property
+    def mean(self) -> Recipe:
+        """The default recipe."""
+        return Recipe().replacing("inference", samples=2, loops=3) if self.quick else Recipe()
+
+    def recipes(self) -> dict[str, Recipe]:
+        """Those that every group has."""
+        return {"mean": self.mean, "map": map_recipe(self.weight), "partial": partial_fourier(self.mean)}
+
+    @property
+    def tuning(self) -> Tuning:
+        """Powers and centres to try."""
+        return Tuning((3.0, 8.0), (20.0,), (4,), 1) if self.quick else Tuning()
+
+
+def toys(seed: int, names: Sequence[str], coils: int = 1) -> list[Scan]:
+    """Embedded phantoms on a small grid."""
+    recipe = simulating(32, 0.02, coils=coils)
+    return [simulated(f"phantom:{name}", [0], recipe, seed)[0] for name in names]
+
+
+def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]:
+    """The strategies of the big comparisons; every family of densities, and dear rows, on ``some`` of the images."""
+    entries = [Entry(name) for name in POSTERIOR]
+    if some:
+        entries.append(Entry("information-gain-lanczos", images=some))
+    if trained:
+        for rule in ("residual-greedy", "stochastic-lbcs"):
+            file = setting.trained / f"heads-{rule}.npz"
+            entries.append(Entry(f"trained {rule}", f"trained:{file}"))
+        entries.append(Entry("hybrid", f"hybrid:{setting.trained / 'heads-residual-greedy.npz'}"))
+    entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds)]
+    if some:
+        others = (*FAMILIES, "fastmri-random", "fastmri-equispaced", "golden-ratio")
+        entries += [Entry(name, draws=setting.seeds, images=some, only="mean") for name in others]
+    return [*entries, Entry(ORACLE)]
+
+
+def heads(setting: Setting, matrix: int = 128, tests: Sequence[int] = TEST_HEADS) -> tuple[list[Scan], list[Scan]]:
+    """Test and training images with real phase, 3 T."""
+    if setting.quick:
+        return toys(1, ("t1w", "shepp-logan")), toys(2, ("t2w",))
+    recipe = simulating(matrix)
+    every = simulated(setting.path / "img_3T_complex.npz", [*tests, *TRAINING_HEADS], recipe, label="head")
+    return every[: len(tests)], every[len(tests) :]
+
+
+def real_phase(setting: Setting) -> list[Group]:
+    """Truth with real phase."""
+    tests, training = heads(setting)
+    shares = ("3/8", "1/2") if setting.quick else SHARES
+    common = (shares, rivals(setting, 1 if setting.quick else 2), setting.recipes())
+    groups = [Group(*HEADS, tests, training, *common, tuning=setting.tuning)]
+    if setting.quick:
+        return groups
+    folder = setting.path
+    kinds = ("gre", "fse")
+    low = [denoised(folder / f"lf_{who}_{kind}.npy", MIDDLE, 128) for who in TEST_SUBJECTS for kind in kinds]
+    learnt = [denoised(folder / f"lf_{TRAINING_SUBJECT}_{kind}.npy", MIDDLE, 128) for kind in kinds]
+    groups.append(Group(HEADS[0], "low field", low, learnt, *common, tuning=setting.tuning))
+    brain = combined(folder / "mc_brain_cimax16.npy", 128)
+    few = (shares, rivals(setting), common[2])
+    groups.append(Group(HEADS[0], "16-coil brain", [brain], [], *few, tuning=None, tuned_like=HEADS))
+    repeats = [repeated(folder / f"lf_S3B_flair_{room}.npy", MIDDLE) for room in ("cage", "nocage")]
+    few = (shares, rivals(setting, trained=False), common[2])
+    groups.append(Group(HEADS[0], "repeats", repeats, [], *few, tuning=None, tuned_like=(HEADS[0], "low field")))
+    return groups
+
+
+def synthetic_phase(setting: Setting) -> list[Group]:
+    """Magnitude images with a polynomial phase, and with local exceptions to it."""
+    if setting.quick:
+        tests, training = toys(3, ("t1w",)), toys(4, ("t2w",))
+    else:
+        tests = _magnitudes(setting, TEST_SUBJECTS, ("smooth", "rough"), 128, ("T2w",))
+        tests += _magnitudes(setting, TEST_SUBJECTS, ("rough",), 128, ("T1w",))
+        training = _magnitudes(setting, (TRAINING_SUBJECT,), ("rough",), 128)
+    common = (setting.shares, rivals(setting), setting.recipes())
+    return [Group("synthetic-phase", "mag3T", tests, training, *common, tuning=setting.tuning)]
+
+
+def full_size(setting: Setting) -> list[Group]:
+    """256 x 256: two heads with real phase, two magnitude images with a rough one."""
+    if setting.quick:
+        tests = toys(5, ("t1w",))
+    else:
+        tests = heads(setting, 256, LARGE_TEST_HEADS)[0]
+        tests += _magnitudes(setting, ("6B",), ("rough",), 256, ("T2w",))
+        tests += _magnitudes(setting, ("7A",), ("rough",), 256, ("T1w",))
+    entries = [Entry(name) for name in POSTERIOR]
+    entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds), Entry("fastmri-equispaced"), Entry(ORACLE)]
+    shares = setting.shares if setting.quick else ("1/8", "1/4", "1/2")
+    return [
+        Group(
+            *("full-size", "256", tests, [], shares, entries, setting.recipes()),
+            tuning=None,
+            tuned_like=HEADS,
+        )
+    ]
+
+
+def thesis_figure(setting: Setting) -> list[Group]:
+    """A quarter of the lines, half of them the centre: one mask from training slices, used on other images."""
+    start = 8 if setting.quick else 32
+    if setting.quick:
+        tests, training = toys(6, ("t1w",)), toys(7, ("t2w",))
+    else:
+        tests, training = heads(setting, 256, OTHER_TEST_HEADS)
+        tests += _magnitudes(setting, TEST_SUBJECTS, ("rough",), 256)
+        training = training[:2] + _magnitudes(setting, (TRAINING_SUBJECT,), ("rough",), 256, ("T2w",))
+    draws = setting.seeds if setting.quick else 10
+    entries = [Entry(f"{name}, one mask", name, start=start, fixed=True) for name in POSTERIOR]
+    entries += [Entry("low-pass", start=start), Entry(TUNED, draws=draws, start=start)]
+    entries += [Entry("equispaced", "fastmri-equispaced", draws=setting.seeds, start=start)]
+    like = HEADS
+    return [
+        Group(
+            *("thesis-figure", "256", tests, training, ("1/2" if setting.quick else "1/4",), entries),
+            setting.recipes(),
+            ("map",),
+            tuning=None,
+            tuned_like=like,
+        )
+    ]
+
+
+def multi_coil(setting: Setting) -> list[Group]:
+    """Raw 16-coil data with coil maps, and simulated coils; maps from a calibration scan of its own."""
+    if setting.quick:
+        tests, training = toys(8, ("t1w",), 2), toys(9, ("t2w",), 2)
+    else:
+        recipe = simulating(128, coils=8)
+        file = setting.path / "img_3T_complex.npz"
+        both = simulated(file, [*LARGE_TEST_HEADS, *TRAINING_HEADS[:2]], recipe, label="head, 8 coils,")
+        tests, training = [raw(setting.path / "mc_brain_cimax16.npy"), *both[:2]], both[2:]
+    seeds = setting.seeds
+    entries = [Entry(name) for name in POSTERIOR]
+    entries += [Entry(TUNED, draws=seeds), Entry("fastmri-equispaced", draws=seeds)]
+    entries += [Entry("regular + 8 ACS", "regular", draws=seeds, start=8), Entry("low-pass"), Entry(ORACLE)]
+    shares = ("1/2",) if setting.quick else ("1/6", "1/4")
+    tuning = setting.tuning if setting.quick else Tuning((0.0, 2.0, 4.0, 8.0), (4.0,), (4,), 2)
+    return [
+        Group("multi-coil", "coils", tests, training, shares, entries, setting.recipes(), tuning=tuning),
+    ]
+
+
+def stress(setting: Setting) -> list[Group]:
+    """Scans unlike anything seen: phantoms, and one full of interference."""
+    entries = [Entry(name) for name in POSTERIOR]
+    entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds)]
+    if setting.quick:
+        tests = toys(10, ("shepp-logan",))
+        return [_stress("phantoms", tests, setting, entries)]
+    phantoms = [simulated(f"phantom:{name}", [0], simulating(128))[0] for name in ("shepp-logan", "brain")]
+    phantoms.append(combined(setting.path / "mc_phantom_cimax16.npy", 128))
+    room = setting.path / "lf_S3A_flair_nocage.npy"
+    noisy = [repeated(room, MIDDLE, setting.path / "lf_S3B_flair_nocage.npy")]
+    return [_stress("phantoms", phantoms, setting, entries), _stress("interference", noisy, setting, entries)]
+
+
+MODELS: dict[str, Callable[[Setting], Recipe]] = {
+    "modulus": lambda setting: setting.mean.replacing("phase", model="modulus"),
+    "phase-aware": lambda setting: setting.mean.replacing("phase", model="aware"),
+    "phase-aware, sites apart": lambda setting: setting.mean.replacing("phase", model="aware", sites="apart"),
+    "TV+wavelet sites": lambda setting: _tv_wavelet(setting),
+}
+
+
+def _tv_wavelet(setting: Setting) -> Recipe:
+    recipe = map_recipe(setting.weight).replacing("reconstruction", method="mean")
+    return recipe.replacing("inference", samples=2, loops=3) if setting.quick else recipe
+
+
+def models(setting: Setting) -> list[Group]:
+    """Plain information gain under each model, and each model's reconstruction of every mask."""
+    if setting.quick:
+        tests = toys(1, ("t1w",))
+    else:
+        tests = heads(setting, 128, (6, 12))[0]
+        tests.append(denoised(setting.path / "lf_7A_gre.npy", MIDDLE, 128))
+        tests += _magnitudes(setting, ("7B",), ("rough",), 128, ("T2w",))
+    recipes = setting.recipes() | {name: make(setting) for name, make in MODELS.items()}
+    entries = [Entry(f"information-gain, {name}", "information-gain", design=name) for name in MODELS] + [
+        Entry(TUNED, draws=setting.seeds),
+        Entry("low-pass"),
+    ]
+    return [
+        Group(
+            *("models", "models", tests, [], setting.shares, entries, recipes, (*MODELS, "map")),
+            tuning=None,
+            tuned_like=HEADS,
+        )
+    ]
+
+
+def _stress(name: str, tests: list[Scan], setting: Setting, entries: list[Entry]) -> Group:
+    return Group(
+        *("stress", name, tests, [], setting.shares, entries, setting.recipes()), tuning=None, tuned_like=HEADS
+    )
+
+
+def _magnitudes(
+    setting: Setting,
+    subjects: Sequence[str],
+    phases: Sequence[str],
+    matrix: int,
+    weights: Sequence[str] = ("T1w", "T2w"),
+) -> list[Scan]:
+    """Middle slices with synthetic phase."""
+    scans = []
+    for subject in subjects:
+        for weight in weights:
+            for phase in phases:
+                file = setting.path / f"mag3T_{subject}_{weight}.npz"
+                label = f"{subject} {weight} {phase}"
+                scans += simulated(file, [MIDDLE], simulating(matrix, phase=phase), label=label)
+    return scans
+
+
+GROUPS: dict[str, Callable[[Setting], list[Group]]] = {
+    "real-phase": real_phase,
+    "synthetic-phase": synthetic_phase,
+    "full-size": full_size,
+    "thesis-figure": thesis_figure,
+    "multi-coil": multi_coil,
+    "stress": stress,
+    "models": models,
+}

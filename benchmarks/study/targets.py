@@ -1,0 +1,229 @@
+"""The targets of the study: what was asked for, and what the kept rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from parts.targets import Target
+from study.groups import TUNED
+from study.ledger import Ledger, numbers
+from study.sections import DEFAULT, MODELS
+from study.tables import ORACLE, Errors, Paired, errors_of, gap_closed, paired
+
+from mri_design.evaluation.tables import Row
+
+LATE = ("1/4", "3/8", "1/2")
+COILS = {"4x": "1/4", "6x": "1/6"}
+STRESS_LIMIT = 0.05
+REPORTED = "reported"
+
+Measure = Callable[[Sequence[Row]], float | None]
+
+
+def against(
+    other: str = TUNED,
+    strategy: str = DEFAULT,
+    reconstructor: str = "mean",
+    group: str = "",
+    shares: Sequence[str] | None = None,
+    see: Callable[[Paired], float] = lambda found: float(found.change.mean()),
+) -> Measure:
+    """Something about a strategy against another with the same reconstructor."""
+
+    def measure(rows: Sequence[Row]) -> float | None:
+        chosen = [row for row in rows if group in ("", row["group"])]
+        mine, theirs = (errors_of(chosen, reconstructor, name) for name in (strategy, other))
+        found = paired(mine, theirs, shares)
+        return None if found is None else see(found)
+
+    return measure
+
+
+def percent(measure: Measure) -> Measure:
+    """In per cent."""
+
+    def hundredfold(rows: Sequence[Row]) -> float | None:
+        found = measure(rows)
+        return None if found is None else 100 * found
+
+    return hundredfold
+
+
+def pair_against_map(rows: Sequence[Row]) -> float | None:
+    """The default pair against the better of tuned density and low-pass with MAP, at each share of lines."""
+    mine = errors_of(rows, "mean", DEFAULT)
+    rivals = [errors_of(rows, "map", name) for name in (TUNED, "low-pass")]
+    keys = [key for key in rivals[0].mean if key in rivals[1].mean]
+    best: dict[tuple[str, str, str], float] = {}
+    for place in dict.fromkeys(key[:2] for key in keys):  # the better of the two on average over a group's images
+        here = [key for key in keys if key[:2] == place]
+        means = [np.mean([rival.mean[key] for key in here]) for rival in rivals]
+        best |= {key: rivals[int(np.argmin(means))].mean[key] for key in here}
+    found = paired(mine, Errors(best, {}))
+    return None if found is None else float(found.change.mean())
+
+
+def closed(rows: Sequence[Row]) -> float | None:
+    """Share of the gap to the oracle."""
+    return gap_closed(*(errors_of(rows, "mean", name) for name in (DEFAULT, TUNED, ORACLE)))
+
+
+def foreign(rows: Sequence[Row], column: str) -> list[float]:
+    """A column of the default strategy's predictions along masks that are not its own, where it is known."""
+    chosen = [
+        row for row in rows if row["strategy"] == DEFAULT and row["mask"] != "its own" and row[column] is not None
+    ]
+    return [value for value in numbers(chosen, column) if not np.isnan(value)]
+
+
+def median_of(column: str) -> Measure:
+    """Median over predictions."""
+
+    def measure(rows: Sequence[Row]) -> float | None:
+        values = foreign(rows, column)
+        return float(np.median(values)) if values else None
+
+    return measure
+
+
+def inside(column: str, low: float, high: float) -> Measure:
+    """Percentage of predictions within bounds."""
+
+    def measure(rows: Sequence[Row]) -> float | None:
+        values = np.array(foreign(rows, column))
+        return float(100 * np.mean((values >= low) & (values <= high))) if len(values) else None
+
+    return measure
+
+
+def cost_ratio(rows: Sequence[Row]) -> float | None:
+    """Reconstructions of residual-greedy over those of LBCS, on the same images."""
+    spent = {str(row["strategy"]): float(str(row["reconstructions"])) for row in rows if row["group"] == "small"}
+    return spent["residual-greedy"] / spent["lbcs"] if {"residual-greedy", "lbcs"} <= spent.keys() else None
+
+
+def _targets() -> list[Target]:
+    most, least = False, True
+    pair = f"{DEFAULT} against tuned VD, posterior mean"
+    real, heads = "real-phase", "3T heads"
+    rows = [
+        Target(f"{pair}, real phase", -10, most, "% L2", real, percent(against())),
+        Target(
+            f"{pair}, real phase, worst image",
+            2,
+            most,
+            "% L2",
+            real,
+            percent(against(see=lambda f: float(f.change.max()))),
+        ),
+        Target(f"{pair}, real phase, sign test", 0.01, most, "p", real, against(see=lambda f: f.p)),
+        Target(f"{pair}, real phase, test images", 10, least, "images", real, against(see=lambda f: len(f.change))),
+        Target(
+            f"{pair}, synthetic phase, 1/4 to 1/2", -20, most, "% L2", "synthetic-phase", percent(against(shares=LATE))
+        ),
+        Target(
+            f"{DEFAULT} + posterior mean against the best of (tuned VD, low-pass) + TV-wavelet MAP, real phase",
+            *(-20, most, "% L2", real, percent(pair_against_map)),
+        ),
+    ]
+    for name, share in COILS.items():
+        for other in (TUNED, "fastmri-equispaced", "regular + 8 ACS"):
+            measure = percent(against(other, shares=[share]))
+            rows.append(Target(f"multi-coil {name}: {DEFAULT} against {other}", 0, most, "% L2", "multi-coil", measure))
+    rows += [
+        Target("gap from tuned VD to the oracle closed, real phase", 60, least, "%", real, percent(closed)),
+        Target(
+            f"{DEFAULT} against LBCS, in domain, 64 x 64",
+            *(2, most, "% L2", "trained", percent(against("trained lbcs", group="in domain"))),
+        ),
+        Target(
+            f"{DEFAULT} against LBCS, out of domain, 64 x 64",
+            *(-5, most, "% L2", "trained", percent(against("trained lbcs", group="out of domain"))),
+        ),
+        Target(
+            f"{DEFAULT} against stochastic LBCS, in domain, 128 x 128",
+            *(2, most, "% L2", real, percent(against("trained stochastic-lbcs", group=heads))),
+        ),
+        Target(
+            f"{DEFAULT} against stochastic LBCS, out of domain (low field), 128 x 128",
+            *(-5, most, "% L2", real, percent(against("trained stochastic-lbcs", group="low field"))),
+        ),
+        Target(
+            "line predictions at other masks: median predicted/actual",
+            0.5,
+            least,
+            "ratio",
+            "prediction",
+            median_of("line_ratio"),
+        ),
+        Target(
+            "line predictions at other masks: median predicted/actual, from above",
+            2,
+            most,
+            "ratio",
+            "prediction",
+            median_of("line_ratio"),
+        ),
+        Target(
+            "line predictions at other masks: cases with a ratio in [0.5, 2]",
+            100,
+            least,
+            "%",
+            "prediction",
+            inside("line_ratio", 0.5, 2),
+        ),
+        Target(
+            "line predictions at other masks: median rank correlation, |k| < N/3",
+            0.85,
+            least,
+            "rho",
+            "prediction",
+            median_of("rank_correlation"),
+        ),
+        Target(
+            "trained residual-greedy against LBCS, in domain",
+            *(
+                0,
+                most,
+                "% L2",
+                "trained",
+                percent(against("trained lbcs", "trained residual-greedy", group="in domain")),
+            ),
+        ),
+        Target("trained residual-greedy: reconstructions over LBCS's", 1 / 20, most, "ratio", "training", cost_ratio),
+        Target(
+            f"{DEFAULT} on scans unlike any other: worst image against tuned VD",
+            *(100 * STRESS_LIMIT, most, "% L2", "stress", percent(against(see=lambda f: float(f.change.max())))),
+        ),
+    ]
+    return rows
+
+
+def reported(tables: dict[str, Sequence[Row]]) -> list[Row]:
+    """What is asked to be reported, whatever it is."""
+    rows: list[Row] = []
+    for model in MODELS:
+        measure = percent(against(strategy=f"information-gain, {model}", reconstructor=model))
+        rows.append(_reported(f"plain information gain, {model}, against tuned VD", measure(tables["models"]), "% L2"))
+    thesis = percent(against(strategy=f"{DEFAULT}, one mask", reconstructor="map"))
+    rows.append(
+        _reported("thesis figure: one mask against tuned VD, MAP error", thesis(tables["thesis-figure"]), "% L2")
+    )
+    share = inside("ratio", 0.5, 2)(tables["prediction"])
+    rows.append(_reported("predicted error of the image within a factor of two, other masks", share, "% of cases"))
+    return rows
+
+
+def _reported(name: str, measured: float | None, unit: str) -> Row:
+    return {"name": name, "target": REPORTED, "measured": measured, "unit": unit, "met": measured is not None}
+
+
+def target_rows(ledger: Ledger) -> list[Row]:
+    """Every target with what was measured."""
+    names = {str(row["section"]) for row in ledger.of("cells")}
+    tables: dict[str, Sequence[Row]] = {name: ledger.of("cells", section=name) for name in names}
+    tables |= {"prediction": ledger.of("predictions"), "training": ledger.of("training")}
+    for name in ("models", "thesis-figure"):
+        tables.setdefault(name, [])
+    return [target.row(tables) for target in _targets()] + reported(tables)

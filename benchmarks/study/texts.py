@@ -1,0 +1,59 @@
+"""What the README says before its tables."""
+
+from __future__ import annotations
+
+from study.groups import TUNED
+from study.scans import LOW_FIELD_NOISE, NOISE
+from study.sections import DEFAULT
+from study.tuning import WEIGHTS
+
+INTRODUCTION = f"""# Design study
+
+Which lines to measure: the package's strategies against variable density tuned on other subjects, with the same
+reconstruction for every mask. Training and test subjects were written down before the first run: [SPLIT.md](SPLIT.md).
+Everything below is made from the kept rows: every reconstruction ([cells.csv](cells.csv)), every mask
+([masks.csv](masks.csv)), every density tried ([tuned.csv](tuned.csv)), every prediction
+([predictions.csv](predictions.csv)) and the cost of training ([training.csv](training.csv)). The tables by line counts
+are in [summary.csv](summary.csv) too.
+
+**How to read the tables.** At every share of lines: relative L2 error of the magnitude, mean over images and draws, and
+its change against `{TUNED}` on the same images and with the same reconstruction, mean over images (negative is better).
+Then over all line counts: `change` as before; `gap closed` is the share of the way from `{TUNED}` to `oracle-residual`,
+a mask that looks at the truth; `images won`, `p` (two-sided sign test; slices of one head are not independent) and
+`worst change` are over images, each with its mean over line counts; `worst L2` is the worst cell; `sd of draws` is the
+spread of random masks on one image. Rows with fewer `images` were measured on some only, with the posterior mean only,
+to save time: their changes are on these. `best of the random draws` looks at the truth too. Bold is the default
+strategy. Posterior strategies design each test scan on its own lines as they come, without training.
+
+**Reconstructions.** *Default posterior mean*: the default recipe. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
+rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
+"""
+
+TEXTS = {
+    "real-phase": f"""128 x 128, phase as the scanner left it. *3T heads*: coil-combined, noise sd {NOISE:g} of the
+99.5th percentile added. *low field*: raw 0.055 T slices, denoised by non-local means, noise sd {LOW_FIELD_NOISE:g}
+added. *16-coil brain*: combined, noise added. *repeats*: raw (117 lines), judged by the other repeat, whose noise is
+in all errors alike and hides differences. The 16-coil brain uses the densities tuned for the heads, the repeats those
+for low field, at the same share of lines. No picture of `img_3T_complex` is kept: its licence is not stated.""",
+    "synthetic-phase": """Magnitude 3 T slices at 128 x 128 with a polynomial phase (`smooth`) and with local exceptions
+to it (`rough`). Such images flatter whatever models phase.""",
+    "full-size": """256 x 256, two heads with their own phase, two magnitude slices with a rough one. Densities are
+those tuned at 128 x 128 on the heads, their centre doubled; `fastmri-equispaced` is drawn once.""",
+    "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones, MAP error. One
+mask per strategy, designed on three training slices together, used on other slices, contrasts and subjects. There:
+low-pass 6.62, optimised 4.38, variable density 5.60, equispaced 7.77.""",
+    "multi-coil": """128 x 128: the raw 16-coil brain, judged by its own complete image, and two heads seen by eight
+simulated coils. Coil maps count as known from a calibration scan of their own. `regular + 8 ACS` is every R-th line and
+a centre of eight, R the smallest that fits.""",
+    "stress": """Scans unlike those that anything was tuned on: piecewise constant and uniform phantoms, and a scan
+full of interference, judged by the same scan without it.""",
+    "models": f"""Plain information gain under each model of the image, each model's reconstruction of every mask. Each
+table is one reconstruction; `{TUNED}` is tuned for the default one.""",
+    "trained": """64 x 64, so that the whole of LBCS can be afforded. *In domain*: heads of other subjects; *out of
+domain*: low field. Training reconstructs with the default posterior mean, cut short. The rows `heads` are the orders
+used at 128 x 128 above.""",
+    "prediction": f"""The strategy's belief about the remaining error, at masks that are not its own (and its own),
+before each line: predicted over actual error of the image, and over lines with |k| < N/3 the median ratio of energies
+and the rank correlation. Images: some of real phase. `{DEFAULT}` is the default.""",
+}
+"""Section to its text."""
