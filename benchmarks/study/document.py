@@ -67,7 +67,7 @@ def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
             figure = f"figures/{section}-{group}-{reconstructor}.png".replace(" ", "-").replace(",", "")
             if _figure(out / figure, here, reconstructor) if draw else (out / figure).exists():
                 parts.append(f"![error against lines, {group}, {name}]({figure})\n")
-    tuned = [row for row in ledger.of("tuned", section=section) if row["family"] in FAMILIES]
+    tuned = [row for row in ledger.of("tuned", section=section) if row["family"] in FAMILIES[:-1]]
     if tuned:
         parts.append(_tuned(tuned))
     return parts
@@ -104,7 +104,7 @@ def _table(title: str, cells: Sequence[Row], reconstructor: str, only_all: bool 
     for name in dict.fromkeys(str(row["strategy"]) for row in rows):
         whole = found[name, shares[-1]]
         at = {} if only_all else {share: _with_change(found[name, share]) for share in shares if share != "all"}
-        rest = {column: whole[column] for column in OVER_ALL}
+        rest = {column: whole[column] for column in OVER_ALL if reconstructor != "map" or column != "gap closed"}
         table.append({"strategy": _marked(name), "images": whole["images"], **at, **rest})
     return f"**{title}**\n\n{markdown_text(table, None, FORMATS)}" if table else ""
 

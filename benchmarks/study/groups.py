@@ -13,16 +13,11 @@ from mri_design.experiment import Recipe, make_strategy
 
 TUNED = "vd-tuned"
 """The competitor: of all families, powers and centres the best on the training images, per number of lines."""
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "vd-polynomial": ("vd-polynomial:{}", ""),
-    "vd-gaussian": ("vd-gaussian:{}", ""),
-    "vd-jittered": ("vd-jittered:{}", ""),
-    "vd-systematic": ("vd-systematic:{}", ""),
-    "vd-golden": ("vd-golden:{}", ""),
-    "vd-partial-fourier": ("vd-polynomial:{}", "partial"),
-}
-"""Strategy with a place for its power, and the kind of recipe that its masks are designed under."""
-PARTIAL = 0.625  # of the grid, kept by the family vd-partial-fourier
+PARTIAL = "vd-partial-fourier"
+"""Polynomial density on a part of k-space: printed beside the competitor, and no part of it."""
+KEPT = (0.5625, 0.625, 0.75)
+"""Of the grid: shares that `PARTIAL` tries."""
+FAMILIES = ("vd-polynomial", "vd-gaussian", "vd-jittered", "vd-systematic", "vd-golden", PARTIAL)
 
 
 @dataclass(frozen=True)
@@ -86,20 +81,23 @@ class Tuning:
     Parameters
     ----------
     powers : sequence of float
-        Of the polynomial density, with a centre of 8 lines; the best one is tried with the other centres, and both
+        Of the polynomial density, with the first centre; the best one is tried with the other centres, and both
         with the other families.
     gaussian : sequence of float
         Powers of the Gaussian one.
     centres : sequence of int
-        Forced centre lines besides 8.
+        Forced centre lines besides the first.
     draws : int
         Of each mask on each image.
+    centre : int
+        The first centre.
     """
 
     powers: Sequence[float] = (2.0, 4.0, 6.0, 9.0, 14.0)
     gaussian: Sequence[float] = (8.0, 20.0, 50.0)
     centres: Sequence[int] = (4, 16)
     draws: int = 2
+    centre: int = 8
 
 
 @dataclass(frozen=True)

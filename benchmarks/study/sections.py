@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from study.groups import FAMILIES, TUNED, Entry, Group, Tuning
+from study.groups import FAMILIES, PARTIAL, TUNED, Entry, Group, Tuning
 from study.scans import Scan, combined, denoised, raw, repeated, simulated, simulating
 from study.split import (
     LARGE_TEST_HEADS,
@@ -75,7 +75,7 @@ class Setting:
 
     def recipes(self) -> dict[str, Recipe]:
         """Those that every group has."""
-        return {"mean": self.mean, "map": map_recipe(self.weight), "partial": partial_fourier(self.mean)}
+        return {"mean": self.mean, "map": map_recipe(self.weight)} | partial_fourier(self.mean)
 
     @property
     def tuning(self) -> Tuning:
@@ -99,9 +99,10 @@ def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]
             file = setting.trained / f"heads-{rule}.npz"
             entries.append(Entry(f"trained {rule}", f"trained:{file}"))
         entries.append(Entry("hybrid", f"hybrid:{setting.trained / 'heads-residual-greedy.npz'}"))
-    entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds)]
+    entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds), Entry(PARTIAL, draws=setting.seeds)]
     if some:
-        others = (*FAMILIES, "fastmri-random", "fastmri-equispaced", "golden-ratio")
+        families = [name for name in FAMILIES if name != PARTIAL]
+        others = (*families, "fastmri-random", "fastmri-equispaced", "golden-ratio")
         entries += [Entry(name, draws=setting.seeds, images=some, only="mean") for name in others]
     return [*entries, Entry(ORACLE)]
 
@@ -127,9 +128,9 @@ def real_phase(setting: Setting) -> list[Group]:
     kinds = ("gre", "fse")
     low = [denoised(folder / f"lf_{who}_{kind}.npy", MIDDLE, 128) for who in TEST_SUBJECTS for kind in kinds]
     learnt = [denoised(folder / f"lf_{TRAINING_SUBJECT}_{kind}.npy", MIDDLE, 128) for kind in kinds]
-    groups.append(Group(HEADS[0], "low field", low, learnt, *common, tuning=setting.tuning))
-    brain = combined(folder / "mc_brain_cimax16.npy", 128)
     few = (shares, rivals(setting), common[2])
+    groups.append(Group(HEADS[0], "low field", low, learnt, *few, tuning=setting.tuning))
+    brain = combined(folder / "mc_brain_cimax16.npy", 128)
     groups.append(Group(HEADS[0], "16-coil brain", [brain], [], *few, tuning=None, tuned_like=HEADS))
     repeats = [repeated(folder / f"lf_S3B_flair_{room}.npy", MIDDLE) for room in ("cage", "nocage")]
     few = (shares, rivals(setting, trained=False), common[2])
@@ -156,7 +157,7 @@ def full_size(setting: Setting) -> list[Group]:
     else:
         tests = heads(setting, 256, LARGE_TEST_HEADS)[0]
         tests += _magnitudes(setting, ("6B",), ("rough",), 256, ("T2w",))
-        tests += _magnitudes(setting, ("7A",), ("rough",), 256, ("T1w",))
+        tests += _magnitudes(setting, ("7B",), ("rough",), 256, ("T1w",))
     entries = [Entry(name) for name in POSTERIOR]
     entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds), Entry("fastmri-equispaced"), Entry(ORACLE)]
     shares = setting.shares if setting.quick else ("1/8", "1/4", "1/2")
@@ -182,14 +183,13 @@ def thesis_figure(setting: Setting) -> list[Group]:
     entries = [Entry(f"{name}, one mask", name, start=start, fixed=True) for name in POSTERIOR]
     entries += [Entry("low-pass", start=start), Entry(TUNED, draws=draws, start=start)]
     entries += [Entry("equispaced", "fastmri-equispaced", draws=setting.seeds, start=start)]
-    like = HEADS
+    tuning = Tuning((2.0, 8.0) if setting.quick else (1.0, 2.0, 4.0, 8.0), (4.0,), (), 2, start)
     return [
         Group(
             *("thesis-figure", "256", tests, training, ("1/2" if setting.quick else "1/4",), entries),
             setting.recipes(),
             ("map",),
-            tuning=None,
-            tuned_like=like,
+            tuning=tuning,
         )
     ]
 
@@ -206,7 +206,7 @@ def multi_coil(setting: Setting) -> list[Group]:
     seeds = setting.seeds
     entries = [Entry(name) for name in POSTERIOR]
     entries += [Entry(TUNED, draws=seeds), Entry("fastmri-equispaced", draws=seeds)]
-    entries += [Entry("regular + 8 ACS", "regular", draws=seeds, start=8), Entry("low-pass"), Entry(ORACLE)]
+    entries += [Entry("regular + 8 ACS", "regular", draws=seeds, start=8), Entry(ORACLE)]
     shares = ("1/2",) if setting.quick else ("1/6", "1/4")
     tuning = setting.tuning if setting.quick else Tuning((0.0, 2.0, 4.0, 8.0), (4.0,), (4,), 2)
     return [
@@ -248,7 +248,6 @@ def models(setting: Setting) -> list[Group]:
     else:
         tests = heads(setting, 128, (6, 12))[0]
         tests.append(denoised(setting.path / "lf_7A_gre.npy", MIDDLE, 128))
-        tests += _magnitudes(setting, ("7B",), ("rough",), 128, ("T2w",))
     recipes = setting.recipes() | {name: make(setting) for name, make in MODELS.items()}
     entries = [Entry(f"information-gain, {name}", "information-gain", design=name) for name in MODELS] + [
         Entry(TUNED, draws=setting.seeds),

@@ -140,7 +140,9 @@ def summary(cells: Sequence[Row], reconstructor: str, strategies: Sequence[str],
                     "images": len({key[1:] for key in mine}),
                     "relative L2": float(np.mean(list(mine.values()))),
                     "change": None if against is None else float(against.change.mean()),
-                    "gap closed": gap_closed(errors[name], errors[competitor], errors[ORACLE], only),
+                    "gap closed": None
+                    if reconstructor == "map"
+                    else gap_closed(errors[name], errors[competitor], errors[ORACLE], only),
                     "images won": "" if against is None else f"{int((against.change < 0).sum())}/{len(against.change)}",
                     "p": None if against is None else against.p,
                     "worst change": None if against is None else float(against.change.max()),

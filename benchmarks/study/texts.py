@@ -19,10 +19,11 @@ are in [summary.csv](summary.csv) too.
 **How to read the tables.** At every share of lines: relative L2 error of the magnitude, mean over images and draws, and
 its change against `{TUNED}` on the same images and with the same reconstruction, mean over images (negative is better).
 Then over all line counts: `change` as before; `gap closed` is the share of the way from `{TUNED}` to `oracle-residual`,
-a mask that looks at the truth; `images won`, `p` (two-sided sign test; slices of one head are not independent) and
-`worst change` are over images, each with its mean over line counts; `worst L2` is the worst cell; `sd of draws` is the
-spread of random masks on one image. Rows with fewer `images` were measured on some only, with the posterior mean only,
-to save time: their changes are on these. `best of the random draws` looks at the truth too. Bold is the default
+a mask that looks at the truth and the posterior mean; `images won`, `p` (two-sided sign test; slices of one head are
+not independent) and `worst change` are over images, each with its mean over line counts; `worst L2` is the worst cell;
+`sd of draws` is the spread of random masks on one image. Rows with fewer `images` were measured on some only, with the
+posterior mean only, to save time: their changes are on these. `vd-partial-fourier` is a density on a part of k-space,
+tuned like the others, but no part of `{TUNED}`. `best of the random draws` looks at the truth too. Bold is the default
 strategy. Posterior strategies design each test scan on its own lines as they come, without training.
 
 **Reconstructions.** *Default posterior mean*: the default recipe. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
@@ -40,7 +41,8 @@ to it (`rough`). Such images flatter whatever models phase.""",
     "full-size": """256 x 256, two heads with their own phase, two magnitude slices with a rough one. Densities are
 those tuned at 128 x 128 on the heads, their centre doubled; `fastmri-equispaced` is drawn once.""",
     "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones, MAP error. One
-mask per strategy, designed on three training slices together, used on other slices, contrasts and subjects. There:
+mask per strategy, designed on three training slices together, used on other slices, contrasts and subjects; the
+density is tuned on the same three, with the same centre. There:
 low-pass 6.62, optimised 4.38, variable density 5.60, equispaced 7.77.""",
     "multi-coil": """128 x 128: the raw 16-coil brain, judged by its own complete image, and two heads seen by eight
 simulated coils. Coil maps count as known from a calibration scan of their own. `regular + 8 ACS` is every R-th line and

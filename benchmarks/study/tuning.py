@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from study.groups import FAMILIES, PARTIAL, TUNED, Group
+from study.groups import FAMILIES, KEPT, PARTIAL, TUNED, Group
 from study.ledger import Ledger, collect
 from study.pieces import StudyMaterial, Trial, compute
 
@@ -29,10 +29,10 @@ class Density:
     design: str
 
     @classmethod
-    def of(cls, family: str, power: float, start: int) -> Density:
-        """A family with a power and a centre."""
-        strategy, design = FAMILIES[family]
-        return cls(family, strategy.format(f"{power:g}"), start, design or "mean")
+    def of(cls, family: str, power: float, start: int, kept: float = 1.0) -> Density:
+        """A family with a power and a centre, on a part of k-space."""
+        base = "vd-polynomial" if family == PARTIAL else family
+        return cls(family, f"{base}:{power:g}", start, "mean" if kept == 1 else f"partial {kept:g}")
 
     @property
     def power(self) -> float:
@@ -47,9 +47,9 @@ def map_recipe(weight: float) -> Recipe:
     return recipe.model_copy(update={"prior": blocks})
 
 
-def partial_fourier(recipe: Recipe) -> Recipe:
-    """The same for the family with a part of k-space."""
-    return recipe.replacing("constraints", partial_fourier=PARTIAL)
+def partial_fourier(recipe: Recipe) -> dict[str, Recipe]:
+    """The same with parts of k-space, by the names that densities have for them."""
+    return {f"partial {kept:g}": recipe.replacing("constraints", partial_fourier=kept) for kept in KEPT}
 
 
 def tune_weight(group: Group, ledger: Ledger, jobs: int, seed: int, show: Show) -> float:
@@ -88,8 +88,8 @@ def tune_densities(group: Group, ledger: Ledger, workers: Workers[StudyMaterial]
         collect(ledger, "tuned", named, found, lambda *at: show(f"{group.name}: tuning densities", *at))
 
     cases = [(name, count) for name in group.reconstructors for count in group.lines]
-    plain = [Density.of("vd-polynomial", power, 8) for power in tuning.powers]
-    plain += [Density.of("vd-gaussian", power, 8) for power in tuning.gaussian]
+    plain = [Density.of("vd-polynomial", power, tuning.centre) for power in tuning.powers]
+    plain += [Density.of("vd-gaussian", power, tuning.centre) for power in tuning.gaussian]
     try_all({case: [_fitting(d, case[1]) for d in plain] for case in cases})
     second = {}
     for case in cases:
@@ -104,13 +104,15 @@ def tune_densities(group: Group, ledger: Ledger, workers: Workers[StudyMaterial]
     third = {}
     for case in cases:
         best = best_density(group, ledger, *case, "vd-polynomial")
-        others = [name for name in FAMILIES if name not in ("vd-polynomial", "vd-gaussian")]
+        others = [name for name in FAMILIES if name not in ("vd-polynomial", "vd-gaussian", PARTIAL)]
         third[case] = [Density.of(name, best.power, best.start) for name in others]
+        powers = {best.power, best.power / 2}
+        third[case] += [Density.of(PARTIAL, power, best.start, kept) for kept in KEPT for power in powers]
     try_all(third)
 
 
 def best_density(group: Group, ledger: Ledger, reconstructor: str, count: int, family: str = TUNED) -> Density:
-    """The best of a family (of all, for `TUNED`) on the training images of the group, or of the group it is like."""
+    """The best of a family (for `TUNED` of all on the whole of k-space) on the training images."""
     section, name = (group.section, group.name) if group.tuning else group.tuned_like
     rows = ledger.of("tuned", section=section, group=name, reconstructor=reconstructor)
     if not rows:  # a model of its own: as for the default one
@@ -123,12 +125,16 @@ def best_density(group: Group, ledger: Ledger, reconstructor: str, count: int, f
         count_there = min(share, key=lambda lines: share[lines])
     else:
         count_there = count
-    rows = [row for row in rows if row["lines"] == count_there and family in (TUNED, row["family"])]
+    rows = [row for row in rows if row["lines"] == count_there and _belongs(str(row["family"]), family)]
     best = min(rows, key=lambda row: float(str(row["error"])))
     start = int(str(best["start"]))
     if not group.tuning:
         start = min(count, max(1, round(start * group.n_lines / int(str(best["grid"])))))
     return Density(str(best["family"]), str(best["strategy"]), start, str(best["design"]))
+
+
+def _belongs(family: str, wanted: str) -> bool:
+    return family == wanted or (wanted == TUNED and family != PARTIAL)
 
 
 def _fitting(density: Density, count: int) -> Density:
