@@ -67,7 +67,7 @@ def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
             figure = f"figures/{section}-{group}-{reconstructor}.png".replace(" ", "-").replace(",", "")
             if _figure(out / figure, here, reconstructor) if draw else (out / figure).exists():
                 parts.append(f"![error against lines, {group}, {name}]({figure})\n")
-    tuned = [row for row in ledger.of("tuned", section=section) if row["family"] in FAMILIES[:-1]]
+    tuned = [row for row in ledger.of("tuned", section=section) if row["family"] in FAMILIES]
     if tuned:
         parts.append(_tuned(tuned))
     return parts

@@ -9,7 +9,7 @@ from fractions import Fraction
 from study.scans import Scan
 
 from mri_design.errors import UsageError
-from mri_design.experiment import Recipe, make_strategy
+from mri_design.experiment import TUNED_FAMILIES, Recipe, make_strategy
 
 TUNED = "vd-tuned"
 """The competitor: of all families, powers and centres the best on the training images, per number of lines."""
@@ -17,7 +17,9 @@ PARTIAL = "vd-partial-fourier"
 """Polynomial density on a part of k-space: printed beside the competitor, and no part of it."""
 KEPT = (0.5625, 0.625, 0.75)
 """Of the grid: shares that `PARTIAL` tries."""
-FAMILIES = ("vd-polynomial", "vd-gaussian", "vd-jittered", "vd-systematic", "vd-golden", PARTIAL)
+BESIDE = (PARTIAL, *(name for name in ("vd-half",) if name in TUNED_FAMILIES))
+"""Tuned families that use the symmetry of k-space: in the tables, not in the competitor."""
+FAMILIES = ("vd-polynomial", "vd-gaussian", "vd-jittered", "vd-systematic", "vd-golden")
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Entry:
     @property
     def tuned(self) -> bool:
         """Whether its masks depend on the reconstructor, by tuning."""
-        return self.name == TUNED or self.name in FAMILIES
+        return self.name == TUNED or self.name in (*FAMILIES, *BESIDE)
 
     def exists(self) -> bool:
         """Whether the package knows the strategy."""

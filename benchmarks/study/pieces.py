@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from study.scans import Scan
 
-from mri_design.design import Choice, DesignEngine, DesignView, Strategy
+from mri_design.design import Choice, DesignView, Strategy
 from mri_design.evaluation.comparison_pieces import (
     Lines,
     MaskJob,
@@ -22,7 +22,7 @@ from mri_design.evaluation.comparison_pieces import (
 )
 from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
 from mri_design.evaluation.tables import Row
-from mri_design.experiment import Recipe, make_strategy
+from mri_design.experiment import Recipe, candidate_models, make_strategy, run_design
 
 
 @dataclass(frozen=True)
@@ -164,15 +164,18 @@ class Prediction:
     def __call__(self, material: StudyMaterial) -> list[Row]:
         """Predicted against actual, one row for each number of lines."""
         under = material.under(self.recipe)
-        image, recipe = under.tests[self.image], under.recipe
-        inference, design = recipe.inference.engine(), recipe.design
+        image, recipe, seed = under.tests[self.image], under.recipe, material.seed
         follow = Follow(self.order, make_strategy(self.strategy))
-        engine = DesignEngine(follow, inference, design.first_loops, design.step_loops, material.seed)
-        state = engine.begin([image.one], self.order[: self.start])
-        state = engine.run([image.one], state, max(self.counts) + 1)
-        truth = truth_or_none(image.one, image.reference)
+        start, most = self.order[: self.start], max(self.counts) + 1
+        state = run_design([image.one], follow, most, recipe, seed=seed, start=start)
         checks = check_predictions(
-            [image.one], state.trace, inference, signals=state.signals, truths=[truth], counts=self.counts
+            [image.one],
+            state.trace,
+            recipe.inference.engine(),
+            signals=state.signals,
+            truths=[truth_or_none(image.one, image.reference)],
+            counts=self.counts,
+            models=candidate_models(recipe),
         )
         return [check.as_row() | {"strategy": self.strategy, "image": image.name} for check in checks]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from study.groups import FAMILIES, PARTIAL, TUNED, Entry, Group, Tuning
+from study.groups import BESIDE, FAMILIES, TUNED, Entry, Group, Tuning
 from study.scans import Scan, combined, denoised, raw, repeated, simulated, simulating
 from study.split import (
     LARGE_TEST_HEADS,
@@ -99,10 +99,9 @@ def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]
             file = setting.trained / f"heads-{rule}.npz"
             entries.append(Entry(f"trained {rule}", f"trained:{file}"))
         entries.append(Entry("hybrid", f"hybrid:{setting.trained / 'heads-residual-greedy.npz'}"))
-    entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds), Entry(PARTIAL, draws=setting.seeds)]
+    entries += [Entry("low-pass"), *(Entry(name, draws=setting.seeds) for name in (TUNED, *BESIDE))]
     if some:
-        families = [name for name in FAMILIES if name != PARTIAL]
-        others = (*families, "fastmri-random", "fastmri-equispaced", "golden-ratio")
+        others = (*FAMILIES, "fastmri-random", "fastmri-equispaced", "golden-ratio")
         entries += [Entry(name, draws=setting.seeds, images=some, only="mean") for name in others]
     return [*entries, Entry(ORACLE)]
 
@@ -231,7 +230,7 @@ def stress(setting: Setting) -> list[Group]:
 MODELS: dict[str, Callable[[Setting], Recipe]] = {
     "modulus": lambda setting: setting.mean.replacing("phase", model="modulus"),
     "phase-aware": lambda setting: setting.mean.replacing("phase", model="aware"),
-    "phase-aware, sites apart": lambda setting: setting.mean.replacing("phase", model="aware", sites="apart"),
+    "chosen by the scan": lambda setting: setting.mean.replacing("phase", model="automatic"),
     "TV+wavelet sites": lambda setting: _tv_wavelet(setting),
 }
 
@@ -250,12 +249,13 @@ def models(setting: Setting) -> list[Group]:
         tests.append(denoised(setting.path / "lf_7A_gre.npy", MIDDLE, 128))
     recipes = setting.recipes() | {name: make(setting) for name, make in MODELS.items()}
     entries = [Entry(f"information-gain, {name}", "information-gain", design=name) for name in MODELS] + [
-        Entry(TUNED, draws=setting.seeds),
+        Entry(TUNED, draws=2),
         Entry("low-pass"),
     ]
+    shares = setting.shares if setting.quick else ("1/8", "1/4", "1/2")
     return [
         Group(
-            *("models", "models", tests, [], setting.shares, entries, recipes, (*MODELS, "map")),
+            *("models", "models", tests, [], shares, entries, recipes, (*MODELS, "map")),
             tuning=None,
             tuned_like=HEADS,
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from parts.targets import Target
-from study.groups import PARTIAL, TUNED
+from study.groups import BESIDE, TUNED
 from study.ledger import Ledger, numbers
 from study.sections import DEFAULT, MODELS
 from study.tables import ORACLE, Errors, Paired, errors_of, gap_closed, paired
@@ -210,8 +210,9 @@ def reported(tables: dict[str, Sequence[Row]]) -> list[Row]:
     rows.append(
         _reported("thesis figure: one mask against tuned VD, MAP error", thesis(tables["thesis-figure"]), "% L2")
     )
-    partial = percent(against(PARTIAL))(tables["real-phase"])
-    rows.append(_reported(f"{DEFAULT} against tuned VD with partial Fourier, real phase", partial, "% L2"))
+    for name in BESIDE:
+        beside = percent(against(name))(tables["real-phase"])
+        rows.append(_reported(f"{DEFAULT} against {name}, tuned, real phase", beside, "% L2"))
     share = inside("ratio", 0.5, 2)(tables["prediction"])
     rows.append(_reported("predicted error of the image within a factor of two, other masks", share, "% of cases"))
     return rows

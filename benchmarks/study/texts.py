@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from study.groups import TUNED
+from study.groups import BESIDE, TUNED
 from study.scans import LOW_FIELD_NOISE, NOISE
 from study.sections import DEFAULT
 from study.tuning import WEIGHTS
@@ -22,9 +22,9 @@ Then over all line counts: `change` as before; `gap closed` is the share of the 
 a mask that looks at the truth and the posterior mean; `images won`, `p` (two-sided sign test; slices of one head are
 not independent) and `worst change` are over images, each with its mean over line counts; `worst L2` is the worst cell;
 `sd of draws` is the spread of random masks on one image. Rows with fewer `images` were measured on some only, with the
-posterior mean only, to save time: their changes are on these. `vd-partial-fourier` is a density on a part of k-space,
-tuned like the others, but no part of `{TUNED}`. `best of the random draws` looks at the truth too. Bold is the default
-strategy. Posterior strategies design each test scan on its own lines as they come, without training.
+posterior mean only, to save time: their changes are on these. Densities on a part of k-space ({", ".join(BESIDE)})
+are tuned like the others, but no part of `{TUNED}`. `best of the random draws` looks at the truth too. Bold is the
+default strategy. Posterior strategies design each test scan on its own lines as they come, without training.
 
 **Reconstructions.** *Default posterior mean*: the default recipe. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
 rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.

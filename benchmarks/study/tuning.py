@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from study.groups import FAMILIES, KEPT, PARTIAL, TUNED, Group
+from study.groups import BESIDE, FAMILIES, KEPT, PARTIAL, TUNED, Group
 from study.ledger import Ledger, collect
 from study.pieces import StudyMaterial, Trial, compute
 
@@ -104,9 +104,10 @@ def tune_densities(group: Group, ledger: Ledger, workers: Workers[StudyMaterial]
     third = {}
     for case in cases:
         best = best_density(group, ledger, *case, "vd-polynomial")
-        others = [name for name in FAMILIES if name not in ("vd-polynomial", "vd-gaussian", PARTIAL)]
+        others = [name for name in FAMILIES if name not in ("vd-polynomial", "vd-gaussian")]
         third[case] = [Density.of(name, best.power, best.start) for name in others]
         powers = {best.power, best.power / 2}
+        third[case] += [Density.of(name, power, best.start) for name in BESIDE if name != PARTIAL for power in powers]
         third[case] += [Density.of(PARTIAL, power, best.start, kept) for kept in KEPT for power in powers]
     try_all(third)
 
@@ -134,7 +135,7 @@ def best_density(group: Group, ledger: Ledger, reconstructor: str, count: int, f
 
 
 def _belongs(family: str, wanted: str) -> bool:
-    return family == wanted or (wanted == TUNED and family != PARTIAL)
+    return family == wanted or (wanted == TUNED and family in FAMILIES)
 
 
 def _fitting(density: Density, count: int) -> Density:
