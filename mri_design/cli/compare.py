@@ -28,7 +28,7 @@ def compare(
     out: Out,
     strategies: Annotated[
         str, typer.Option("--strategies", metavar="A,B,...", help="Names as for design.")
-    ] = "information-gain,vd-polynomial,fastmri-random,low-pass",
+    ] = "calibrated,information-gain,vd-polynomial,fastmri-random,low-pass",
     train: Annotated[
         list[str] | None,
         typer.Option(

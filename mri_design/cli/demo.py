@@ -18,7 +18,7 @@ HEAD, TRAINING = "phantom:t2w", "phantom:t1w"
 LINES = 64
 MATRIX = 128
 COUNTS = (24, 32, 48)
-STRATEGIES = ("information-gain", "vd-polynomial", "fastmri-random", "low-pass")
+STRATEGIES = ("calibrated", "information-gain", "vd-polynomial", "fastmri-random", "low-pass")
 DESIGN_FIGURES = {
     "mask": "The chosen lines: a filled centre, and gaps that grow outwards.",
     "order": "Which line was measured when.",

@@ -35,7 +35,7 @@ app.command("recon", epilog="Example: mri-design recon scan.h5 --mask run/mask.n
 app.command(
     "compare",
     epilog="Example: mri-design compare phantom:t2w --lines 32,48,64 "
-    "--strategies information-gain,vd-polynomial,random --out study",
+    "--strategies calibrated,vd-polynomial,random --out study",
 )(compare)
 app.command(
     "protocol",

@@ -41,8 +41,10 @@ RECIPES = ("default", "fast", "lanczos", "tv-wavelet")
 METHODS = ("mean", "map", "least-squares", "zero-filled")
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
 STRATEGIES = (
+    "calibrated",
     "information-gain",
     "information-gain-lanczos",
+    "expected-error",
     "random",
     "fastmri-random",
     "fastmri-equispaced",
@@ -51,6 +53,7 @@ STRATEGIES = (
     "vd-jittered",
     "vd-systematic",
     "vd-golden",
+    "vd-half",
     "regular",
     "low-pass",
     "golden-ratio",

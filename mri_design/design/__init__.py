@@ -1,11 +1,14 @@
 """Which line to measure next, and the loop that asks for it."""
 
-from mri_design.design.baselines import Equispaced, GoldenRatio, LowPass, RandomLines, VariableDensity
+from mri_design.design.a_optimal import AOptimal
+from mri_design.design.baselines import Equispaced, GoldenRatio, HalfDensity, LowPass, RandomLines, VariableDensity
+from mri_design.design.calibrated import Calibrated, ErrorModel, shipped_error_model
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
+from mri_design.design.line_features import FEATURES, LineKnowledge, line_features
 from mri_design.design.model_choice import CandidateModels, model_in_use, paired_energies
 from mri_design.design.oracles import Oracle, OracleGreedy, OracleResidual
 from mri_design.design.order import ORDERS, Acquisition, acquisition_order, check_order
@@ -20,10 +23,13 @@ from mri_design.design.trials import Outcome, TrainingScan, replayed
 from mri_design.design.unseen import with_unseen_lines
 
 __all__ = [
+    "FEATURES",
     "LBCS",
     "ORDERS",
+    "AOptimal",
     "Acquisition",
     "AnyOf",
+    "Calibrated",
     "CandidateModels",
     "Choice",
     "DesignEngine",
@@ -32,14 +38,17 @@ __all__ = [
     "DesignTrace",
     "DesignView",
     "Equispaced",
+    "ErrorModel",
     "GoldenDensity",
     "GoldenRatio",
+    "HalfDensity",
     "Hybrid",
     "InformationGain",
     "JitteredDensity",
     "LanczosInformationGain",
     "LineCandidates",
     "LineConstraints",
+    "LineKnowledge",
     "LinePrediction",
     "LowPass",
     "NamedRule",
@@ -65,10 +74,12 @@ __all__ = [
     "best_model",
     "centre_lines",
     "check_order",
+    "line_features",
     "model_in_use",
     "paired_energies",
     "predict_line",
     "replayed",
+    "shipped_error_model",
     "train",
     "with_unseen_lines",
 ]

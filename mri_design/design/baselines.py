@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.design.strategy import Choice, DesignView, best_line
 from mri_design.errors import InputError
 
-__all__ = ["Equispaced", "GoldenRatio", "LowPass", "RandomLines", "VariableDensity"]
+__all__ = ["Equispaced", "GoldenRatio", "HalfDensity", "LowPass", "RandomLines", "VariableDensity"]
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 
@@ -100,6 +100,21 @@ class VariableDensity:
         candidates = view.candidates
         weight = np.where(candidates.remaining, np.maximum(self.density(candidates.frequencies), 1e-300), 0.0)
         return Choice(int(rng.choice(candidates.n_lines, p=weight / weight.sum())))
+
+
+@dataclass(frozen=True)
+class HalfDensity(VariableDensity):
+    """Variable density on one half of k-space, partial Fourier's: the other half is measured at the centre alone.
+
+    Where an image's phase is smooth, a line tells much of the one opposite to it, and random lines on both sides are
+    not the competitor. Once the half is full, the other one follows.
+    """
+
+    name: str = "vd-half"
+
+    def density(self, frequencies: NDArray[np.int_]) -> NDArray[np.float64]:
+        """Relative density at the given k."""
+        return np.asarray(np.where(frequencies >= 0, super().density(frequencies), 1e-100))
 
 
 @dataclass(frozen=True)

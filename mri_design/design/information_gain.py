@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mri_design.design.line_variances import all_lines, line_values, line_variances
+from mri_design.design.line_variances import all_lines, line_values, line_variances, mean_power
 from mri_design.design.strategy import Choice, DesignView, best_line
 from mri_design.krylov import BlockLanczosFactors, LanczosFactors, conjugate_gradients, lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision
@@ -188,8 +188,8 @@ class InformationGain:
             return np.asarray(2 * np.sum(np.log1p(variances), axis=1)), energies
         draws = posterior.deviations(rng, self.draws)
         columns = line_values(draws, every)
-        total = np.sum(np.abs(columns) ** 2, axis=(0, 1, 3), dtype=np.float64) / len(draws)
-        return gain_from_columns(columns), posterior.model.noise_variance * np.asarray(total)
+        energies = np.sum(posterior.model.noise_variance * mean_power(columns), axis=1)
+        return gain_from_columns(columns), np.asarray(energies)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest total score over the posteriors."""

@@ -15,7 +15,15 @@ from mri_design.model import GaussianPosterior
 from mri_design.operators import Array, CartesianLines
 from mri_design.variances import CirculantControl
 
-__all__ = ["all_lines", "controlled_line_variances", "line_moments", "line_values", "line_variances"]
+__all__ = [
+    "all_lines",
+    "controlled_line_variances",
+    "line_energies",
+    "line_moments",
+    "line_values",
+    "line_variances",
+    "mean_power",
+]
 
 
 def all_lines(posterior: GaussianPosterior) -> CartesianLines:
@@ -49,6 +57,20 @@ def line_variances(posterior: GaussianPosterior, rng: np.random.Generator, draws
         return controlled_line_variances(made.samples, made.explained, control, every)
     values = line_values(posterior.deviations(rng, draws), every)
     return np.asarray(np.mean(np.abs(values[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
+
+
+def line_energies(posterior: GaussianPosterior, rng: np.random.Generator, draws: int) -> NDArray[np.float64]:
+    """Expected energy of the mean's error on every line, (ky,): summed over readout and coils, in the data's units."""
+    if all_lines(posterior).maps is None:
+        components = 2 * line_variances(posterior, rng, draws)
+    else:
+        components = mean_power(line_values(posterior.deviations(rng, draws), all_lines(posterior)))
+    return np.asarray(posterior.model.noise_variance * np.sum(components, axis=1))
+
+
+def mean_power(columns: Array) -> NDArray[np.float64]:
+    """Mean over draws of the energy of values (draw, coil, ky, x), summed over coils, (ky, x)."""
+    return np.asarray(np.sum(np.mean(np.abs(columns) ** 2, axis=0, dtype=np.float64), axis=0))
 
 
 def line_values(images: Array, encoding: CartesianLines) -> Array:

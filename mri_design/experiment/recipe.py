@@ -137,7 +137,7 @@ class InferenceRecipe(_Settings):
 class DesignRecipe(_Settings):
     """The sequential design: who decides, lines per inference, acquisition order, and when it is enough."""
 
-    strategy: Practicable = "information-gain"
+    strategy: Practicable = "calibrated"
     start: Count | None = None
     first_loops: Count = 3
     step_loops: Count = 1

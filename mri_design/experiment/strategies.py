@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 
 from mri_design.design import (
+    AOptimal,
+    Calibrated,
     Equispaced,
     GoldenDensity,
     GoldenRatio,
+    HalfDensity,
     Hybrid,
     InformationGain,
     JitteredDensity,
@@ -40,8 +43,10 @@ __all__ = [
 ]
 
 _MAKERS: dict[str, Callable[[], Strategy]] = {
+    "calibrated": Calibrated,
     "information-gain": InformationGain,
     "information-gain-lanczos": LanczosInformationGain,
+    "expected-error": AOptimal,
     "random": RandomLines,
     "fastmri-random": lambda: RandomLines(0.08, name="fastmri-random"),
     "fastmri-equispaced": Equispaced,
@@ -50,6 +55,7 @@ _MAKERS: dict[str, Callable[[], Strategy]] = {
     "vd-jittered": JitteredDensity,
     "vd-systematic": SystematicDensity,
     "vd-golden": GoldenDensity,
+    "vd-half": HalfDensity,
     "regular": RegularLines,
     "low-pass": LowPass,
     "golden-ratio": GoldenRatio,
@@ -73,6 +79,7 @@ TUNED_FAMILIES: dict[str, tuple[float, ...]] = {
     "vd-jittered": _POLYNOMIAL_POWERS,
     "vd-systematic": _POLYNOMIAL_POWERS,
     "vd-golden": _POLYNOMIAL_POWERS,
+    "vd-half": _POLYNOMIAL_POWERS,
     "regular": (2.0, 3.0, 4.0, 5.0, 6.0, 8.0),
 }
 """Families with a power (regular: the distance of the lines), and the powers that tuning on training scans tries."""

@@ -13,6 +13,7 @@ from mri_design.simulation.phantoms import (
     read_shipped_images,
 )
 from mri_design.simulation.phase import no_phase, rough_phase, smooth_phase
+from mri_design.simulation.random_head import random_head
 from mri_design.simulation.scanner import simulate_ellipse_scan, simulate_scan
 from mri_design.simulation.scenes import load_phantom
 from mri_design.simulation.series import TrigonometricSeries, phase_series
@@ -29,6 +30,7 @@ __all__ = [
     "phantom_path",
     "phantoms_folder",
     "phase_series",
+    "random_head",
     "read_ellipse_table",
     "read_shipped_ellipses",
     "read_shipped_images",

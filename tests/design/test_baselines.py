@@ -7,6 +7,7 @@ from mri_design.design import (
     Equispaced,
     GoldenDensity,
     GoldenRatio,
+    HalfDensity,
     JitteredDensity,
     LineCandidates,
     LowPass,
@@ -28,6 +29,8 @@ RULES: list[Strategy] = [
     VariableDensity("polynomial", 300.0),  # so steep that the density underflows at the edge
     JitteredDensity(),
     JitteredDensity(power=300.0),
+    HalfDensity(),
+    HalfDensity(power=300.0),
     SystematicDensity(),
     SystematicDensity(power=0.0),
     SystematicDensity(power=300.0),
@@ -185,3 +188,10 @@ def test_golden_ratio_lines_cover_the_grid_evenly_at_any_time() -> None:
     ]
     golden = np.diff(np.sort(lines[:40]), append=min(lines[:40]) + n).max()
     assert golden < 0.6 * np.median(random_gaps)
+
+
+def test_a_half_density_leaves_the_other_half_until_its_own_is_full() -> None:
+    lines = lines_of(HalfDensity(power=2.0, centre=4), np.ones(16, dtype=bool), 14)
+    k = np.array(lines[4:]) - 8
+    assert np.all(k[:6] > 0)  # 2 to 7
+    assert np.all(k[6:] < 0)

@@ -12,9 +12,15 @@ def test_every_name_makes_the_strategy_that_carries_it(name: str) -> None:
     assert 1 <= strategy.default_start(64, 16) <= 16
 
 
-def test_information_gains_and_an_oracle_look_at_data() -> None:
+def test_posterior_strategies_and_an_oracle_look_at_data() -> None:
     looking = [name for name in strategy_names() if make_strategy(name).needs_posterior]
-    assert looking == ["information-gain", "information-gain-lanczos", "oracle-residual"]
+    assert looking == [
+        "calibrated",
+        "information-gain",
+        "information-gain-lanczos",
+        "expected-error",
+        "oracle-residual",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,8 +75,10 @@ def test_a_spacing_that_is_none_is_refused(spacing: str) -> None:
 def test_random_rules_are_those_that_follow_their_seed_alone() -> None:
     steady = [name for name in strategy_names() if not is_random(name)]
     assert steady == [
+        "calibrated",
         "information-gain",
         "information-gain-lanczos",
+        "expected-error",
         "low-pass",
         "golden-ratio",
         "oracle-residual",

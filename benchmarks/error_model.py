@@ -1,0 +1,204 @@
+"""What `Calibrated` designs know before they see a scan: learnt from random heads, without any real data.
+
+    OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2
+
+draws heads, measures each along masks of many kinds, records what the posterior expected of every line and what its
+error really was, and fits the mean and the covariance over heads of the weights in `design.line_features`. It writes
+mri_design/design/error_model.json and results/error-model/README.md with the fit's own account: errors on heads that it
+did not see. Half an hour on two cores; ``--heads`` makes it shorter. Finished heads are kept in ``--work``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+from threadpoolctl import threadpool_limits
+
+from mri_design.design import FEATURES, LineKnowledge, centre_lines, line_features
+from mri_design.design.line_variances import line_energies
+from mri_design.evaluation.tables import markdown_text
+from mri_design.inference import DoubleLoop, WarmStart
+from mri_design.io.atomic import write_text
+from mri_design.kspace import ImageStack
+from mri_design.model import MRSlice, PhasePrior, phase_refined
+from mri_design.simulation import random_head, simulate_scan
+from mri_design.variances import ControlVariate, MonteCarlo
+
+Numbers = NDArray[np.float64]
+Table = tuple[Numbers, Numbers]
+
+SIDE, LAST = 128, 64
+NOISES = (0.004, 0.007, 0.015)
+ENGINE = DoubleLoop(ControlVariate(4, 0.07), outer_iterations=1, tolerance=0.03)
+SAMPLED = replace(ENGINE, variances=MonteCarlo(6, 0.02))
+RATIO = 1.5
+"""Imaginary ratio of the phase-aware model."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of scan and of model: its name, how many coils, whether it knows the phase."""
+
+    name: str
+    coils: int = 1
+    aware: bool = False
+
+
+TEMPER = 0.05
+"""A line's error is nearly the same after the next line: of twenty states of a scan one counts."""
+ROUNDS = 60
+
+
+def measured(seed: int, kind: Kind) -> Table:
+    """Features of unmeasured lines along one mask of one head, and the logarithm of what the error was."""
+    rng = np.random.default_rng([seed, kind.coils])
+    stack = ImageStack(random_head(SIDE, rng)[None], name=f"head {seed}")
+    data = simulate_scan(stack, matrix=None, noise=float(rng.choice(NOISES)), phase="own", n_coils=kind.coils, rng=rng)
+    one, truth = MRSlice.from_data(data), data.reference[0]
+    every = one.encoding()
+    aim = every(truth.astype(np.complex64))
+    lines = list(centre_lines(one.measured, int(rng.integers(4, 12))))
+    blind, sharpness = rng.uniform() < 1 / 3, rng.uniform(1.5, 9)
+    signal, warm = one.signal_level(lines), None
+    if kind.aware:
+        one = replace(one, phase=PhasePrior(None, RATIO).seen_in(one.central_image(lines), one.noise_variance))
+    features, found = [], []
+    while len(lines) <= LAST:
+        engine = replace(SAMPLED if kind.aware or kind.coils > 1 else ENGINE, outer_iterations=3 if warm is None else 1)
+        posterior = engine.infer(one.model(lines, signal), np.random.default_rng(0), warm_start=warm)
+        warm, one = WarmStart.from_posterior(posterior), phase_refined(one, posterior.mean)
+        error = np.sum(np.abs(every(posterior.mean) - aim) ** 2, axis=(0, 2), dtype=np.float64)
+        left = np.ones(SIDE, dtype=bool)
+        left[lines] = False
+        if len(lines) % 2 == seed % 2:
+            known = knowledge(one, lines, line_energies(posterior, np.random.default_rng(1), 12))
+            features.append(line_features(known)[left])
+            found.append(np.log(error[left] / known.unit))
+        k = np.abs(np.arange(SIDE) - SIDE // 2) / (SIDE // 2 + 1)
+        weight = np.where(left, (1 - k) ** sharpness if blind else error**1.5, 0)
+        lines.append(int(rng.choice(SIDE, p=weight / weight.sum())))
+    return np.concatenate(features), np.concatenate(found)
+
+
+def knowledge(one: MRSlice, lines: Sequence[int], expected: Numbers) -> LineKnowledge:
+    """What a design would know of a slice."""
+    flags = np.zeros(one.shape[0], dtype=bool)
+    flags[list(lines)] = True
+    energies = np.sum(np.abs(one.kspace) ** 2, axis=(0, 2), dtype=np.float64)
+    noise = 2 * one.noise_variance * one.kspace.shape[0] * one.shape[1]
+    return LineKnowledge(flags, energies * flags, noise, expected)
+
+
+def fitted(tables: Sequence[Table]) -> tuple[Numbers, Numbers, float]:
+    """Mean and covariance over heads of the weights, and the spread within a head: expectation maximisation.
+
+    Laird & Ware, "Random-effects models for longitudinal data", Biometrics 38 (1982).
+    """
+    n = len(FEATURES)
+    mean, covariance, spread2 = np.zeros(n), np.eye(n), 0.25
+    for _ in range(ROUNDS):
+        inverse = np.linalg.inv(covariance + 1e-6 * np.eye(n))
+        each, doubts, squares = [], [], 0.0
+        for x, y in tables:
+            doubt = np.linalg.inv(TEMPER * x.T @ x / spread2 + inverse)
+            weights = doubt @ (TEMPER * x.T @ y / spread2 + inverse @ mean)
+            each.append(weights)
+            doubts.append(doubt)
+            squares += float(np.sum((y - x @ weights) ** 2))
+        mean = np.mean(each, axis=0)
+        apart = np.array(each) - mean
+        covariance = np.mean(doubts, axis=0) + apart.T @ apart / len(each)
+        spread2 = squares / sum(len(y) for _, y in tables)
+    return mean, covariance, float(np.sqrt(spread2))
+
+
+def judged(tables: Sequence[Table]) -> dict[str, float]:
+    """Errors of the mean weights on heads that they were not fitted to, in two halves."""
+    ranks, ratios = [], []
+    for half in (0, 1):
+        mean, _, spread = fitted(tables[1 - half :: 2])
+        for x, y in tables[half::2]:
+            predicted = x @ mean + spread**2 / 2
+            ranks.append(spearmanr(predicted, y)[0])
+            ratios.append(np.exp(predicted).sum() / np.exp(y).sum())
+    return {
+        "heads": len(tables),
+        "rank correlation within a head, mean": float(np.mean(ranks)),
+        "predicted / actual energy, median": float(np.median(ratios)),
+        "share within a factor of 2": float(np.mean(np.abs(np.log(ratios)) < np.log(2))),
+    }
+
+
+KINDS = (Kind("one coil"), Kind("one coil, phase-aware", aware=True), Kind("several coils", coils=4))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heads", type=int, default=45, help="with one coil; a third of it with several")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--work", type=Path, default=Path("build/error-model"))
+    parser.add_argument("--model", type=Path, default=Path("mri_design/design/error_model.json"))
+    parser.add_argument("--report", type=Path, default=Path("results/error-model/README.md"))
+    chosen = parser.parse_args()
+    models: dict[str, dict[str, object]] = {}
+    rows = []
+    for kind in KINDS:
+        heads = chosen.heads if kind.coils == 1 else chosen.heads // 3
+        tables = collected(chosen.work, kind, heads, chosen.jobs)
+        mean, covariance, spread = fitted(tables)
+        models[kind.name] = {
+            "features": list(FEATURES),
+            "mean": mean.round(5).tolist(),
+            "covariance": covariance.round(6).tolist(),
+            "spread": round(spread, 5),
+        }
+        rows.append({"scans": kind.name, **judged(tables), "spread within a head (nats)": spread})
+    write_text(chosen.model, json.dumps(models, indent=1) + "\n")
+    weights = [
+        {"feature": f, **{n: f"{m['mean'][i]:.2f} ± {m['covariance'][i][i] ** 0.5:.2f}" for n, m in models.items()}}
+        for i, f in enumerate(FEATURES)
+    ]
+    chosen.report.parent.mkdir(parents=True, exist_ok=True)
+    write_text(chosen.report, TEXT + markdown_text(rows) + "\n\n" + markdown_text(weights) + "\n")
+
+
+TEXT = """# What a calibrated design knows before it sees a scan
+
+`OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2` made `mri_design/design/error_model.json` and this page,
+from random heads (`mri_design.simulation.random_head`) and nothing else. Weights are mean ± standard deviation over
+heads; the first table judges them on heads that they were not fitted to, before any line of those is seen.
+
+"""
+
+
+def collected(work: Path, kind: Kind, heads: int, jobs: int) -> list[Table]:
+    """`measured` for every head; what is in the folder already is not measured again."""
+    work.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(partial(kept, work, kind), range(heads)))
+
+
+def kept(work: Path, kind: Kind, seed: int) -> Table:
+    """One head, from its file where there is one."""
+    path = work / f"{kind.name}-{seed}.npz"
+    if not path.exists():
+        with threadpool_limits(1):
+            x, y = measured(seed, kind)
+        np.savez(path.with_suffix(".part.npz"), x=x, y=y)
+        path.with_suffix(".part.npz").replace(path)
+        print(f"{kind.name}, head {seed}", flush=True)
+    with np.load(path, allow_pickle=False) as stored:
+        return stored["x"], stored["y"]
+
+
+if __name__ == "__main__":
+    main()

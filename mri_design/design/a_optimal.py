@@ -1,0 +1,44 @@
+"""A-optimal design: the line that carries most of the error that the posterior expects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.line_variances import line_energies
+from mri_design.design.strategy import Choice, DesignView, best_line
+
+__all__ = ["AOptimal"]
+
+
+@dataclass(frozen=True)
+class AOptimal:
+    """The line with the largest posterior variance, summed over readout and coils.
+
+    Measuring a line removes at least its own share of E|u - mean|^2; what it teaches about others is left out. The
+    log-determinant (`InformationGain`) counts the same variances in relative terms.
+
+    Parameters
+    ----------
+    draws : int
+        Posterior draws behind the variances; inference's own are used as far as they go.
+    """
+
+    draws: int = 12
+    name: str = "expected-error"
+    needs_posterior: bool = True
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """As for the information gain: half of the target, between 8 lines and an eighth of the grid."""
+        return min(target, max(8, min(target // 2, n_lines // 8)))
+
+    def expected(self, view: DesignView, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
+        return np.asarray(np.sum([line_energies(p, rng, self.draws) for p in view.posteriors], axis=0))
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The remaining line with the largest expected energy."""
+        expected = self.expected(view, rng)
+        return replace(best_line(expected, view.candidates), expected=expected)
