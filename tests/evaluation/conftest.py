@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from mri_design.design import DesignStep, DesignTrace
 from mri_design.evaluation.comparison import TestImage
 from mri_design.experiment import Recipe, prepare
 from mri_design.model import MRSlice
@@ -18,6 +19,22 @@ TINY = Recipe.model_validate(
         "reconstruction": {"method": "zero-filled", "std_samples": 4},
         "simulation": {"matrix": 16},
     }
+)
+
+
+def scores(**values: float) -> np.ndarray:
+    """Of 8 lines: _6=9.5 for line 6."""
+    table = np.full(8, np.nan)
+    for line, value in values.items():
+        table[int(line[1:])] = value
+    return table
+
+
+TRACE = DesignTrace(
+    "information-gain",
+    8,
+    (4, 3),
+    (DesignStep(6, scores(_6=9.5, _0=1), 3.0, 6.0), DesignStep(0, scores(_0=2.25, _7=1), 4.0, 2.0)),
 )
 
 

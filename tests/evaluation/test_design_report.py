@@ -12,24 +12,11 @@ from mri_design.evaluation import RunFolder
 from mri_design.evaluation.design_report import design_sections
 from mri_design.evaluation.prediction_check import PredictionCheck
 from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section
+from tests.evaluation.conftest import TRACE
 
 ALWAYS = {"mask", "mask-growth", "order"}
 SCORED = {"scores", "score-profiles", "information"}
 
-
-def scores(**values: float) -> np.ndarray:
-    table = np.full(8, np.nan)
-    for line, value in values.items():
-        table[int(line[1:])] = value
-    return table
-
-
-TRACE = DesignTrace(
-    "information-gain",
-    8,
-    (4, 3),
-    (DesignStep(6, scores(_6=9.5, _0=1), 3.0, 6.0), DesignStep(0, scores(_0=2.25, _7=1), 4.0, 2.0)),
-)
 BLIND = DesignTrace("random", 8, (4,), (DesignStep(6), DesignStep(0)))
 KNOWING = replace(TRACE, steps=tuple(replace(s, expected=np.full(8, 2.0), image_energy=1600.0) for s in TRACE.steps))
 

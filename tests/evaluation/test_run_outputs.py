@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design import DesignStep, DesignTrace
 from mri_design.evaluation import Manifest, RunFolder, measure
 from mri_design.evaluation.comparison import TestImage
 from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section
@@ -21,25 +20,11 @@ from mri_design.evaluation.run_outputs import (
 )
 from mri_design.experiment import Reconstruction
 from mri_design.status import Convergence, Status
+from tests.evaluation.conftest import TRACE
 
 DONE, STOPPED = (
     Convergence(Status.CONVERGED, 3, 0.0, matvecs=40),
     Convergence(Status.MAX_ITERATIONS, 9, 1.0, matvecs=70),
-)
-
-
-def scores(**values: float) -> np.ndarray:
-    table = np.full(8, np.nan)
-    for line, value in values.items():
-        table[int(line[1:])] = value
-    return table
-
-
-TRACE = DesignTrace(
-    "information-gain",
-    8,
-    (4, 3),
-    (DesignStep(6, scores(_6=9.5, _0=1), 3.0, 6.0), DesignStep(0, scores(_0=2.25, _7=1), 4.0, 2.0)),
 )
 
 
