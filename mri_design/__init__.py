@@ -10,11 +10,18 @@ from importlib import import_module
 _HOMES = {
     "calibration": ("coil_combined", "estimate_coil_maps", "estimate_noise_variance", "prewhiten"),
     "design": (
+        "Calibrated",
         "DesignEngine",
         "DesignTrace",
+        "DesignView",
+        "FEATURES",
         "InformationGain",
         "LanczosInformationGain",
         "LineCandidates",
+        "LineConstraints",
+        "OracleResidual",
+        "UntilError",
+        "UntilGain",
         "VariableDensity",
         "centre_lines",
     ),
@@ -71,7 +78,7 @@ _HOMES = {
         "StudentT",
         "Tilted",
     ),
-    "simulation": ("load_phantom", "simulate_scan"),
+    "simulation": ("load_phantom", "random_head", "simulate_scan"),
     "status": ("Convergence", "Status"),
     "variances": ("ControlVariate", "Exact", "ExactByColumns", "Lanczos", "MonteCarlo"),
 }

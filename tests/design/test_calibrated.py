@@ -95,6 +95,21 @@ def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
     assert abs(late[True]) < np.log(2)
 
 
+def test_error_models_tell_what_a_scan_taught(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    start = model(np.log(50.0), 3.0)
+    rule = Calibrated(error_model=start)
+    trace = design(one, rule).trace
+    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], trace.steps)
+    before, after = rule.error_models(view)
+    assert before is start
+    assert after.mean[0] < before.mean[0] - 1  # the constant was far too large
+    assert after.covariance[0, 0] < 0.1 * before.covariance[0, 0]
+    untaught = replace(view, steps=())
+    np.testing.assert_array_equal(rule.error_models(untaught)[1].mean, start.mean)
+
+
 def test_what_it_learns_does_not_depend_on_where_the_design_was_interrupted(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
     rule = Calibrated(error_model=model())
