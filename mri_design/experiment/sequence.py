@@ -57,7 +57,9 @@ def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
         rules.append(UntilError(design.until_error))
     if design.until_gain is not None:
         if not isinstance(strategy, InformationGain):
-            raise UsageError(f"strategy {strategy.name!r} knows no information gain: --until-gain needs one that does")
+            raise UsageError(
+                f"strategy {strategy.name!r} knows no information gain: --until-gain needs --strategy information-gain"
+            )
         rules.append(UntilGain(design.until_gain))
     return None if not rules else rules[0] if len(rules) == 1 else AnyOf(tuple(rules))
 
