@@ -86,7 +86,7 @@ def test_a_stopped_design_is_finished_and_another_rule_is_another_design(
 
 
 def test_a_limit_that_is_not_reached_is_said_and_no_failure(run: Run, tmp_path: Path) -> None:
-    few = ("--lines", 8, "--start", 4, "--until-gain", 0.01)
+    few = ("--strategy", "information-gain", "--lines", 8, "--start", 4, "--until-gain", 0.01)
     result = run("design", "scan.npz", *QUICK, *few, "--out", tmp_path / "x")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("not stopped early: all 8 lines measured, gain of the best line ")
