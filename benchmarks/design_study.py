@@ -2,11 +2,11 @@
 
     OMP_NUM_THREADS=1 python benchmarks/design_study.py --data ../shared/data/mri --out results/design-study --jobs 2
 
-measures everything (about an hour on two cores) and writes README.md, targets.csv, every measured cell, and figures.
+measures everything (an hour or more on two cores) and writes README.md, targets.csv, every measured cell, and figures.
 What is measured is kept: an interrupted run goes on where it was, a strategy that is new is measured alone. ``--only
 SECTION`` (again for more) measures some, ``--forget STRATEGY`` and ``--again SECTION`` drop rows first, ``--tables``
-only writes the tables anew. ``--quick`` is the same on toy sizes from embedded phantoms in seconds, where numbers mean
-nothing.
+only writes the tables anew, ``--images N`` looks at a part of each group for now. ``--quick`` is the same on toy sizes
+from embedded phantoms in seconds, where numbers mean nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from study.document import write_document
 from study.groups import TUNED, Entry, Group
 from study.ledger import Ledger
-from study.measure import measure, predict
+from study.measure import measure, predict, tune
 from study.sections import GROUPS, POSTERIOR, Setting, real_phase, rivals
 from study.split import SPLIT
 from study.training import train_all, trained_groups
@@ -41,8 +41,8 @@ SECTIONS = ("trained", *GROUPS, "prediction")
 class Study:
     """A folder with its ledger, and what was chosen for a run."""
 
-    def __init__(self, out: Path, data: Path | None, jobs: int, show: Show) -> None:
-        self.out, self.jobs, self.show = out, jobs, show
+    def __init__(self, out: Path, data: Path | None, jobs: int, show: Show, images: int | None = None) -> None:
+        self.out, self.jobs, self.show, self.images = out, jobs, show, images
         out.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger.open(out)
         self.setting = Setting(data, out / "trained")
@@ -67,8 +67,13 @@ class Study:
         self.setting = replace(self.setting, weight=weight)
 
     def runnable(self, groups: list[Group]) -> list[Group]:
-        """The groups without strategies that do not exist or were not trained."""
-        return [replace(g, entries=[entry for entry in g.entries if unusable(entry) is None]) for g in groups]
+        """The groups without strategies that do not exist or were not trained, on as many images as were asked for."""
+        usable = []
+        for group in groups:
+            tests = [group.tests[i] for i in group.images_of(Entry("", images=self.images))]
+            entries = [entry for entry in group.entries if unusable(entry) is None]
+            usable.append(replace(group, tests=tests, entries=entries))
+        return usable
 
     def skipped(self) -> list[str]:
         """Strategies that could not be measured, and why."""
@@ -83,8 +88,18 @@ class Study:
             self.predict()
             return
         groups = trained_groups(self.setting) if section == "trained" else GROUPS[section](self.setting)
+        self.tune_others(groups)
         for group in self.runnable(groups):
             measure(group, self.ledger, self.jobs, SEED, self.show)
+
+    def tune_others(self, groups: list[Group]) -> None:
+        """Densities of other groups that these take over, where they are missing."""
+        own = {(group.section, group.name) for group in groups}
+        needed = {group.tuned_like for group in groups if group.tuning is None} - own
+        missing = [n for n in needed if not self.ledger.of("tuned", section=n[0], group=n[1])]
+        for group in real_phase(self.setting) if missing else []:
+            if (group.section, group.name) in missing:
+                tune(group, self.ledger, self.jobs, SEED, self.show)
 
     def predict(self) -> None:
         """Predictions on some images of the groups with real phase."""
@@ -149,13 +164,14 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path("results/design-study"), help="folder for the results")
     arguments.add_argument("--data", type=Path, default=Path("../shared/data/mri"), help="folder of the scans")
     arguments.add_argument("--jobs", type=int, default=2, help="processes")
+    arguments.add_argument("--images", type=int, help="of each group at most; a later run measures the others")
     arguments.add_argument("--quick", action="store_true", help="a smoke run on toy sizes")
     arguments.add_argument("--only", action="append", choices=SECTIONS, help="measure this section only")
     arguments.add_argument("--again", action="append", default=[], choices=SECTIONS, help="drop its rows first")
     arguments.add_argument("--forget", action="append", default=[], help="drop a strategy's rows first")
     arguments.add_argument("--tables", action="store_true", help="measure nothing, write the tables anew")
     chosen = arguments.parse_args()
-    study = Study(chosen.out, None if chosen.quick else chosen.data.resolve(), chosen.jobs, progress)
+    study = Study(chosen.out, None if chosen.quick else chosen.data.resolve(), chosen.jobs, progress, chosen.images)
     study.ledger.forget(lambda row: row["section"] in chosen.again)
     study.ledger.forget(lambda row: row.get("strategy") in chosen.forget and "family" not in row)
     study.check()

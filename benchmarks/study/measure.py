@@ -36,6 +36,12 @@ def measure(group: Group, ledger: Ledger, jobs: int, seed: int, show: Show) -> N
         _reconstruct(group, ledger, workers, show)
 
 
+def tune(group: Group, ledger: Ledger, jobs: int, seed: int, show: Show) -> None:
+    """Only the densities."""
+    with Workers(StudyMaterial(group.tests, group.training, group.recipes, seed), jobs) as workers:
+        tune_densities(group, ledger, workers, show)
+
+
 def predict(
     group: Group,
     masks: dict[str, Entry],
