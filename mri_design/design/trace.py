@@ -61,11 +61,16 @@ class DesignStep:
         return self.expected if self.corrected is None else self.corrected
 
     @property
+    def predicted_level(self) -> float:
+        """Expected energy of the image: that of the mean and that of its error; NaN without a posterior."""
+        return float("nan") if self.believed is None else float(self.image_energy + np.sum(self.believed))
+
+    @property
     def predicted_error(self) -> float:
-        """Relative L2 error of the mean before this line, as it was predicted; NaN without a posterior."""
-        if self.believed is None or not self.image_energy > 0:
+        """Relative L2 error of the mean before this line, as it was predicted: 0 to 1; NaN without a posterior."""
+        if self.believed is None or not self.predicted_level > 0:
             return float("nan")
-        return float(np.sqrt(np.sum(self.believed) / self.image_energy))
+        return float(np.sqrt(np.sum(self.believed) / self.predicted_level))
 
     @property
     def score(self) -> float:

@@ -41,7 +41,7 @@ class PredictionCheck:
     acquired : bool array, shape (ky,)
         Lines behind the mean.
     predicted_level, actual_level : float
-        Energy of the mean, and of the true image: what the errors are relative to.
+        Expected energy of the image, and that of the true one: what the errors are relative to.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def _check(
     found = [actual_energies(*one, acquired) for one in zip(slices, means, truths, strict=True)]
     actual = np.sum([energies for energies, _ in found], axis=0)
     level = float(sum(energy for _, energy in found))
-    return PredictionCheck(count, np.asarray(step.believed), actual, acquired, step.image_energy, level)
+    return PredictionCheck(count, np.asarray(step.believed), actual, acquired, step.predicted_level, level)
 
 
 def actual_energies(

@@ -86,9 +86,10 @@ def test_a_rule_stops_the_design_before_the_line_it_was_asked_about(make_slice: 
 
 
 def test_predicted_error_is_the_error_of_the_mean_where_the_model_is_true(make_slice: SliceMaker) -> None:
-    step = DesignStep(3, expected=np.array([1.0, 3.0]), image_energy=16.0)
+    step = DesignStep(3, expected=np.array([1.0, 3.0]), image_energy=12.0)
     assert step.predicted_error == pytest.approx(0.5)
-    assert replace(step, corrected=np.array([0.25, 0.75])).predicted_error == pytest.approx(0.25)
+    assert replace(step, corrected=np.array([0.25, 0.75])).predicted_error == pytest.approx(np.sqrt(1 / 13))
+    assert replace(step, expected=np.array([1e9, 0.0])).predicted_error == pytest.approx(1)  # an image of noise
     assert np.isnan(DesignStep(3).predicted_error)
 
 

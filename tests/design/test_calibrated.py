@@ -127,7 +127,9 @@ def test_measured_lines_keep_the_posterior_s_own_energy(make_slice: SliceMaker) 
     np.testing.assert_array_equal(step.corrected[list(START)], step.expected[list(START)])
     left = np.setdiff1d(np.arange(32), START)
     assert np.all(step.corrected[left] > step.expected[left])
-    assert step.predicted_error == pytest.approx(np.sqrt(step.corrected.sum() / step.image_energy))
+    assert step.predicted_error == pytest.approx(
+        np.sqrt(step.corrected.sum() / (step.image_energy + step.corrected.sum()))
+    )
 
 
 def test_blocks_take_lines_apart_and_learn_when_the_data_are_there(make_slice: SliceMaker) -> None:

@@ -18,7 +18,7 @@ ALWAYS = {"mask", "mask-growth", "order"}
 SCORED = {"scores", "score-profiles", "information"}
 
 BLIND = DesignTrace("random", 8, (4,), (DesignStep(6), DesignStep(0)))
-KNOWING = replace(TRACE, steps=tuple(replace(s, expected=np.full(8, 2.0), image_energy=1600.0) for s in TRACE.steps))
+KNOWING = replace(TRACE, steps=tuple(replace(s, expected=np.full(8, 2.0), image_energy=1584.0) for s in TRACE.steps))
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_rows_add_up() -> None:
     assert (first["lines"], second["lines"]) == (2, 3)
     assert (second["line"], second["ky"], second["score"]) == (0, -4, 3.0)
     assert (second["gain_nats"], second["total_nats"]) == (1.5, 3.5)
-    assert first["predicted_error"] == pytest.approx(np.sqrt(8 * 20 / 1000))
+    assert first["predicted_error"] == pytest.approx(np.sqrt(8 * 20 / (1000 + 8 * 20)))
     assert (second["predicted"], second["found"]) == (15, 60)
     assert "at_most_nats" in step_rows(replace(TRACE, strategy="x"), NOISE)[0]
 
