@@ -61,7 +61,7 @@ def test_scores_are_added_over_the_slices(run: Run, work: Path, tmp_path: Path) 
     slices = [
         prepare(load_input(str(work / f), recipe), recipe).slice_model(0, recipe) for f in ("scan.npz", "head.npz")
     ]
-    alone = run_design(slices, make_strategy("information-gain"), 10, recipe, seed=0, start=5)
+    alone = run_design(slices, make_strategy(recipe.design.strategy), 10, recipe, seed=0, start=5)
     assert order(tmp_path / "run") == list(alone.trace.lines)
     assert not (tmp_path / "run" / "summary.csv").exists()
 

@@ -11,7 +11,7 @@ from mri_design.experiment import Recipe
 
 
 def step(line: int, error: float, pending: int = 0) -> DesignStep:
-    return DesignStep(line, None, expected=np.array([error**2]), image_energy=1.0, pending=pending)
+    return DesignStep(line, None, expected=np.array([error**2]), image_energy=1 - error**2, pending=pending)
 
 
 TRACE = DesignTrace("information-gain", 8, (4, 3), (step(6, 0.5), step(0, 0.25), step(1, 0.1, 1)))
