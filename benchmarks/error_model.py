@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
-from mri_design.design import FEATURES, LineKnowledge, centre_lines, line_features
+from mri_design.design import FEATURES, ErrorModel, LineKnowledge, centre_lines, line_features
 from mri_design.design.line_variances import line_energies
 from mri_design.evaluation.tables import markdown_text
 from mri_design.inference import DoubleLoop, WarmStart
@@ -122,14 +122,14 @@ def fitted(tables: Sequence[Table]) -> tuple[Numbers, Numbers, float]:
 
 
 def judged(tables: Sequence[Table]) -> dict[str, float]:
-    """Errors of the mean weights on heads that they were not fitted to, in two halves."""
+    """Errors of what the model predicts for heads that it was not fitted to, in two halves."""
     ranks, ratios = [], []
     for half in (0, 1):
-        mean, _, spread = fitted(tables[1 - half :: 2])
+        model = ErrorModel(*fitted(tables[1 - half :: 2]))
         for x, y in tables[half::2]:
-            predicted = x @ mean + spread**2 / 2
+            predicted = model.energies(x)
             ranks.append(spearmanr(predicted, y)[0])
-            ratios.append(np.exp(predicted).sum() / np.exp(y).sum())
+            ratios.append(predicted.sum() / np.exp(y).sum())
     return {
         "heads": len(tables),
         "rank correlation within a head, mean": float(np.mean(ranks)),
