@@ -141,8 +141,8 @@ class Follow:
         return self.inner.name
 
     def default_start(self, n_lines: int, target: int) -> int:
-        """Is given."""
-        raise NotImplementedError
+        """The other strategy's."""
+        return self.inner.default_start(n_lines, target)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next line of the order, with the other strategy's expectations."""

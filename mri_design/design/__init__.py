@@ -13,6 +13,7 @@ from mri_design.design.model_choice import CandidateModels, model_in_use, paired
 from mri_design.design.oracles import Oracle, OracleGreedy, OracleResidual
 from mri_design.design.order import ORDERS, Acquisition, acquisition_order, check_order
 from mri_design.design.prequential import LinePrediction, best_model, predict_line
+from mri_design.design.recording import innovation
 from mri_design.design.regular import RegularLines
 from mri_design.design.stopping import AnyOf, NamedRule, UntilError, UntilGain
 from mri_design.design.strategy import Choice, DesignView, Strategy
@@ -74,6 +75,7 @@ __all__ = [
     "best_model",
     "centre_lines",
     "check_order",
+    "innovation",
     "line_features",
     "model_in_use",
     "paired_energies",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.line_variances import line_energies
-from mri_design.design.strategy import Choice, DesignView, best_line
+from mri_design.design.strategy import Choice, DesignView, best_line, start_for_posterior
 
 __all__ = ["AOptimal"]
 
@@ -32,7 +32,7 @@ class AOptimal:
 
     def default_start(self, n_lines: int, target: int) -> int:
         """As for the information gain: half of the target, between 8 lines and an eighth of the grid."""
-        return min(target, max(8, min(target // 2, n_lines // 8)))
+        return start_for_posterior(n_lines, target)
 
     def expected(self, view: DesignView, rng: np.random.Generator) -> NDArray[np.float64]:
         """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""

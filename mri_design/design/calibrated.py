@@ -135,17 +135,19 @@ class Calibrated(AOptimal):
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
         scan = _Scan.of(view)
         now = scan.knowledge(view.candidates.acquired, expected)
-        start, taught = self._models(view, scan)
-        energies = now.unit * (taught if self.online else start).energies(line_features(now))
+        model = self._start(view)
+        if self.online:
+            model = learnt(model, scan, view.steps, view.candidates.acquired)
+        energies = now.unit * model.energies(line_features(now))
         return np.where(now.measured, expected, energies)
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
         """Where the model started, and what it is after the lines that have been measured since."""
-        return self._models(view, _Scan.of(view))
+        start = self._start(view)
+        return start, learnt(start, _Scan.of(view), view.steps, view.candidates.acquired)
 
-    def _models(self, view: DesignView, scan: _Scan) -> tuple[ErrorModel, ErrorModel]:
-        start = self.error_model or shipped_error_model(_kind(view.posteriors[0]))
-        return start, learnt(start, scan, view.steps, view.candidates.acquired)
+    def _start(self, view: DesignView) -> ErrorModel:
+        return self.error_model or shipped_error_model(_kind(view.posteriors[0]))
 
 
 @dataclass(frozen=True)

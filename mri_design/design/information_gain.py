@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from mri_design.design.line_variances import all_lines, line_values, line_variances, mean_power
-from mri_design.design.strategy import Choice, DesignView, best_line
+from mri_design.design.strategy import Choice, DesignView, best_line, start_for_posterior
 from mri_design.krylov import BlockLanczosFactors, LanczosFactors, conjugate_gradients, lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision
 from mri_design.operators import Array, CartesianLines, LinearOperator
@@ -171,11 +171,8 @@ class InformationGain:
     needs_posterior: bool = True
 
     def default_start(self, n_lines: int, target: int) -> int:
-        """Half of the target, between 8 lines and an eighth of the grid.
-
-        From fewer the score favours combs (phase and support are not known yet); more centre than that is wasted.
-        """
-        return min(target, max(8, min(target // 2, n_lines // 8)))
+        """Half of the target, between 8 lines and an eighth of the grid."""
+        return start_for_posterior(n_lines, target)
 
     def scores(
         self, posterior: GaussianPosterior, rng: np.random.Generator

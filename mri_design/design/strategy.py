@@ -14,7 +14,7 @@ from mri_design.design.trace import DesignStep
 from mri_design.errors import MriDesignError
 from mri_design.model import GaussianPosterior
 
-__all__ = ["Choice", "DesignView", "NoUsableScoreError", "Strategy", "best_line"]
+__all__ = ["Choice", "DesignView", "NoUsableScoreError", "Strategy", "best_line", "start_for_posterior"]
 
 
 class NoUsableScoreError(MriDesignError):
@@ -87,6 +87,14 @@ class Strategy(Protocol):
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next line. ``rng`` is fresh for every step."""
         ...
+
+
+def start_for_posterior(n_lines: int, target: int) -> int:
+    """Centre lines for scores from a plain posterior: half of the target, between 8 lines and an eighth of the grid.
+
+    From fewer the scores favour combs (phase and support are not known yet); more centre than that is wasted.
+    """
+    return min(target, max(8, min(target // 2, n_lines // 8)))
 
 
 def best_line(scores: NDArray[np.float64], candidates: LineCandidates) -> Choice:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design.design import best_model, predict_line
+from mri_design.design import best_model, innovation
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference import DoubleLoop
 from mri_design.model import MRSlice
@@ -17,7 +17,6 @@ __all__ = ["choose_phase_model"]
 
 HELD_BACK = 1 / 3
 LOOPS = 3
-DRAWS = 8
 
 
 def choose_phase_model(
@@ -59,8 +58,7 @@ def choose_phase_model(
         if number == len(candidates):
             return modulus  # no phase was seen
         posterior = loop.infer(candidates[number].model(known, level), np.random.default_rng(seed))
-        draws = posterior.deviations(np.random.default_rng(seed), DRAWS)
-        energies.append([predict_line(one, posterior, line, draws).energy for line in held])
+        energies.append([innovation(one, posterior, line) for line in held])
         if number == 0:
             candidates = recipe.phase.variants(one, posterior.mean)
     return candidates[best_model(np.transpose(energies))]

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from mri_design.design import DesignStep, DesignTrace
 from mri_design.evaluation.comparison import TestImage
@@ -69,3 +70,10 @@ def phased_slice() -> MRSlice:
     image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=shape)) * np.exp(1j * (1.5 * y + 3 * x**2))
     noise = 0.005 * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
     return MRSlice((CentredFFT(shape)(image) + noise)[None].astype(np.complex64), np.ones(24, bool), 0.005**2)
+
+
+def texts(figure: Figure) -> str:
+    """All that is written in a figure."""
+    figure.draw_without_rendering()
+    found = figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    return "\n".join(artist.get_text() for artist in found)
