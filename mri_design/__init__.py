@@ -64,7 +64,16 @@ _HOMES = {
         "SparsityBlock",
         "with_noise_covariance",
     ),
-    "operators": ("CartesianLines", "FiniteDifferences", "Identity", "LinearOperator", "Wavelet", "cartesian"),
+    "operators": (
+        "CartesianLines",
+        "Dense",
+        "FiniteDifferences",
+        "Identity",
+        "LinearOperator",
+        "SparseMatrix",
+        "Wavelet",
+        "cartesian",
+    ),
     "potentials": (
         "ExponentialPower",
         "Gaussian",

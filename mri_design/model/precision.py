@@ -12,7 +12,7 @@ from mri_design.krylov import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phased_filter import phased_preconditioner
 from mri_design.model.sums import add_weighted_grams
-from mri_design.operators import Array, LinearOperator
+from mri_design.operators import Array, LinearOperator, MatrixOperator
 
 __all__ = ["PosteriorPrecision"]
 
@@ -110,8 +110,11 @@ class PosteriorPrecision:
         x = self.measurement.to_dense_real(limit)
         total = x.T @ x
         for block, pi in zip(self.blocks, self.site_precisions, strict=True):
-            b = block.analysis.to_dense_real(limit)
             weights = np.broadcast_to(pi, block.analysis.out_shape).ravel()
+            if isinstance(block.analysis, MatrixOperator) and not block.analysis.in_complex:
+                total += block.analysis.weighted_gram_matrix(weights)
+                continue
+            b = block.analysis.to_dense_real(limit)
             if block.analysis.out_complex:
                 weights = np.concatenate([weights, weights])
             total += b.T @ (weights[:, None] * b)

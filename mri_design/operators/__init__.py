@@ -2,7 +2,7 @@
 
 from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.coils import Coils
-from mri_design.operators.dense import Dense
+from mri_design.operators.dense import Dense, MatrixOperator, SparseMatrix
 from mri_design.operators.diagonal import Diagonal, Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
@@ -24,9 +24,11 @@ __all__ = [
     "Identity",
     "LineSampling",
     "LinearOperator",
+    "MatrixOperator",
     "PhasedParts",
     "RealAndImaginary",
     "RealImage",
+    "SparseMatrix",
     "Wavelet",
     "cartesian",
 ]

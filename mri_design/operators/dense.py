@@ -1,16 +1,34 @@
-"""A matrix as a linear operator (generalized linear models, small references)."""
+"""A matrix as a linear operator, dense or sparse (generalized linear models, small references)."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
+import scipy.sparse
 
 from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["Dense"]
+__all__ = ["Dense", "MatrixOperator", "SparseMatrix"]
+
+CHUNK = 4096
+"""Rows that `Dense.spread` looks at at once: their projections stay in the cache."""
 
 
-class Dense(LinearOperator):
+class MatrixOperator(LinearOperator):
+    """An operator whose rows lie in memory, so that dense algebra on few unknowns may take them as they are."""
+
+    @abstractmethod
+    def weighted_gram_matrix(self, weights: Array) -> Array:
+        """A^T diag(weights) A of a real matrix, (columns, columns); one weight per row."""
+
+    @abstractmethod
+    def spread(self, root: Array) -> Array:
+        """diag(A R^T R A^T) of a real matrix for ``root`` R of shape (any, columns): one sum of squares per row."""
+
+
+class Dense(MatrixOperator):
     """u -> M u for a matrix of shape (rows, columns); real matrices act on real vectors."""
 
     def __init__(self, matrix: Array) -> None:
@@ -25,3 +43,67 @@ class Dense(LinearOperator):
 
     def _adjoint(self, v: Array) -> Array:
         return v @ self.matrix.conj()
+
+    def weighted_gram_matrix(self, weights: Array) -> Array:
+        return np.asarray(self.matrix.T @ (weights[:, None] * self.matrix))
+
+    def spread(self, root: Array) -> Array:
+        values = np.empty(len(self.matrix))
+        for start in range(0, len(self.matrix), CHUNK):
+            rows = slice(start, start + CHUNK)
+            projections = self.matrix[rows] @ root.T
+            values[rows] = np.einsum("ij,ij->i", projections, projections)
+        return values
+
+
+class SparseMatrix(MatrixOperator):
+    """u -> M u for a real `scipy.sparse` matrix or array of shape (rows, columns), duplicates added up.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse matrix or array
+        Copied to compressed rows in double precision.
+
+    Raises
+    ------
+    InputError
+        For anything that is not a sparse matrix of finite real numbers.
+    """
+
+    def __init__(self, matrix: scipy.sparse.spmatrix | scipy.sparse.sparray) -> None:
+        if not scipy.sparse.issparse(matrix) or matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+            raise InputError(
+                field="sparse matrix",
+                got=f"{type(matrix).__name__} of {getattr(matrix, 'dtype', 'no numbers')}",
+                wanted="a scipy.sparse matrix (rows, columns) of real numbers",
+                cure="Use Dense for arrays and complex matrices.",
+            )
+        rows = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        if not np.isfinite(rows.data).all():
+            raise InputError(field="sparse matrix", got="NaN or infinite values", wanted="finite numbers")
+        super().__init__(rows.shape[1:], rows.shape[:1], in_complex=False, out_complex=False)
+        self.matrix = rows
+        self._transposed = rows.T.tocsr()
+
+    def _apply(self, u: Array) -> Array:
+        return _products(self.matrix, u)
+
+    def _adjoint(self, v: Array) -> Array:
+        return _products(self._transposed, v)
+
+    def weighted_gram_matrix(self, weights: Array) -> Array:
+        scaled = self._transposed.copy()
+        scaled.data *= np.asarray(weights, dtype=float)[scaled.indices]
+        return np.asarray((scaled @ self.matrix).toarray())
+
+    def spread(self, root: Array) -> Array:
+        projections = self.matrix @ np.ascontiguousarray(root.T)
+        return np.einsum("ij,ij->i", projections, projections)
+
+
+def _products(matrix: scipy.sparse.csr_array, vectors: Array) -> Array:
+    """The matrix times every vector on the last axis, in the vectors' own precision."""
+    flat = vectors.reshape(-1, vectors.shape[-1])
+    found = matrix @ flat[0] if len(flat) == 1 else (matrix @ flat.T).T
+    return np.asarray(found, dtype=vectors.dtype).reshape(*vectors.shape[:-1], matrix.shape[0])

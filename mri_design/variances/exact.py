@@ -10,7 +10,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from mri_design.model import PosteriorPrecision, Variances
-from mri_design.operators import Array, LinearOperator
+from mri_design.operators import Array, LinearOperator, MatrixOperator
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite
 
@@ -51,7 +51,13 @@ class Exact:
         if lapack.dpocon(lower, norm, uplo="L")[0] < np.finfo(float).eps:
             raise not_positive_definite()  # rounding had hidden a null space from the factorisation
         values = []
+        inverse_root: Array | None = None
         for analysis in analyses:
+            if isinstance(analysis, MatrixOperator) and not analysis.in_complex:
+                if inverse_root is None:
+                    inverse_root = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+                values.append(analysis.spread(inverse_root).astype(like.real.dtype))
+                continue
             rows = analysis.to_dense_real(self.limit)
             root = scipy.linalg.solve_triangular(lower, rows.T, lower=True, overwrite_b=True)
             z = np.einsum("ij,ij->j", root, root)

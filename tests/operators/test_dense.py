@@ -1,0 +1,71 @@
+"""Matrices as operators: sparse ones do what dense ones do, and keep what they were given."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from mri_design.errors import InputError
+from mri_design.operators import Dense, SparseMatrix
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def sparse(rng):
+    """Nine rows of five columns, one row empty."""
+    matrix = scipy.sparse.random(9, 5, 0.4, format="csr", rng=rng)
+    matrix.data[:] = rng.standard_normal(matrix.nnz)
+    return (scipy.sparse.diags_array(np.arange(9) != 3, dtype=float) @ matrix).tocsr()
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
+@pytest.mark.parametrize("batch", [(), (1,), (4,), (2, 3)])
+def test_sparse_is_dense(form, batch, sparse, rng):
+    ours, plain = SparseMatrix(sparse.asformat(form)), Dense(sparse.toarray())
+    u, v = rng.standard_normal((*batch, 5)), rng.standard_normal((*batch, 9))
+    np.testing.assert_allclose(ours(u), plain(u), atol=1e-14)
+    np.testing.assert_allclose(ours.adjoint(v), plain.adjoint(v), atol=1e-14)
+    np.testing.assert_allclose(ours.to_dense_real(), sparse.toarray(), atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [SparseMatrix, lambda m: Dense(m.toarray())])
+def test_gram_and_spread_by_hand(kind, sparse, rng):
+    operator, B = kind(sparse), sparse.toarray()
+    weights, root = rng.uniform(0.1, 2, 9), rng.standard_normal((6, 5))
+    np.testing.assert_allclose(operator.weighted_gram_matrix(weights), B.T @ np.diag(weights) @ B, atol=1e-14)
+    np.testing.assert_allclose(operator.spread(root), np.diag(B @ root.T @ root @ B.T), atol=1e-14)
+
+
+def test_rows_beyond_one_chunk(rng):
+    matrix = rng.standard_normal((9001, 2))
+    np.testing.assert_allclose(Dense(matrix).spread(np.eye(2)), (matrix**2).sum(axis=1))
+
+
+def test_single_precision_stays_single(sparse, rng):
+    u = rng.standard_normal(5).astype(np.float32)
+    assert SparseMatrix(sparse)(u).dtype == np.float32
+
+
+def test_duplicates_add_up_and_the_given_matrix_is_left_alone():
+    given = scipy.sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 3))
+    ours = SparseMatrix(given)
+    given.data[:] = 0
+    np.testing.assert_array_equal(ours(np.array([5.0, 7.0, 9.0])), [21.0])
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.eye(3),
+        scipy.sparse.csr_array(1j * np.eye(2)),
+        scipy.sparse.csr_array([[np.nan, 1.0]]),
+        scipy.sparse.csr_array([[np.inf, 1.0]]),
+        "rows",
+    ],
+)
+def test_what_is_no_sparse_matrix_of_finite_real_numbers_is_refused(matrix):
+    with pytest.raises(InputError, match="sparse matrix"):
+        SparseMatrix(matrix)
