@@ -80,6 +80,7 @@ _HOMES = {
         "Generic",
         "Laplace",
         "Logistic",
+        "Poisson",
         "PositiveMixture",
         "Potential",
         "Sech2",

@@ -63,10 +63,11 @@ class SiteBlock:
                 wanted="real coefficients with a site each",
                 cure="Put RealAndImaginary or a real image in front, and no group axes.",
             )
-        if self.potential.two_parameter and (self.analysis.out_complex or self.group_axes):
+        elsewhere = self.potential.two_parameter or self.potential.on_the_line
+        if elsewhere and (self.analysis.out_complex or self.group_axes):
             raise InputError(
                 field=f"block {self.name!r}",
-                got=f"{type(self.potential).__name__}, a site with a position, on moduli",
+                got=f"{type(self.potential).__name__}, a site on the line, on moduli",
                 wanted="real coefficients with a site each",
                 cure="Put RealAndImaginary or a real image in front, and no group axes.",
             )

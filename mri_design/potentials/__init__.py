@@ -1,12 +1,14 @@
 """Sites t(s): what is believed about one coefficient."""
 
 from mri_design.potentials.base import Potential
+from mri_design.potentials.expectation import Expectation, line_expectation, radial_expectation
 from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.generic import Generic
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture
+from mri_design.potentials.poisson import Poisson
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.shifted_mixture import ShiftedMixture
 from mri_design.potentials.student_t import StudentT
@@ -14,11 +16,13 @@ from mri_design.potentials.super_gaussian import departure_from_super_gaussian, 
 from mri_design.potentials.tilted import Tilted
 
 __all__ = [
+    "Expectation",
     "ExponentialPower",
     "Gaussian",
     "Generic",
     "Laplace",
     "Logistic",
+    "Poisson",
     "PositiveMixture",
     "Potential",
     "Sech2",
@@ -26,5 +30,7 @@ __all__ = [
     "StudentT",
     "Tilted",
     "departure_from_super_gaussian",
+    "line_expectation",
+    "radial_expectation",
     "require_super_gaussian",
 ]

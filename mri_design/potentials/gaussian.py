@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.expectation import Expectation
 
 __all__ = ["Gaussian"]
 
@@ -26,6 +27,12 @@ class Gaussian(Potential):
 
     def d2g(self, x: Values) -> Values:
         return np.zeros_like(x)
+
+    def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
+        """In closed form: -p (mean^2 + dimensions variance) / 2."""
+        m, v = np.asarray(mean, dtype=float), np.asarray(variance, dtype=float)
+        slope = np.broadcast_to(-0.5 * dimensions * self.precision, np.broadcast_shapes(m.shape, self.precision.shape))
+        return Expectation(-0.5 * self.precision * m**2 + slope * v, -self.precision * m, slope)
 
     @property
     def start_variance(self) -> Values | float:

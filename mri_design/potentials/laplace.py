@@ -7,6 +7,8 @@ import scipy.special
 from numpy.typing import ArrayLike
 
 from mri_design.potentials.base import Potential, Values, log_sphere, positive_scale
+from mri_design.potentials.expectation import Expectation
+from mri_design.potentials.mean_modulus import mean_modulus
 
 __all__ = ["Laplace"]
 
@@ -38,6 +40,18 @@ class Laplace(Potential):
 
     def d2g(self, x: Values) -> Values:
         return self._tau(x) / (4 * np.maximum(x, TINY) ** 1.5)
+
+    def dlog_t(self, s: Values) -> Values:
+        return -self._tau(s) * np.sign(s)
+
+    def d2log_t(self, s: Values) -> Values:
+        """Zero: all curvature is in the kink, which no derivative shows."""
+        return np.zeros(np.broadcast_shapes(s.shape, self.scale.shape), dtype=s.dtype)
+
+    def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
+        """In closed form: -tau E |s|."""
+        modulus = mean_modulus(mean, variance, dimensions)
+        return Expectation(-self.scale * modulus.value, -self.scale * modulus.d_mean, -self.scale * modulus.d_variance)
 
     @property
     def start_variance(self) -> Values | float:

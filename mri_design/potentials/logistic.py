@@ -7,7 +7,9 @@ from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
 from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.expectation import LEAST, Expectation
 from mri_design.potentials.hyperbolic import log_cosh, tanh_ratio, tanh_ratio_fall
+from mri_design.potentials.logistic_expectation import expected_softplus
 
 __all__ = ["Logistic"]
 
@@ -57,6 +59,16 @@ class Logistic(Potential):
     def d2g(self, x: Values) -> Values:
         rate = self._rate(x)
         return 0.25 * rate**4 * tanh_ratio_fall(rate * np.sqrt(x))
+
+    def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
+        """To rounding at every variance: -E log(1 + e^f) with f = -c tau s / sigma."""
+        self._refuse_moduli(dimensions)
+        rate = 2 * self.shift  # c tau
+        m, v, rate = np.broadcast_arrays(
+            np.asarray(mean, dtype=float), np.maximum(np.asarray(variance, dtype=float), LEAST), rate
+        )
+        soft = expected_softplus(-rate * m, np.abs(rate) * np.sqrt(v))
+        return Expectation(-soft.value, rate * soft.d_mean, -(rate**2) * soft.d_variance)
 
     @property
     def start_variance(self) -> Values | float:

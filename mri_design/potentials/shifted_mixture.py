@@ -60,6 +60,7 @@ class ShiftedMixture(Potential):
             )
         if not np.isfinite(self.positions).all():
             raise InputError(field="mixture positions", got=str(positions), wanted="finite numbers")
+        self.breaks = tuple(sorted({float(c) for c in self.positions}))
         for k, site in enumerate(self.sites):
             if not site.super_gaussian or site.two_parameter or np.any(site.shift):
                 raise InputError(
@@ -75,6 +76,24 @@ class ShiftedMixture(Potential):
 
     def log_t(self, s: Values) -> Values:
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, 0.0)[0], axis=0))
+
+    def dlog_t(self, s: Values) -> Values:
+        """Slopes of the parts, weighted by their responsibilities at s."""
+        q, slopes, _ = self._parts_at(s)
+        return np.asarray(np.sum(q * slopes, axis=0))
+
+    def d2log_t(self, s: Values) -> Values:
+        q, slopes, bends = self._parts_at(s)
+        return np.asarray(np.sum(q * (bends + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
+
+    def _parts_at(self, s: Values) -> tuple[Values, Values, Values]:
+        """Responsibilities, and both derivatives of every log t_k at s - c_k, along a new first axis."""
+        terms = self._log_terms(s, 0.0)[0]
+        apart = [s - s.dtype.type(c) for c in self.positions]
+        pairs = list(zip(self.sites, apart, strict=True))
+        slopes = np.array(np.broadcast_arrays(*(site.dlog_t(a) for site, a in pairs)))
+        bends = np.array(np.broadcast_arrays(*(site.d2log_t(a) for site, a in pairs)))
+        return np.exp(terms - scipy.special.logsumexp(terms, axis=0)), slopes, bends
 
     def smoothed_log_t(self, s: Values, z: Values) -> Values:
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, z)[0], axis=0))

@@ -57,8 +57,8 @@ def require_super_gaussian(field: str, site: Potential, shape: tuple[int, ...] =
             field=field,
             got=got,
             wanted="super-Gaussian sites: g' < 0 and g'' >= 0, finite for every x > 0",
-            cure="Neither inference nor MAP estimation here takes such a site: choose one near it that is "
-            "super-Gaussian.",
+            cure="Infer with VariationalGaussian, LaplacePropagation or LaplaceFilter, which need no such bound, or "
+            "choose a site near it that is super-Gaussian.",
         )
 
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
 from mri_design.potentials.base import Potential, Values
+from mri_design.potentials.expectation import Expectation
 
 __all__ = ["Tilted"]
 
@@ -28,7 +29,7 @@ class Tilted(Potential):
     """
 
     def __init__(self, potential: Potential, shift: ArrayLike) -> None:
-        if potential.two_parameter:
+        if potential.two_parameter or potential.on_the_line:
             raise InputError(field="tilted site", got=type(potential).__name__, wanted="a site with a fixed position")
         given = np.asarray(shift)
         if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
@@ -47,6 +48,19 @@ class Tilted(Potential):
 
     def d2g(self, x: Values) -> Values:
         return self.potential.d2g(x)
+
+    def dlog_t(self, s: Values) -> Values:
+        return self.potential.dlog_t(s) + (np.asarray(self.shift) - np.asarray(self.potential.shift))
+
+    def d2log_t(self, s: Values) -> Values:
+        return self.potential.d2log_t(s)
+
+    def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
+        """That of t_0, with its own closed form, and b mean."""
+        self._refuse_moduli(dimensions)
+        own = np.asarray(self.shift) - np.asarray(self.potential.shift)
+        even = self.potential.expected_log_t(mean, variance, dimensions)
+        return Expectation(even.value + own * mean, even.d_mean + own, even.d_variance)
 
     @property
     def start_variance(self) -> Values | float:

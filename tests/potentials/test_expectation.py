@@ -1,0 +1,183 @@
+"""E log t under a Gaussian: closed forms against quadrature, derivatives against differences, both against sums."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.special
+
+from mri_design.errors import InputError
+from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.operators import Dense, Identity
+from mri_design.potentials import (
+    ExponentialPower,
+    Gaussian,
+    Laplace,
+    Logistic,
+    Poisson,
+    PositiveMixture,
+    Potential,
+    Sech2,
+    ShiftedMixture,
+    StudentT,
+    Tilted,
+    line_expectation,
+    radial_expectation,
+)
+
+LINE = [
+    Gaussian(1.7),
+    Laplace(0.8),
+    Logistic(1, 1.3),
+    Logistic(-1, 0.4),
+    Poisson(3, 0.6),
+    Poisson(0),
+    Sech2(1.1),
+    StudentT(2.1, 1.4),
+    ExponentialPower(0.7, 1.2),
+    Tilted(Laplace(0.8), -0.6),
+    Tilted(Logistic(1, 1.3), 0.3),
+    PositiveMixture([0.4, 1.0], [Gaussian(0.3), Laplace(2.0)]),
+    ShiftedMixture([0.5, 0.5], [Laplace(3.0), Gaussian(1.0)], [-1.0, 2.0]),
+]
+COARSE = (PositiveMixture, ShiftedMixture)  # whose parts take over from each other where no break is
+EVEN = [Gaussian(1.7), Laplace(0.8), Sech2(1.1), StudentT(2.1, 1.4), ExponentialPower(1.3, 0.9)]
+
+
+def name(site: object) -> str:
+    return type(site).__name__
+
+
+@pytest.mark.parametrize("site", LINE, ids=name)
+@pytest.mark.parametrize(("mean", "variance"), [(0.0, 1.0), (0.7, 0.04), (-2.0, 3.0), (1.5, 40.0)])
+def test_the_value_is_the_integral(site: Potential, mean: float, variance: float) -> None:
+    sd = np.sqrt(variance)
+
+    def integrand(s: float) -> float:
+        return float(site.log_t(np.array(s)) * np.exp(-0.5 * ((s - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi)))
+
+    edges = [mean - 18 * sd, *sorted({b for b in site.breaks if abs(b - mean) < 18 * sd}), mean + 18 * sd]
+    parts = [scipy.integrate.quad(integrand, a, b, epsabs=1e-12, epsrel=1e-12, limit=400) for a, b in pairwise(edges)]
+    total = sum(part[0] for part in parts)
+    got = site.expected_log_t(np.array(mean), np.array(variance))
+    assert float(got.value) == pytest.approx(total, rel=1e-4 if isinstance(site, COARSE) else 1e-9, abs=1e-10)
+
+
+@pytest.mark.parametrize("site", LINE, ids=name)
+def test_the_derivatives_are_those_of_the_value_and_of_the_integral(site: Potential) -> None:
+    mean, variance = np.array([-1.4, 0.0, 0.3, 2.2]), np.array([0.5, 1.3, 0.02, 6.0])
+    got = site.expected_log_t(mean, variance)
+    rough = 1e-4 if isinstance(site, COARSE) else 1e-5
+    h = 1e-4 * np.sqrt(variance)
+    up, down = (site.expected_log_t(mean + one, variance).value for one in (h, -h))
+    np.testing.assert_allclose(got.d_mean, (up - down) / (2 * h), rtol=rough, atol=1e-6)
+    k = 1e-4 * variance
+    up, down = (site.expected_log_t(mean, variance + one).value for one in (k, -k))
+    np.testing.assert_allclose(got.d_variance, (up - down) / (2 * k), rtol=rough, atol=1e-6)
+    again = line_expectation(site.log_t, site.dlog_t, mean, variance, site.breaks)
+    for closed, summed in zip(vars(got).values(), vars(again).values(), strict=True):
+        np.testing.assert_allclose(closed, summed, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("site", LINE, ids=name)
+def test_the_derivatives_of_log_t(site: Potential) -> None:
+    s = np.array([-2.3, -0.4, 0.31, 1.7, 6.0])
+    h = 1e-5
+    np.testing.assert_allclose(site.dlog_t(s), (site.log_t(s + h) - site.log_t(s - h)) / (2 * h), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        site.d2log_t(s), (site.dlog_t(s + h) - site.dlog_t(s - h)) / (2 * h), rtol=1e-5, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("site", LINE, ids=name)
+def test_a_sharp_gaussian_gives_the_site_itself(site: Potential) -> None:
+    s = np.array([-1.6, 0.45, 3.1])
+    got = site.expected_log_t(s, np.full(3, 1e-12))
+    np.testing.assert_allclose(got.value, site.log_t(s), rtol=1e-9)
+    np.testing.assert_allclose(got.d_mean, site.dlog_t(s), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(2 * got.d_variance, site.d2log_t(s), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3, 4, 6])
+@pytest.mark.parametrize("site", EVEN, ids=name)
+def test_moduli_against_draws_and_against_the_laplacian(site: Potential, dimensions: int) -> None:
+    rng = np.random.default_rng(3)
+    half = rng.standard_normal((100_000, dimensions))
+    draws = np.concatenate([half, -half])
+    for mean, variance in [(0.0, 1.0), (1.5, 0.3), (4.0, 2.0)]:
+        s = draws * np.sqrt(variance)
+        s[:, 0] += mean
+        x = np.sum(s**2, axis=1)
+        got = site.expected_log_t(np.array(mean), np.array(variance), dimensions)
+        assert float(got.value) == pytest.approx(site.g(x).mean(), abs=6 * site.g(x).std() / np.sqrt(len(x)))
+        slopes = 2 * site.dg(x)
+        one = slopes * s[:, 0]
+        assert float(got.d_mean) == pytest.approx(one.mean(), abs=6 * one.std() / np.sqrt(len(x)) + 1e-12)
+        laplacian = dimensions * slopes + 4 * x * site.d2g(x)
+        error = 6 * laplacian.std() / np.sqrt(len(x)) + 1e-12
+        assert 2 * float(got.d_variance) == pytest.approx(laplacian.mean(), abs=error)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3, 4, 7])
+@pytest.mark.parametrize("site", [Gaussian(1.7), Laplace(0.8)], ids=name)
+def test_closed_forms_on_moduli(site: Potential, dimensions: int) -> None:
+    modulus = np.array([0.0, 1e-3, 0.4, 3.0, 60.0, 1e3])[:, None]
+    variance = np.array([1e-6, 0.01, 1.0, 50.0])
+    got = site.expected_log_t(modulus, variance, dimensions)
+    summed = radial_expectation(site.g, site.dg, modulus, variance, dimensions)
+    for closed, other in zip(vars(got).values(), vars(summed).values(), strict=True):
+        np.testing.assert_allclose(np.broadcast_to(closed, other.shape), other, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("sd", [0.2, 0.999, 1.0, 7.8, 54.0, 300.0])
+def test_the_logistic_expectation_holds_at_every_width(sd: float) -> None:
+    for mean in (-30.0, 0.0, 2.5, 90.0):
+        site = Logistic(-1)  # -log(1 + e^s)
+        fine = mean + sd * np.linspace(-12, 12, 2_000_001)
+        mass = np.exp(-0.5 * ((fine - mean) / sd) ** 2) * (24 / 2_000_000) / np.sqrt(2 * np.pi)
+        got = site.expected_log_t(np.array(mean), np.array(sd**2))
+        sig = scipy.special.expit(fine)
+        assert float(got.value) == pytest.approx(-mass @ np.logaddexp(0, fine), rel=1e-10)
+        assert float(got.d_mean) == pytest.approx(-mass @ sig, rel=1e-9, abs=1e-14)
+        assert float(got.d_variance) == pytest.approx(-0.5 * mass @ (sig * (1 - sig)), rel=1e-9, abs=1e-14)
+
+
+def test_twenty_point_gauss_hermite_is_not_a_bound() -> None:
+    """Why the wide branch exists: at sd = 54 the usual rule is wrong by 0.44."""
+    x, w = np.polynomial.hermite_e.hermegauss(20)
+    usual = -(w / w.sum()) @ np.logaddexp(0, 54 * x)
+    right = float(Logistic(-1).expected_log_t(np.array(0.0), np.array(54.0**2)).value)
+    assert 0.4 < abs(usual - right) < 0.5
+
+
+def test_counts_must_be_counts() -> None:
+    for bad in (-1, 0.5, np.nan, [1, -2], "many"):
+        with pytest.raises(InputError, match="whole numbers"):
+            Poisson(bad)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="exposure"):
+        Poisson(1, 0.0)
+
+
+def test_poisson_sites_are_normalised_over_counts_and_refuse_what_they_are_not() -> None:
+    s = np.array([-0.5, 0.9])
+    total = sum(np.exp(Poisson(y, 2.5).log_t(s)) for y in range(80))
+    np.testing.assert_allclose(total, 1, rtol=1e-12)
+    with pytest.raises(InputError, match="VariationalGaussian, LaplacePropagation or LaplaceFilter"):
+        Poisson(2).g(np.ones(1))
+    with pytest.raises(InputError, match="on moduli"):
+        SiteBlock("counts", Identity((3,)), Poisson(np.ones(3)))
+    one = Poisson([1, 4], [0.5, 2.0]).at((1,), (2,))
+    assert float(one.log_t(np.array(0.3))) == pytest.approx(float(Poisson(4, 2.0).log_t(np.array(0.3))))
+
+
+def test_the_double_loop_names_the_engines_that_take_counts() -> None:
+    from mri_design.inference import DoubleLoop
+
+    blocks = (
+        SiteBlock("prior", Dense(np.eye(2)), Gaussian(1.0)),
+        SiteBlock("counts", Dense(np.eye(2)), Poisson([1, 2])),
+    )
+    model = GeneralizedLinearModel.of_sites(blocks)
+    with pytest.raises(InputError, match="VariationalGaussian, LaplacePropagation or LaplaceFilter"):
+        DoubleLoop().infer(model, np.random.default_rng(0))
