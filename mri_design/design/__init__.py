@@ -8,10 +8,13 @@ from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
+from mri_design.design.label_pool import LabelPool
 from mri_design.design.line_features import FEATURES, LineKnowledge, line_features
 from mri_design.design.model_choice import CandidateModels, model_in_use, paired_energies
 from mri_design.design.oracles import Oracle, OracleGreedy, OracleResidual
 from mri_design.design.order import ORDERS, Acquisition, acquisition_order, check_order
+from mri_design.design.pool import PoolChoice, PoolDesign, PoolState
+from mri_design.design.pool_marginals import PoolMarginals
 from mri_design.design.prequential import LinePrediction, best_model, predict_line
 from mri_design.design.recording import innovation
 from mri_design.design.regular import RegularLines
@@ -46,6 +49,7 @@ __all__ = [
     "Hybrid",
     "InformationGain",
     "JitteredDensity",
+    "LabelPool",
     "LanczosInformationGain",
     "LineCandidates",
     "LineConstraints",
@@ -57,6 +61,10 @@ __all__ = [
     "OracleGreedy",
     "OracleResidual",
     "Outcome",
+    "PoolChoice",
+    "PoolDesign",
+    "PoolMarginals",
+    "PoolState",
     "RandomLines",
     "RegularLines",
     "ResidualGreedy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -18,6 +19,8 @@ CHUNK = 4096
 
 class MatrixOperator(LinearOperator):
     """An operator whose rows lie in memory, so that dense algebra on few unknowns may take them as they are."""
+
+    matrix: Any
 
     @abstractmethod
     def weighted_gram_matrix(self, weights: Array) -> Array:
