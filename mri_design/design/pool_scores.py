@@ -119,7 +119,8 @@ def _expectation(function: Callable[[Array], Array], mean: Array, deviation: Arr
     mean, deviation = np.broadcast_arrays(mean, deviation)
     largest = float(deviation.max(initial=0.0))
     step = max(0.7 / max(largest, 1.0), 0.005)
-    nodes = np.arange(-REACH, REACH + 0.5 * step, step)
+    count = int(np.ceil(REACH / step))
+    nodes = step * np.arange(-count, count + 1)
     weights = np.exp(-0.5 * nodes**2)
     total = np.zeros(mean.shape)
     for node, weight in zip(nodes, weights / weights.sum(), strict=True):
