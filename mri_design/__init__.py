@@ -49,6 +49,7 @@ _HOMES = {
     ),
     "inference": (
         "DoubleLoop",
+        "LaplacePropagation",
         "LogDeterminant",
         "WarmStart",
         "evidence_bound",
@@ -80,6 +81,7 @@ _HOMES = {
         "ExponentialPower",
         "Gaussian",
         "Generic",
+        "Hinge",
         "Laplace",
         "Logistic",
         "Poisson",

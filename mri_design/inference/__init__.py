@@ -6,6 +6,7 @@ from mri_design.inference.double_loop import DoubleLoop, cold_start
 from mri_design.inference.evidence import BayesFactor, Evidence, log_bayes_factor, log_evidence, prior_log_normaliser
 from mri_design.inference.exact import exact_criterion, minimise_exact_criterion
 from mri_design.inference.hyperparameters import Hyperparameters, LearnedModel, learn_hyperparameters
+from mri_design.inference.laplace_propagation import LaplacePropagation, Propagation
 from mri_design.inference.log_determinant import LogDeterminant, LogDeterminantEstimate
 
 __all__ = [
@@ -14,9 +15,11 @@ __all__ = [
     "Evidence",
     "Hyperparameters",
     "InferenceMethod",
+    "LaplacePropagation",
     "LearnedModel",
     "LogDeterminant",
     "LogDeterminantEstimate",
+    "Propagation",
     "StepInfo",
     "WarmStart",
     "cold_start",

@@ -9,6 +9,7 @@ from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.measurement import CartesianLines, cartesian
 from mri_design.operators.phased import PhasedParts
+from mri_design.operators.rows import RowsOnDisk, real_rows
 from mri_design.operators.sampling import LineSampling
 from mri_design.operators.wavelet import Wavelet
 
@@ -28,7 +29,9 @@ __all__ = [
     "PhasedParts",
     "RealAndImaginary",
     "RealImage",
+    "RowsOnDisk",
     "SparseMatrix",
     "Wavelet",
     "cartesian",
+    "real_rows",
 ]

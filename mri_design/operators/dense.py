@@ -47,6 +47,10 @@ class Dense(MatrixOperator):
     def _adjoint(self, v: Array) -> Array:
         return v @ self.matrix.conj()
 
+    def rows(self, index: Array) -> Array:
+        """Rows of the matrix, shape (len(index), columns)."""
+        return np.asarray(self.matrix[index])
+
     def weighted_gram_matrix(self, weights: Array) -> Array:
         return np.asarray(self.matrix.T @ (weights[:, None] * self.matrix))
 
@@ -94,6 +98,10 @@ class SparseMatrix(MatrixOperator):
 
     def _adjoint(self, v: Array) -> Array:
         return _products(self._transposed, v)
+
+    def rows(self, index: Array) -> Array:
+        """Rows of the matrix, not sparse any more, shape (len(index), columns)."""
+        return np.asarray(self.matrix[index].toarray())
 
     def weighted_gram_matrix(self, weights: Array) -> Array:
         scaled = self._transposed.copy()

@@ -5,6 +5,7 @@ from mri_design.potentials.expectation import Expectation, line_expectation, rad
 from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.generic import Generic
+from mri_design.potentials.hinge import Hinge
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture
@@ -20,6 +21,7 @@ __all__ = [
     "ExponentialPower",
     "Gaussian",
     "Generic",
+    "Hinge",
     "Laplace",
     "Logistic",
     "Poisson",

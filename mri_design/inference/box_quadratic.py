@@ -1,0 +1,81 @@
+"""A convex quadratic over a box: the dual of a chunk of hinge sites."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from mri_design.errors import InputError
+from mri_design.operators import Array
+from mri_design.status import Convergence, Status
+
+__all__ = ["minimise_in_box"]
+
+
+def minimise_in_box(
+    K: Array, b: Array, upper: Array, start: Array | None = None, *, tolerance: float = 1e-11, max_iterations: int = 500
+) -> tuple[Array, Convergence]:
+    """min over 0 <= alpha <= upper of alpha^T K alpha / 2 - b^T alpha, by projected Newton steps.
+
+    Parameters
+    ----------
+    K : array, shape (m, m)
+        Positive semidefinite.
+    b, upper : arrays, shape (m,)
+        Linear term and the positive upper bounds.
+    start : array, optional
+        Where to begin; brought into the box.
+    tolerance : float
+        On the largest change that a projected gradient step, scaled by the diagonal of K, would make, in units of the
+        largest upper bound.
+
+    Returns
+    -------
+    alpha : array
+        The minimiser; one of them where K is singular on the free coordinates (K alpha is unique).
+    convergence : Convergence
+        ``residual`` is what ``tolerance`` looks at.
+
+    Notes
+    -----
+    Bertsekas, SIAM J. Control Optim. 20 (1982): a Newton step on the coordinates that are free (or leave their bound),
+    projected on the box, with backtracking. A little of the diagonal is added where K is singular.
+    """
+    if not (np.isfinite(upper).all() and (upper > 0).all()):
+        raise InputError(field="upper bounds", got="zero, negative or infinite", wanted="positive finite numbers")
+    diagonal = np.maximum(np.diag(K), np.finfo(float).eps * max(float(np.trace(K)), 1e-300) / len(K))
+    ridge = 1e-10 * float(np.mean(diagonal))
+    unit = float(np.max(upper))
+    alpha = np.zeros(len(b)) if start is None else np.clip(start, 0.0, upper)
+    gradient = K @ alpha - b
+    status, residual, iteration = Status.MAX_ITERATIONS, np.inf, 0
+    for iteration in range(max_iterations + 1):  # noqa: B007 (reported)
+        residual = float(np.max(np.abs(np.clip(alpha - gradient / diagonal, 0.0, upper) - alpha))) / unit
+        if residual <= tolerance:
+            status = Status.CONVERGED
+            break
+        held = ((alpha <= 0) & (gradient > 0)) | ((alpha >= upper) & (gradient < 0))
+        free = np.flatnonzero(~held)
+        block = K[np.ix_(free, free)]
+        block[np.diag_indices_from(block)] += ridge
+        step = np.zeros_like(alpha)
+        step[free] = -scipy.linalg.solve(block, gradient[free], assume_a="pos")
+        found = _searched(K, alpha, gradient, step, upper) or _searched(K, alpha, gradient, -gradient / diagonal, upper)
+        if found is None:
+            status = Status.STALLED
+            break
+        alpha, gradient = found
+    return alpha, Convergence(status, iteration, residual)
+
+
+def _searched(K: Array, alpha: Array, gradient: Array, step: Array, upper: Array) -> tuple[Array, Array] | None:
+    """The first of the halved, projected steps that lowers the quadratic, with the gradient there."""
+    length = 1.0
+    for _ in range(40):
+        new = np.clip(alpha + length * step, 0.0, upper)
+        move = new - alpha
+        change = K @ move
+        if gradient @ move + 0.5 * move @ change < 0:
+            return new, gradient + change
+        length *= 0.5
+    return None

@@ -1,0 +1,117 @@
+"""With hinge sites Laplace propagation is the chunking of support vector machines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import mri_design as md
+from mri_design.inference.box_quadratic import minimise_in_box
+from mri_design.operators import Dense
+from mri_design.potentials import Gaussian, Hinge
+
+SEED = 3
+C = 0.8
+
+
+def machine(q: int = 80, n: int = 6):
+    """A support vector machine without offset, w = sum_j y_j alpha_j x_j."""
+    rng = np.random.default_rng(SEED)
+    rows = rng.standard_normal((q, n))
+    labels = np.where(rows @ rng.standard_normal(n) + rng.standard_normal(q) > 0, 1.0, -1.0)
+    blocks = [
+        md.SiteBlock("labels", Dense(rows), Hinge(labels, C)),
+        md.SiteBlock("weights", Dense(np.eye(n)), Gaussian(1.0)),
+    ]
+    return md.GeneralizedLinearModel.of_sites(blocks), rows, labels
+
+
+def dual_solution(H, linear):
+    """Minimum of alpha^T H alpha / 2 - linear^T alpha over [0, C] by a bounded quasi-Newton method."""
+    return scipy.optimize.minimize(
+        lambda a: (0.5 * a @ H @ a - linear @ a, H @ a - linear),
+        np.full(len(H), C / 2),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, C)] * len(H),
+        options={"maxiter": 20000, "maxfun": 100000, "ftol": 0, "gtol": 1e-12},
+    ).x
+
+
+@pytest.mark.parametrize("cavity", ["dense", "low_rank"])
+def test_a_serial_sweep_is_a_round_of_chunking(cavity) -> None:
+    model, rows, labels = machine()
+    H = labels[:, None] * (rows @ rows.T) * labels
+    alpha = np.zeros(len(rows))
+    for part in np.array_split(np.arange(len(rows)), 4):  # equation (12): the others' alpha enter linearly
+        rest = np.setdiff1d(np.arange(len(rows)), part)
+        alpha[part] = dual_solution(H[np.ix_(part, part)], 1 - H[np.ix_(part, rest)] @ alpha[rest])
+    found = md.LaplacePropagation(partition="contiguous", chunk_size=20, max_sweeps=1, cavity=cavity).propagate(
+        model, np.random.default_rng(0)
+    )
+    np.testing.assert_allclose(found.posterior.mean, rows.T @ (labels * alpha), atol=1e-7)
+    for message, part in zip(found.messages, np.array_split(np.arange(len(rows)), 4), strict=True):
+        assert not message.curvature.any()
+        dual = message.pull[:, 0] * labels[part]
+        assert dual.min() >= 0 and dual.max() <= C
+    assert not np.any(found.posterior.precision.site_precisions[0])
+
+
+def test_sweeps_converge_to_the_whole_machine() -> None:
+    model, rows, labels = machine()
+    H = labels[:, None] * (rows @ rows.T) * labels
+    alpha = dual_solution(H, np.ones(len(rows)))
+    found = md.LaplacePropagation(chunk_size=20, max_sweeps=300, tolerance=1e-10).propagate(
+        model, np.random.default_rng(0)
+    )
+    assert found.posterior.convergence.converged
+    w = found.posterior.mean
+    np.testing.assert_allclose(w, rows.T @ (labels * alpha), atol=1e-6)
+    dual = np.empty(len(rows))
+    for chunk, message in zip(found.chunks, found.messages, strict=True):
+        dual[chunk.sites] = labels[chunk.sites] * message.pull[:, 0]
+    primal = 0.5 * w @ w + C * np.sum(np.maximum(0, 1 - labels * (rows @ w)))
+    assert primal - (dual.sum() - 0.5 * dual @ H @ dual) <= 1e-7 * primal  # no gap: optimal
+
+
+def test_one_damped_parallel_sweep_averages_the_machines_of_the_chunks() -> None:
+    model, rows, labels = machine()
+    wanted = np.zeros(rows.shape[1])
+    for part in np.array_split(np.arange(len(rows)), 4):  # equation (17)
+        X = rows[part] * labels[part, None]
+        wanted += X.T @ dual_solution(X @ X.T, np.ones(len(part))) / 4
+    found = md.LaplacePropagation(
+        partition="contiguous", chunk_size=20, max_sweeps=1, schedule="parallel", damping=0.25
+    ).infer(model, np.random.default_rng(0))
+    np.testing.assert_allclose(found.mean, wanted, atol=1e-7)
+
+
+@pytest.mark.parametrize("rank", [3, 30])
+def test_the_box_quadratic_meets_its_conditions(rank) -> None:
+    rng = np.random.default_rng(rank)
+    root = rng.standard_normal((20, rank))
+    K, b, upper = root @ root.T, rng.standard_normal(20), rng.uniform(0.2, 1, 20)
+    alpha, convergence = minimise_in_box(K, b, upper)
+    assert convergence.converged
+    gradient = K @ alpha - b
+    inside = (alpha > 1e-9) & (alpha < upper - 1e-9)
+    assert inside.any() and (alpha == 0).any()
+    np.testing.assert_allclose(gradient[inside], 0, atol=1e-8)
+    assert (gradient[alpha <= 1e-9] >= -1e-8).all() and (gradient[alpha >= upper - 1e-9] <= 1e-8).all()
+
+
+def test_hinge_sites_want_labels_and_the_real_line() -> None:
+    with pytest.raises(md.InputError, match=r"-1 or \+1"):
+        Hinge(np.array([0.0, 1.0]))
+    with pytest.raises(md.InputError):
+        Hinge(np.array([1.0]), 0.0)
+    with pytest.raises(md.InputError, match="LaplacePropagation"):
+        Hinge(np.array([1.0])).g(np.ones(1))
+    with pytest.raises(md.InputError):
+        md.SiteBlock("b", Dense(np.eye(2) + 0j), Hinge(np.array([1.0, -1.0])))
+    site = Hinge(np.array([1.0, -1.0, 1.0]), 2.0)
+    s = np.array([0.0, 0.5, 3.0])
+    np.testing.assert_allclose(site.log_t(s), [-2.0, -3.0, 0.0])
+    np.testing.assert_allclose(site.dlog_t(s), [2.0, -2.0, 0.0])
+    assert not site.d2log_t(s).any()
