@@ -46,10 +46,10 @@ class Setting:
         Labels at the start and at the end, and from one judgement to the next.
     block : int
         K.
-    seeds : int
-        Pools drawn.
-    strategies : tuple of (prior, strategies)
-        What is run. Who asks regardless of the prior asks once and is judged under each.
+    priors : tuple of str
+        Of the models that judge, and that S_CU, S_IG and BALD ask under; others ask once and are judged under each.
+    strategies : tuple of (strategy, seeds, priors)
+        The first so many seeds and priors.
     """
 
     data: str
@@ -58,8 +58,8 @@ class Setting:
     last: int
     step: int
     block: int
-    seeds: int
-    strategies: tuple[tuple[str, tuple[str, ...]], ...]
+    priors: tuple[str, ...]
+    strategies: tuple[tuple[str, int, int], ...]
 
     @property
     def counts(self) -> list[int]:
@@ -67,22 +67,25 @@ class Setting:
         return list(range(self.first, self.last + 1, self.step))
 
 
-PLAIN = ("random", ON_THE_MAP)
+PRIORS = ("Gaussian", "sparse")
 FULL = (
     Setting(
-        *("a9a", 16_000, 100, 400, 50, 3, 10),
-        (("Gaussian", (*PLAIN, PEER, "S_CU", "S_IG", "BALD")), ("sparse", (*PLAIN, PEER, "S_CU", "S_IG"))),
+        *("a9a", 16_000, 100, 400, 50, 3, PRIORS),
+        (("random", 10, 2), (ON_THE_MAP, 10, 2), ("S_CU", 10, 2), ("S_IG", 10, 2), (PEER, 3, 2), ("BALD", 5, 1)),
     ),
-    Setting("w8a", 36_000, 100, 400, 50, 3, 5, (("Gaussian", (*PLAIN, "S_CU", "S_IG")),)),
+    Setting(
+        *("w8a", 36_000, 100, 400, 50, 3, PRIORS),
+        (("random", 3, 1), (ON_THE_MAP, 3, 1), ("S_CU", 3, 1), ("S_IG", 3, 1)),
+    ),
 )
 QUICK = (
     Setting(
-        *("a9a", 80, 10, 22, 6, 3, 3),
-        (("Gaussian", (*PLAIN, "S_CU", "S_IG", "BALD")), ("sparse", (*PLAIN, "S_CU", "S_IG"))),
+        *("a9a", 80, 10, 22, 6, 3, PRIORS),
+        (("random", 3, 2), (ON_THE_MAP, 3, 2), ("S_CU", 3, 2), ("S_IG", 3, 2), ("BALD", 2, 1)),
     ),
 )
 FEATURES = {"a9a": 123, "w8a": 300}
-REGARDLESS = (*PLAIN, PEER)
+REGARDLESS = ("random", ON_THE_MAP, PEER)
 PEER_PACKAGES = ("scikit-activeml", "scikit-learn")
 
 
@@ -99,8 +102,9 @@ def run(out: Path, data: Path | None, quick: bool) -> list[Target]:
     write_text(folder.path / "double-loop.csv", csv_text(bounds, None, {"bound on -log Z": ".10g"}))
     rows = Ledger(folder.path / "table.csv", [] if quick else kept_rows(folder.path / "table.csv"))
     for setting in settings:
-        for seed in range(setting.seeds):
-            run_seed(setting, seed, sets[setting.data], rows)
+        for strategy, seeds, priors in setting.strategies:
+            for seed in range(seeds):
+                run_seed(setting, strategy, setting.priors[:priors], seed, sets[setting.data], rows)
     targets = targets_of(bounds, rows.rows)
     figures = {"test-error.png": figure_of(rows.rows)}
     inputs = [] if quick or data is None else [data / name for name in ("a9a", "a9a.t", "w8a")]
@@ -145,30 +149,27 @@ def parsed(cell: str) -> object:
     return cell or None
 
 
-def run_seed(setting: Setting, seed: int, sets: Sequence, rows: Ledger) -> None:
-    """All strategies on one pool, those that are not in the table yet."""
+def run_seed(setting: Setting, strategy: str, priors: Sequence[str], seed: int, sets: Sequence, rows: Ledger) -> None:
+    """One strategy on one pool under every prior, unless it is in the table."""
     features, labels, test, test_labels = sets
     drawn = np.random.default_rng([seed, 0]).permutation(len(labels))
     chosen = drawn[: setting.pool]
     if test is None:  # no test file: the cases outside the pool
         test, test_labels = features[drawn[setting.pool :]], labels[drawn[setting.pool :]]
-    orders: dict[str, tuple[np.ndarray, float]] = {}
-    for prior, strategies in setting.strategies:
+    order: tuple[np.ndarray, float] | None = None
+    for prior in priors:
+        key = {"data": setting.data, "prior": prior, "strategy": strategy, "seed": seed}
+        if rows.has(**key) or (strategy == PEER and find_spec("skactiveml") is None):
+            continue
         pool = LabelPool(features[chosen], prior_of(prior, features.shape[1]))
         task = Task(pool, labels[chosen], test, test_labels)
-        for strategy in strategies:
-            key = {"data": setting.data, "prior": prior, "strategy": strategy, "seed": seed}
-            if rows.has(**key) or (strategy == PEER and find_spec("skactiveml") is None):
-                continue
-            if strategy not in orders or strategy not in REGARDLESS:
-                orders[strategy] = asked(strategy, task, setting.first, setting.last, setting.block, seed)
-            order, seconds = orders[strategy]
-            errors = errors_along(task, order, setting.counts)
-            along = {f"error at {n}": error for n, error in zip(setting.counts, errors, strict=True)}
-            rows.add(key | {"CPU seconds": round(seconds, 2)} | along)
-            print(
-                f"... {setting.data}, {prior}, seed {seed}, {strategy}: {errors[-1]:.4f}", file=sys.stderr, flush=True
-            )
+        if order is None or strategy not in REGARDLESS:
+            order = asked(strategy, task, setting.first, setting.last, setting.block, seed)
+        errors = errors_along(task, order[0], setting.counts)
+        along = {f"error at {n}": error for n, error in zip(setting.counts, errors, strict=True)}
+        rows.add(key | {"CPU seconds": round(order[1], 2)} | along)
+        line = f"... {setting.data}, {prior}, {strategy}, seed {seed}: {errors[-1]:.4f}"
+        print(line, file=sys.stderr, flush=True)
 
 
 def read_sets(name: str, data: Path) -> tuple:

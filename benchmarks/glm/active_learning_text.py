@@ -59,7 +59,7 @@ def text_of(settings: Sequence[Any], bounds: Sequence[Row], rows: Sequence[Row])
 def _sizes(setting: Any) -> str:
     return (
         f"- {setting.data}: pools of {setting.pool}, {setting.first} labels to start, up to {setting.last}, "
-        f"K = {setting.block}, {setting.seeds} seeds"
+        f"K = {setting.block}"
     )
 
 

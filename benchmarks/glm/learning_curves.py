@@ -31,7 +31,7 @@ class Paired:
 
 def groups_of(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Data and prior, in order of appearance."""
-    return list(dict.fromkeys((str(row["data"]), str(row["prior"])) for row in rows))
+    return sorted({(str(row["data"]), str(row["prior"])) for row in rows})
 
 
 def strategies_of(rows: Sequence[Row], data: str, prior: str) -> list[str]:

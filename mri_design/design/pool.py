@@ -58,7 +58,9 @@ class PoolState:
     @property
     def remaining(self) -> Array:
         """Cases without a label."""
-        return np.setdiff1d(np.arange(self.pool.size), self.indices)
+        without = np.ones(self.pool.size, dtype=bool)
+        without[self.indices] = False
+        return np.flatnonzero(without)
 
     @property
     def warm_start(self) -> WarmStart:
