@@ -5,7 +5,9 @@ from mri_design.inference.criterion import criterion_value, evidence_bound
 from mri_design.inference.double_loop import DoubleLoop, cold_start
 from mri_design.inference.evidence import BayesFactor, Evidence, log_bayes_factor, log_evidence, prior_log_normaliser
 from mri_design.inference.exact import exact_criterion, minimise_exact_criterion
+from mri_design.inference.filter_state import FilterState
 from mri_design.inference.hyperparameters import Hyperparameters, LearnedModel, learn_hyperparameters
+from mri_design.inference.laplace_filter import LaplaceFilter
 from mri_design.inference.laplace_propagation import LaplacePropagation, Propagation
 from mri_design.inference.log_determinant import LogDeterminant, LogDeterminantEstimate
 
@@ -13,8 +15,10 @@ __all__ = [
     "BayesFactor",
     "DoubleLoop",
     "Evidence",
+    "FilterState",
     "Hyperparameters",
     "InferenceMethod",
+    "LaplaceFilter",
     "LaplacePropagation",
     "LearnedModel",
     "LogDeterminant",

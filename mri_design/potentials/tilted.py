@@ -62,6 +62,10 @@ class Tilted(Potential):
         even = self.potential.expected_log_t(mean, variance, dimensions)
         return Expectation(even.value + own * mean, even.d_mean + own, even.d_variance)
 
+    def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Tilted:
+        own = np.asarray(self.shift) - np.asarray(self.potential.shift)
+        return Tilted(self.potential.at(place, shape), np.broadcast_to(own, shape)[place])
+
     @property
     def start_variance(self) -> Values | float:
         even = np.asarray(self.potential.start_variance)
