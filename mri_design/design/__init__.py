@@ -1,12 +1,16 @@
 """Which line to measure next, and the loop that asks for it."""
 
 from mri_design.design.a_optimal import AOptimal
+from mri_design.design.asymptotic_information import AsymptoticInformation, asymptotic_information
 from mri_design.design.baselines import Equispaced, GoldenRatio, HalfDensity, LowPass, RandomLines, VariableDensity
 from mri_design.design.calibrated import Calibrated, ErrorModel, shipped_error_model
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
+from mri_design.design.expected_gain import expected_gain
+from mri_design.design.free_encoding import FreeEncoding, best_free_encoding
+from mri_design.design.infomax import InfomaxQuery, Query
 from mri_design.design.information_gain import InformationGain, LanczosInformationGain
 from mri_design.design.label_pool import LabelPool
 from mri_design.design.line_features import FEATURES, LineKnowledge, line_features
@@ -33,6 +37,7 @@ __all__ = [
     "AOptimal",
     "Acquisition",
     "AnyOf",
+    "AsymptoticInformation",
     "Calibrated",
     "CandidateModels",
     "Choice",
@@ -43,10 +48,12 @@ __all__ = [
     "DesignView",
     "Equispaced",
     "ErrorModel",
+    "FreeEncoding",
     "GoldenDensity",
     "GoldenRatio",
     "HalfDensity",
     "Hybrid",
+    "InfomaxQuery",
     "InformationGain",
     "JitteredDensity",
     "LabelPool",
@@ -65,6 +72,7 @@ __all__ = [
     "PoolDesign",
     "PoolMarginals",
     "PoolState",
+    "Query",
     "RandomLines",
     "RegularLines",
     "ResidualGreedy",
@@ -79,10 +87,13 @@ __all__ = [
     "UntilGain",
     "VariableDensity",
     "acquisition_order",
+    "asymptotic_information",
     "begin_training",
+    "best_free_encoding",
     "best_model",
     "centre_lines",
     "check_order",
+    "expected_gain",
     "innovation",
     "line_features",
     "model_in_use",

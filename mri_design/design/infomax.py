@@ -1,0 +1,183 @@
+"""The most informative query within a power: a continuous search in two numbers, or in one.
+
+The expected gain of a query depends on mean and variance of its projection alone (`expected_gain`); what means and
+variances there are, and which query has them, is a trust-region subproblem (`feasible_queries`). Lewi, Butera &
+Paninski 2007.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mri_design.design.expected_gain import QueryCriterion, expected_gain
+from mri_design.design.feasible_queries import FeasibleQueries
+from mri_design.errors import InputError, require_counts
+from mri_design.inference import FilterState
+from mri_design.potentials import PoissonResponse, ResponseFamily
+
+__all__ = ["InfomaxQuery", "Query"]
+
+Values = NDArray[np.float64]
+Search = Literal["automatic", "1d", "2d"]
+PEAKS, REFINED, ROUNDS = 3, 17, 3
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and what it promises.
+
+    Parameters
+    ----------
+    x : float array, shape (n,)
+        The query, fixed components last.
+    score : float
+        Expected gain: twice the information in nats (or its linearisation).
+    mean, variance : float
+        Of x^T u before the trial.
+    """
+
+    x: Values
+    score: float
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class InfomaxQuery:
+    """Settings of the search.
+
+    Parameters
+    ----------
+    power : float
+        e > 0: |x| <= e, fixed components included.
+    fixed : float array, shape (n_a,)
+        x_a, the last components of every query (a constant, or past responses); none by default.
+    response : ResponseFamily
+        What a trial may answer.
+    criterion : {"mutual_information", "linearised"}
+        See `expected_gain`.
+    search : {"automatic", "2d", "1d"}
+        Over mean and variance, or over the mean with the largest variance it allows. The latter is enough where
+        ``response.monotone``, and chosen by itself there; for others it is a shortcut that may miss the best query.
+    levels : int
+        Points of the first grid along each number; finer grids follow around its three best peaks.
+    krylov : int
+        Directions that are looked at where the free components are more than twice as many, in O(n^2) each; 0 for all
+        of them, in O(n^3).
+
+    Raises
+    ------
+    InputError
+        For a power that is not positive, fixed components that leave nothing of it, unknown names, fewer than 5 levels.
+    """
+
+    power: float
+    fixed: ArrayLike = ()
+    response: ResponseFamily = field(default_factory=PoissonResponse)
+    criterion: QueryCriterion = "mutual_information"
+    search: Search = "automatic"
+    levels: int = 41
+    krylov: int = 48
+
+    def __post_init__(self) -> None:
+        power = np.asarray(self.power)
+        if power.ndim or power.dtype.kind not in "fiu" or not (np.isfinite(power) and power > 0):
+            raise InputError(field="power", got=repr(self.power), wanted="a positive finite number")
+        fixed = np.asarray(self.fixed, dtype=float)
+        if fixed.ndim != 1 or not np.isfinite(fixed).all():
+            raise InputError(field="fixed", got=f"shape {fixed.shape}", wanted="finite components of the query")
+        if np.linalg.norm(fixed) >= self.power:
+            raise InputError(
+                field="fixed",
+                got=f"components of norm {np.linalg.norm(fixed):g}",
+                wanted=f"less than the power, {self.power:g}",
+                cure="Raise the power, or scale the fixed components.",
+            )
+        if self.criterion not in get_args(QueryCriterion):
+            raise InputError(field="criterion", got=repr(self.criterion), wanted=" or ".join(get_args(QueryCriterion)))
+        if self.search not in get_args(Search):
+            raise InputError(field="search", got=repr(self.search), wanted=", ".join(get_args(Search)))
+        require_counts(least=5, levels=self.levels)
+        require_counts(least=0, krylov=self.krylov)
+        object.__setattr__(self, "fixed", fixed)
+
+    def propose(self, state: FilterState) -> Query:
+        """The best query under a state.
+
+        Raises
+        ------
+        InputError
+            Where the state has no more unknowns than there are fixed components.
+        """
+        fixed = np.asarray(self.fixed)
+        if len(fixed) >= len(state.mean):
+            raise InputError(
+                field="fixed", got=f"{len(fixed)} components", wanted=f"fewer than {len(state.mean)}, the unknowns"
+            )
+        feasible = FeasibleQueries.of(state, float(self.power), fixed, self.krylov)
+        only_largest = self.search == "1d" or (self.search == "automatic" and self.response.monotone)
+        alpha, variance = self._best(feasible, only_largest)
+        x = feasible.query(alpha, feasible.between(alpha, variance))
+        mean, found = state.projection(x)
+        score = expected_gain(self.response, mean, max(found, 0.0), self.criterion)
+        return Query(x, float(score), mean, found)
+
+    def score(self, state: FilterState, pool: ArrayLike) -> Values:
+        """Expected gain of every query of a pool, shape (m, n), where only these can be made; no limit on their power.
+
+        Raises
+        ------
+        InputError
+            For an empty pool, or queries that do not fit the state.
+        """
+        queries = np.asarray(pool, dtype=float)
+        if queries.ndim != 2 or not len(queries) or queries.shape[1] != len(state.mean):
+            raise InputError(field="pool", got=f"shape {queries.shape}", wanted=f"(m, {len(state.mean)}), not empty")
+        if not np.isfinite(queries).all():
+            raise InputError(field="pool", got="NaN or infinite values", wanted="finite queries")
+        variances = np.einsum("ij,ij->i", queries @ state.covariance, queries)
+        return expected_gain(self.response, queries @ state.mean, np.maximum(variances, 0), self.criterion)
+
+    def _best(self, feasible: FeasibleQueries, only_largest: bool) -> tuple[float, float]:
+        """alpha and variance of the largest gain: on a grid, then on finer ones around its best peaks at once.
+
+        In alpha = reach sin(angle) the edges of the region are smooth up to its tips.
+        """
+        angles = np.linspace(-np.pi / 2, np.pi / 2, self.levels)[None]
+        shares = np.ones((1, 1)) if only_largest else np.linspace(0, 1, self.levels)[None]
+        gains, _, _ = self._gains(feasible, angles, shares)
+        profile, best_shares = gains[0].max(axis=1), gains[0].argmax(axis=1)
+        framed = np.concatenate([[-np.inf], profile, [-np.inf]])
+        peaks = np.flatnonzero((profile >= framed[:-2]) & (profile >= framed[2:]))
+        peaks = peaks[np.argsort(profile[peaks])[::-1][:PEAKS]]
+        centre, width = angles[0, peaks], angles[0, 1] - angles[0, 0]
+        share, share_width = shares[0, best_shares[peaks]], 0.0 if only_largest else 1 / (self.levels - 1)
+        steps = np.linspace(-1, 1, REFINED)
+        for _ in range(ROUNDS):
+            angles = np.clip(centre[:, None] + width * steps, -np.pi / 2, np.pi / 2)
+            shares = np.clip(share[:, None] + share_width * (np.zeros(1) if only_largest else steps), 0, 1)
+            gains, alphas, variances = self._gains(feasible, angles, shares)
+            window = np.arange(len(peaks))
+            place, level = np.divmod(gains.reshape(len(peaks), -1).argmax(axis=1), shares.shape[1])
+            centre, share = angles[window, place], shares[window, level]
+            width, share_width = width * 2 / (REFINED - 1), share_width * 2 / (REFINED - 1)
+        best = int(np.argmax(gains[window, place, level]))
+        return float(alphas[best, place[best]]), float(variances[best, place[best], level[best]])
+
+    def _gains(self, feasible: FeasibleQueries, angles: Values, shares: Values) -> tuple[Values, Values, Values]:
+        """Gains (window, angle, share), alpha (window, angle) and variances; shares of the way between the edges."""
+        alphas = feasible.reach * np.sin(angles)
+        _, most = feasible.extremes(alphas.ravel(), largest=True)
+        most = most.reshape(alphas.shape)
+        if shares.shape[1] == 1:
+            variances = most[:, :, None]
+        else:
+            _, least = feasible.extremes(alphas.ravel(), largest=False)
+            least = least.reshape(alphas.shape)
+            variances = least[:, :, None] + shares[:, None, :] * np.maximum(most - least, 0)[:, :, None]
+        means = feasible.means(alphas)[:, :, None]
+        return expected_gain(self.response, means, variances, self.criterion), alphas, variances
