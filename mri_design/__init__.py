@@ -52,9 +52,9 @@ _HOMES = {
     ),
     "inference": (
         "DoubleLoop",
-        "LaplacePropagation",
         "FilterState",
         "LaplaceFilter",
+        "LaplacePropagation",
         "LogDeterminant",
         "WarmStart",
         "evidence_bound",
