@@ -43,7 +43,7 @@ def newton_on_all(rows: Array, labels: Array, prior: float = PRIOR) -> WholeNewt
     """The reference of this part, written apart from the engine: full steps, to rounding."""
     began = time.perf_counter()
     theta = np.zeros(rows.shape[1])
-    for steps in range(1, 51):
+    for steps in range(1, 51):  # noqa: B007 (reported)
         chance = 1 / (1 + np.exp(-labels * (rows @ theta)))
         weights = chance * (1 - chance)
         hessian = (rows.T * weights) @ rows + prior * np.eye(len(theta))
@@ -96,7 +96,9 @@ class SweepTrace:
         return None if sweeps is None else self.seconds[sweeps - 1]
 
 
-def traced(model: GeneralizedLinearModel, whole: WholeNewton, engine: LaplacePropagation, seed: int = SEED) -> SweepTrace:
+def traced(
+    model: GeneralizedLinearModel, whole: WholeNewton, engine: LaplacePropagation, seed: int = SEED
+) -> SweepTrace:
     """Run the engine and hold every sweep's mean against the MAP."""
     stamps: list[float] = []
     began = time.perf_counter()
@@ -139,14 +141,16 @@ def sweep_rows(
         ):
             table.append(
                 {
-                    "section": "sweeps", "data": name, "partition": seed, "schedule": label, "chunks": chunks, "sweep": sweep,
+                    "section": "sweeps", "data": name, "partition": seed, "schedule": label, "chunks": chunks,
+                    "sweep": sweep,
                     "relative error": error, "largest error": largest, "seconds": seconds,
                     "Newton steps": trace.newton_steps[sweep - 1], "covariance error": trace.covariance_error,
                 }
             )  # fmt: skip
     table.append(
         {
-            "section": "sweeps", "data": name, "partition": seed, "schedule": "Newton on all rows", "chunks": 1, "sweep": whole.steps,
+            "section": "sweeps", "data": name, "partition": seed, "schedule": "Newton on all rows", "chunks": 1,
+            "sweep": whole.steps,
             "seconds": whole.seconds,
         }
     )  # fmt: skip

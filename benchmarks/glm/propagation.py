@@ -68,7 +68,8 @@ def run(out: Path, data: Path | None, quick: bool) -> list[Target]:
         table,
         {"sweeps.png": _figure(name, traces, table)},
         settings={
-            "chunks": n_chunks, "partition seeds": PARTITIONS, "subset seed": 0, "rank": rank, "chunk of the kernel": chunk,
+            "chunks": n_chunks, "partition seeds": PARTITIONS, "subset seed": 0, "rank": rank,
+            "chunk of the kernel": chunk,
             "C": prices, "chunks of the seeds": chunks, "prior precision": 1.0,
         },
         inputs=inputs,
@@ -76,7 +77,9 @@ def run(out: Path, data: Path | None, quick: bool) -> list[Target]:
     return _targets(name, n_chunks, table, traces)
 
 
-def _all_partitions(name: str, rows: Array, labels: Array, chunks: int) -> tuple[list[Row], dict[str, list[SweepTrace]]]:
+def _all_partitions(
+    name: str, rows: Array, labels: Array, chunks: int
+) -> tuple[list[Row], dict[str, list[SweepTrace]]]:
     table: list[Row] = []
     traces: dict[str, list[SweepTrace]] = {}
     for seed in PARTITIONS:
@@ -118,7 +121,9 @@ def _targets(name: str, chunks: int, table: list[Row], traces: dict[str, list[Sw
         targets.append(Target(f"steps that a seed saves SMO, {word}", None, saved, "times"))
     for row in table:
         if row["section"] == "memory":
-            text = f"{name}, {chunks} chunks: peak with rows in {'a ' if row['rows in'] == 'file' else ''}{row['rows in']}"
+            text = (
+                f"{name}, {chunks} chunks: peak with rows in {'a ' if row['rows in'] == 'file' else ''}{row['rows in']}"
+            )
             targets.append(Target(text, None, float(str(row["peak MB"])), "MB"))
     return targets
 
@@ -137,7 +142,9 @@ def _figure(name: str, traces: dict[str, list[SweepTrace]], table: list[Row]) ->
     seeded = [row for row in table if row["section"] == "seeds" and row["schedule"] != "none"]
     for number, case in enumerate(dict.fromkeys(str(row["data"]) for row in seeded)):
         for schedule, style in (("serial", "-"), ("parallel", "--")):
-            chosen = [r for r in seeded if r["data"] == case and r["schedule"] == schedule and r["pairs"] == "second order"]
+            chosen = [
+                r for r in seeded if r["data"] == case and r["schedule"] == schedule and r["pairs"] == "second order"
+            ]
             right.semilogx(
                 [float(str(row["C"])) for row in chosen], [float(str(row["steps saved, times"])) for row in chosen],
                 f"o{style}", color=f"C{number}", label=f"{case}, {schedule}",

@@ -14,8 +14,8 @@ __all__ = ["report"]
 def report(name: str, table: Sequence[Row], traces: Mapping[str, Sequence[SweepTrace]], goals: Sequence[float]) -> str:
     """The README after its command."""
     parts = [
-        f"Laplace propagation (Smola, Vishwanathan & Eskin 2003) on {name} and on seeded subsets of a9a and w8a that have "
-        "the sizes of the published Adult and Web sets: the published subsets themselves were not at hand.\n\n"
+        f"Laplace propagation (Smola, Vishwanathan & Eskin 2003) on {name} and on seeded subsets of a9a and w8a that "
+        "have the sizes of the published Adult and Web sets: the published subsets themselves were not at hand.\n\n"
         "![sweeps](sweeps.png)",
         _sweeps(name, table, traces),
         _kernel(table, goals),
@@ -60,9 +60,9 @@ def _kernel(table: Sequence[Row], goals: Sequence[float]) -> str:
     formats = {"relative error": ".0e", "seconds": ".2f", "paper s": ".1f"}
     return (
         "## Gaussian-process classification through a low-rank factor\n\n"
-        "Kernel exp(-|x - x'|^2 / 10), incomplete Cholesky factor, chunks of about 500 cases, logistic sites (the paper's "
-        "Table 1). Each run stops when the chunks' modes agree to 1e-5; sweeps and seconds until that, and sweeps until "
-        "the mean was that near to the MAP. The paper's seconds are those of its machine of 2003.\n\n"
+        "Kernel exp(-|x - x'|^2 / 10), incomplete Cholesky factor, chunks of about 500 cases, logistic sites (the "
+        "paper's Table 1). Each run stops when the chunks' modes agree to 1e-5; sweeps and seconds until that, and "
+        "sweeps until the mean was that near to the MAP. The paper's seconds are those of its machine of 2003.\n\n"
         + markdown_text(_of(table, "kernel"), columns, formats)
     )
 
@@ -71,7 +71,8 @@ def _seeds(table: Sequence[Row]) -> str:
     columns = ["data", "chunks", "C", "pairs", "schedule", "steps", "steps saved, times", "seconds", "seed seconds",
                "objective difference", "paper s"]  # fmt: skip
     formats = {
-        "steps saved, times": ".2f", "seconds": ".3f", "seed seconds": ".2f", "objective difference": ".0e", "paper s": ".1f",
+        "steps saved, times": ".2f", "seconds": ".3f", "seed seconds": ".2f", "objective difference": ".0e",
+        "paper s": ".1f",
     }  # fmt: skip
     return (
         "## Head starts for SMO\n\n"
@@ -86,8 +87,8 @@ def _losses(table: Sequence[Row], traces: Mapping[str, Sequence[SweepTrace]]) ->
     newton = min(_number(row, "seconds") for row in _of(table, "sweeps") if row["schedule"] == "Newton on all rows")
     third = min(trace.seconds[2] for trace in traces["serial"])
     lines = [
-        f"- Where all rows fit into memory, Newton's method on all of them is the better choice: {newton:.2f} s against "
-        f"{third:.2f} s for three serial sweeps. What chunks buy is the bound on memory."
+        f"- Where all rows fit into memory, Newton's method on all of them is the better choice: {newton:.2f} s "
+        f"against {third:.2f} s for three serial sweeps. What chunks buy is the bound on memory."
     ]
     kernel = _of(table, "kernel")
     seconds = {(str(r["data"]), str(r["schedule"])): _number(r, "seconds") for r in kernel}
@@ -96,8 +97,8 @@ def _losses(table: Sequence[Row], traces: Mapping[str, Sequence[SweepTrace]]) ->
     ahead = [name for name in names if seconds[name, "parallel"] < seconds[name, "serial"]]
     lines.append(
         f"- The same holds for the kernel: serial sweeps took longer than Newton on {len(slower)} of {len(names)} data "
-        f"sets. The paper's parallel sweeps took 1.3 to 3 times as long as its serial ones; ours, one after the other on "
-        f"one processor, took less time than the serial ones on {len(ahead)} of {len(names)}."
+        f"sets. The paper's parallel sweeps took 1.3 to 3 times as long as its serial ones; ours, one after the other "
+        f"on one processor, took less time than the serial ones on {len(ahead)} of {len(names)}."
     )
     seeded = [row for row in _of(table, "seeds") if row["schedule"] != "none"]
     saved = [_number(row, "steps saved, times") for row in seeded]
@@ -113,7 +114,7 @@ def _losses(table: Sequence[Row], traces: Mapping[str, Sequence[SweepTrace]]) ->
         "does not pay; the paper does not say whether its times include the seed."
     )
     lines.append(
-        "- Lowering all of the heavier class a little to make sum y alpha = 0 undoes the seed, as every variable must be "
-        "brought back to its bound; `usable_start` lowers as few as it can."
+        "- Lowering all of the heavier class a little to make sum y alpha = 0 undoes the seed, as every variable must "
+        "be brought back to its bound; `usable_start` lowers as few as it can."
     )
     return "## Where it loses, and what differs from the paper\n\n" + "\n".join(lines)

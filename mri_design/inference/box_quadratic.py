@@ -55,6 +55,7 @@ def minimise_in_box(
         if residual <= tolerance:
             status = Status.CONVERGED
             break
+        before = alpha.copy()
         _descend(K, alpha, gradient, diagonal, upper, len(b))
         held = ((alpha <= 0) & (gradient > 0)) | ((alpha >= upper) & (gradient < 0))
         free = np.flatnonzero(~held)
@@ -65,10 +66,11 @@ def minimise_in_box(
         found = _searched(K, alpha, gradient, step, upper)
         if found is None:
             found = _searched(K, alpha, gradient, -gradient / diagonal, upper)
-        if found is None:
+        if found is not None:
+            alpha = found
+        elif np.array_equal(alpha, before):
             status = Status.STALLED
             break
-        alpha = found
     return alpha, Convergence(status, iteration, residual)
 
 
