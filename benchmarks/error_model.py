@@ -35,20 +35,25 @@ from mri_design.variances import ControlVariate, MonteCarlo
 
 Numbers = NDArray[np.float64]
 Table = tuple[Numbers, Numbers]
+"""Features of unmeasured lines, (rows, features), and the logarithm of what the errors were, (rows,)."""
+State = dict[str, NDArray[np.generic]]
+"""`LineKnowledge` at one moment of one scan, and the energy of the error on every line."""
 
-SIDE, LAST = 128, 64
+SIDES = (128, 64, 128, 192)
+"""Grids, head by head; masks grow to half of the lines."""
 NOISES = (0.004, 0.007, 0.015)
 ENGINE = DoubleLoop(ControlVariate(4, 0.07), outer_iterations=1, tolerance=0.03)
 SAMPLED = replace(ENGINE, variances=MonteCarlo(6, 0.02))
-RATIO = 1.5
-"""Imaginary ratio of the phase-aware model."""
+RATIO = 2.0
+"""Imaginary ratio of the phase-aware model: the default recipe's."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of scan and of model: its name, how many coils, whether it knows the phase."""
+    """A kind of scan and of model: its name, how many heads to draw, how many coils, whether it knows the phase."""
 
     name: str
+    heads: int
     coils: int = 1
     aware: bool = False
 
@@ -56,36 +61,50 @@ class Kind:
 TEMPER = 0.05
 """A line's error is nearly the same after the next line: of twenty states of a scan one counts."""
 ROUNDS = 60
+START = {"k near": 0.001}
+"""First variances of weights, where not 1: with so few heads places should take no more than they need."""
 
 
-def measured(seed: int, kind: Kind) -> Table:
-    """Features of unmeasured lines along one mask of one head, and the logarithm of what the error was."""
+def measured(seed: int, kind: Kind) -> list[State]:
+    """What was known along one mask of one head, and what the error was."""
     rng = np.random.default_rng([seed, kind.coils])
-    stack = ImageStack(random_head(SIDE, rng)[None], name=f"head {seed}")
+    side = SIDES[seed % len(SIDES)]
+    stack = ImageStack(random_head(side, rng)[None], name=f"head {seed}")
     data = simulate_scan(stack, matrix=None, noise=float(rng.choice(NOISES)), phase="own", n_coils=kind.coils, rng=rng)
     one, truth = MRSlice.from_data(data), data.reference[0]
     every = one.encoding()
     aim = every(truth.astype(np.complex64))
     lines = list(centre_lines(one.measured, int(rng.integers(4, 12))))
-    blind, sharpness = rng.uniform() < 1 / 3, rng.uniform(1.5, 9)
+    blind, sharpness, tilt = rng.uniform() < 1 / 3, rng.uniform(1.5, 9), rng.normal()
     signal, warm = one.signal_level(lines), None
     if kind.aware:
         one = replace(one, phase=PhasePrior(None, RATIO).seen_in(one.central_image(lines), one.noise_variance))
-    features, found = [], []
-    while len(lines) <= LAST:
+    k = np.arange(side) - side // 2
+    blindly = (1 - np.abs(k) / (side // 2 + 1)) ** sharpness * np.exp(tilt * np.sign(k))
+    states: list[State] = []
+    while len(lines) <= side // 2:
         engine = replace(SAMPLED if kind.aware or kind.coils > 1 else ENGINE, outer_iterations=3 if warm is None else 1)
         posterior = engine.infer(one.model(lines, signal), np.random.default_rng(0), warm_start=warm)
         warm, one = WarmStart.from_posterior(posterior), phase_refined(one, posterior.mean)
         error = np.sum(np.abs(every(posterior.mean) - aim) ** 2, axis=(0, 2), dtype=np.float64)
-        left = np.ones(SIDE, dtype=bool)
-        left[lines] = False
         if len(lines) % 2 == seed % 2:
-            known = knowledge(one, lines, line_energies(posterior, np.random.default_rng(1), 12))
-            features.append(line_features(known)[left])
-            found.append(np.log(error[left] / known.unit))
-        k = np.abs(np.arange(SIDE) - SIDE // 2) / (SIDE // 2 + 1)
-        weight = np.where(left, (1 - k) ** sharpness if blind else error**1.5, 0)
-        lines.append(int(rng.choice(SIDE, p=weight / weight.sum())))
+            expected = line_energies(posterior, np.random.default_rng(1), 12)
+            states.append(vars(knowledge(one, lines, expected)) | {"error": error})
+        left = np.ones(side, dtype=bool)
+        left[lines] = False
+        weight = np.where(left, blindly if blind else error**1.5, 0)
+        lines.append(int(rng.choice(side, p=weight / weight.sum())))
+    return states
+
+
+def table(states: Sequence[State]) -> Table:
+    """Rows for the regression: all lines of all states that were not measured."""
+    features, found = [], []
+    for state in states:
+        known = LineKnowledge(**{name: value for name, value in state.items() if name != "error"})
+        left = ~known.measured
+        features.append(line_features(known)[left])
+        found.append(np.log(state["error"][left] / known.unit))
     return np.concatenate(features), np.concatenate(found)
 
 
@@ -104,7 +123,7 @@ def fitted(tables: Sequence[Table]) -> tuple[Numbers, Numbers, float]:
     Laird & Ware, "Random-effects models for longitudinal data", Biometrics 38 (1982).
     """
     n = len(FEATURES)
-    mean, covariance, spread2 = np.zeros(n), np.eye(n), 0.25
+    mean, covariance, spread2 = np.zeros(n), np.diag([START.get(name[:6], 1.0) for name in FEATURES]), 0.25
     for _ in range(ROUNDS):
         inverse = np.linalg.inv(covariance + 1e-6 * np.eye(n))
         each, doubts, squares = [], [], 0.0
@@ -138,12 +157,12 @@ def judged(tables: Sequence[Table]) -> dict[str, float]:
     }
 
 
-KINDS = (Kind("one coil"), Kind("one coil, phase-aware", aware=True), Kind("several coils", coils=4))
+KINDS = (Kind("one coil", 90), Kind("one coil, phase-aware", 24, aware=True), Kind("several coils", 16, coils=4))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heads", type=int, default=45, help="with one coil; a third of it with several")
+    parser.add_argument("--heads", type=int, default=90, help="of each kind, at most")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("build/error-model"))
     parser.add_argument("--model", type=Path, default=Path("mri_design/design/error_model.json"))
@@ -152,7 +171,7 @@ def main() -> None:
     models: dict[str, dict[str, object]] = {}
     rows = []
     for kind in KINDS:
-        heads = chosen.heads if kind.coils == 1 else chosen.heads // 3
+        heads = min(kind.heads, chosen.heads)
         tables = collected(chosen.work, kind, heads, chosen.jobs)
         mean, covariance, spread = fitted(tables)
         models[kind.name] = {
@@ -181,23 +200,25 @@ heads; the first table judges them on heads that they were not fitted to, before
 
 
 def collected(work: Path, kind: Kind, heads: int, jobs: int) -> list[Table]:
-    """`measured` for every head; what is in the folder already is not measured again."""
+    """A table for every head; what is in the folder already is not measured again."""
     work.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(jobs) as pool:
-        return list(pool.map(partial(kept, work, kind), range(heads)))
+        return [table(states) for states in pool.map(partial(kept, work, kind), range(heads))]
 
 
-def kept(work: Path, kind: Kind, seed: int) -> Table:
+def kept(work: Path, kind: Kind, seed: int) -> list[State]:
     """One head, from its file where there is one."""
     path = work / f"{kind.name}-{seed}.npz"
     if not path.exists():
         with threadpool_limits(1):
-            x, y = measured(seed, kind)
-        np.savez(path.with_suffix(".part.npz"), x=x, y=y)
+            states = measured(seed, kind)
+        together = {name: np.array([state[name] for state in states]) for name in states[0]}
+        np.savez(path.with_suffix(".part.npz"), **together)
         path.with_suffix(".part.npz").replace(path)
         print(f"{kind.name}, head {seed}", flush=True)
     with np.load(path, allow_pickle=False) as stored:
-        return stored["x"], stored["y"]
+        together = dict(stored)
+    return [{name: values[i] for name, values in together.items()} for i in range(len(together["noise"]))]
 
 
 if __name__ == "__main__":

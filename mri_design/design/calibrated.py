@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from mri_design.design.a_optimal import AOptimal
 from mri_design.design.line_features import FEATURES, LineKnowledge, line_features
 from mri_design.design.strategy import Choice, DesignView, best_line
-from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError
 from mri_design.model import GaussianPosterior
 
@@ -86,9 +85,17 @@ class ErrorModel:
         return replace(self, mean=mean, covariance=(covariance + covariance.T) / 2)
 
     def energies(self, features: Numbers) -> Numbers:
-        """Mean energies in units of the image's centre: those of a log-normal, its spread and the weights' in it."""
+        """Energies at the mean weights, in units of the image's centre: what is predicted."""
+        return np.asarray(np.exp(features @ self.mean + self.spread**2 / 2))
+
+    def hopes(self, features: Numbers) -> Numbers:
+        """Mean energies over all weights that are possible still: what is worth a look.
+
+        A log-normal's mean follows its tail, so that lines of which little is known yet stand out, several times too
+        large before the first line of a scan; line after line this goes away.
+        """
         doubt = np.einsum("lf,fg,lg->l", features, self.covariance, features)
-        return np.asarray(np.exp(features @ self.mean + (doubt + self.spread**2) / 2))
+        return np.asarray(self.energies(features) * np.exp(doubt / 2))
 
 
 ErrorModelName = Literal["one coil", "one coil, phase-aware", "several coils"]
@@ -126,28 +133,29 @@ class Calibrated(AOptimal):
         return min(target, 8)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest corrected energy."""
+        """The remaining line with the largest corrected energy, the doubt about the correction counted as hope."""
         expected = self.expected(view, rng)
-        corrected = self.corrected(view, expected)
-        return replace(best_line(corrected, view.candidates), expected=expected, corrected=corrected)
+        now, model = self._informed(view, expected)
+        best = best_line(now.unit * model.hopes(line_features(now)), view.candidates)
+        return replace(best, expected=expected, corrected=_believed(now, model))
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
+        return _believed(*self._informed(view, expected))
+
+    def _informed(self, view: DesignView, expected: Numbers) -> tuple[LineKnowledge, ErrorModel]:
         scan = _Scan.of(view)
+        start = self._start(view)
         now = scan.knowledge(view.candidates.acquired, expected)
-        model = self._start(view)
-        if self.online:
-            model = learnt(model, scan, view.steps, view.candidates.acquired)
-        energies = now.unit * model.energies(line_features(now))
-        return np.where(now.measured, expected, energies)
+        return now, learnt(start, scan, view) if self.online else start
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
         """Where the model started, and what it is after the lines that have been measured since."""
         start = self._start(view)
-        return start, learnt(start, _Scan.of(view), view.steps, view.candidates.acquired)
+        return start, learnt(start, _Scan.of(view), view)
 
     def _start(self, view: DesignView) -> ErrorModel:
-        return self.error_model or shipped_error_model(_kind(view.posteriors[0]))
+        return self.error_model or shipped_error_model(_kind(view.posteriors))
 
 
 @dataclass(frozen=True)
@@ -178,10 +186,16 @@ class _Scan:
         return LineKnowledge(measured, self.energies, self.noise, expected)
 
 
-def _kind(posterior: GaussianPosterior) -> ErrorModelName:
-    if posterior.model.data.shape[0] > 1:
+def _believed(now: LineKnowledge, model: ErrorModel) -> Numbers:
+    return np.where(now.measured, now.expected, now.unit * model.energies(line_features(now)))
+
+
+def _kind(posteriors: Sequence[GaussianPosterior]) -> ErrorModelName:
+    """That of most slices."""
+    if posteriors[0].model.data.shape[0] > 1:
         return "several coils"
-    return "one coil" if posterior.precision.complex_linear else "one coil, phase-aware"
+    modulus = sum(posterior.precision.complex_linear for posterior in posteriors)
+    return "one coil" if 2 * modulus >= len(posteriors) else "one coil, phase-aware"
 
 
 def measured_energies(posterior: GaussianPosterior) -> Numbers:
@@ -190,13 +204,17 @@ def measured_energies(posterior: GaussianPosterior) -> Numbers:
     return np.asarray(np.sum(power, axis=(0, 2), dtype=np.float64))
 
 
-def learnt(start: ErrorModel, scan: _Scan, steps: Sequence[DesignStep], acquired: Sequence[int]) -> ErrorModel:
-    """The error model after the innovations of the lines that have been measured since the start."""
+def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
+    """The error model after the innovations of the lines that have been measured since the start.
+
+    Where the scan chooses among candidate models, only what the models in use now had predicted counts.
+    """
+    acquired, steps = view.candidates.acquired, view.steps
     first = len(acquired) - len(steps)
     rows, found, variances = [], [], []
-    for i, step in enumerate(steps):
+    for i, step in enumerate(steps[: len(steps) - view.pending]):
         begun = steps[i - step.pending]  # where its block was chosen from
-        if begun.expected is None or not scan.energies[step.line] > 0:  # pending still
+        if begun.expected is None or step.models != view.models:
             continue
         known = scan.knowledge(acquired[: first + i - step.pending], begun.expected)
         noise_sd = scan.noise / np.sqrt(scan.samples)

@@ -181,7 +181,7 @@ class DesignEngine:
                 matvecs = sum(p.marginals.convergence.matvecs for p in known)
                 converged = all(p.marginals.convergence.converged for p in known)
             number = len(state.trace.steps) + pending
-            view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
+            view = DesignView(candidates, known, (*state.trace.steps, *steps), pending, inferred.models)
             choice = self.strategy.choose(view, self._rng(number, len(slices)))
             spent = (converged, matvecs, time.perf_counter() - began)
             steps.append(record(slices, inferred, choice, steps[:1], pending, *spent))

@@ -2,7 +2,8 @@
 
 Residual energy depends on more than the posterior's variances: images fill a part of the field of view, so lines next
 to measured ones are partly known; their phase is nearly smooth, so lines opposite to measured ones are partly known;
-and spectra fall off in their own way. These are the numbers that `Calibrated` weighs.
+and spectra fall off in their own way, on one side faster than on the other (relaxation along an echo train). These are
+the numbers that `Calibrated` weighs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ KERNEL = 3.0
 """Lines: decay length in |k| of the mean over measured log energies."""
 LEAST_SIGNAL = 0.3
 """A measured line's energy counts as at least this share of the noise in it."""
+PLACES = (4, 8, 16, 32, 64)
+"""|k|, on either side, at which a scan's spectrum may be above or below what all else says; linear in log(1 + |k|)."""
 
 FEATURES = (
     "constant",
@@ -48,6 +51,8 @@ FEATURES = (
     "log expected energy of the error",
     "log measured energy near |k|",
     "log noise energy of a line",
+    "sign(k) log(1 + |k|)",
+    *(f"k near {sign}{near}" for sign in "+-" for near in PLACES),
 )
 """Names, in the order of the columns. Energies are relative to `LineKnowledge.unit`."""
 
@@ -128,8 +133,17 @@ def line_features(known: LineKnowledge, lines: Sequence[int] | NDArray[np.intp] 
         np.log(np.maximum(known.expected[at], np.finfo(float).tiny)) - unit,
         spectrum - unit,
         np.full(len(at), np.log(known.noise) - unit),
+        np.sign(at - n // 2) * k,
+        *_places(at - n // 2),
     ]
     return np.stack(columns, axis=1)
+
+
+def _places(k: NDArray[np.intp]) -> list[Numbers]:
+    """Weights of `PLACES` on the positive, then on the negative side; the centre has none."""
+    knots = np.log1p([0, *PLACES])
+    shares = [np.interp(np.log1p(np.abs(k)), knots, one) for one in np.eye(len(knots))[1:]]
+    return [share * (side * k > 0) for side in (1, -1) for share in shares]
 
 
 def _neighbours(measured: NDArray[np.bool_], at: NDArray[np.intp], distance: int) -> Numbers:

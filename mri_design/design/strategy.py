@@ -59,12 +59,15 @@ class DesignView:
     pending : int
         How many of the last acquired lines were chosen since the last inference: the posteriors know that these lines
         will be measured, not what they say.
+    models : tuple of int
+        Per slice, the candidate model that the posterior is of, as in `DesignStep.models`; empty without candidates.
     """
 
     candidates: LineCandidates
     posteriors: Sequence[GaussianPosterior] = ()
     steps: Sequence[DesignStep] = field(default=())
     pending: int = 0
+    models: tuple[int, ...] = ()
 
 
 class Strategy(Protocol):

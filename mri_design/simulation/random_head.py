@@ -1,8 +1,8 @@
 """Random heads: scenes with the spectrum, the dark surroundings and the phase of real ones, from no data at all.
 
 A ring (scalp and skull) around a brain of random ellipses with sizes from a power law (the dead leaves of Lee, Mumford
-& Huang 2001) and folded bands; texture in the tissue; a phase that is flat with local exceptions, smooth, or rough.
-Strategies that learn before they see a scan learn from these.
+& Huang 2001) and folded bands; texture in the tissue; a phase that is flat with local exceptions, smooth, or rough; one
+side of k-space a little brighter than the other. Strategies that learn before they see a scan learn from these.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _SMALLEST, _LARGEST = 0.012, 0.25
 """Radii of the leaves, in fields of view."""
 _SIZE_POWER = 2.2
 """Leaves larger than r are as many as r to minus this."""
+_UNEVENNESS = 0.2
+"""Nats in amplitude between the centre of k-space and its edge, standard deviation: relaxation along an echo train."""
 
 
 def random_head(
@@ -63,6 +65,7 @@ def random_head(
     tissue = tissue[::2, ::2]
     noise_like = rng.uniform(0.002, 0.012) * np.percentile(cropped, 99.5) * rng.standard_normal(cropped.shape)
     image = np.abs(cropped + noise_like * tissue) * np.exp(1j * _phase((rows, columns), rng, phase))
+    image = _uneven(image, rng)
     echo_off_centre = np.exp(2j * np.pi * rng.uniform(-0.4, 0.4) * pixel_positions(rows))[:, None]
     return np.asarray(image * echo_off_centre / np.percentile(np.abs(image), 99.5))
 
@@ -114,6 +117,14 @@ def _cropped(image: Values) -> NDArray[np.complex128]:
     spectrum = scipy.fft.fftshift(scipy.fft.fft2(scipy.fft.ifftshift(image)))
     middle = spectrum[(rows + 1) // 2 :, (columns + 1) // 2 :][:rows, :columns]
     return np.asarray(scipy.fft.fftshift(scipy.fft.ifft2(scipy.fft.ifftshift(middle))) / 4)
+
+
+def _uneven(image: NDArray[np.complex128], rng: np.random.Generator) -> NDArray[np.complex128]:
+    """Lines weighted by when they were measured: 3 T heads have 0.5 to 0.8 nats more energy on one edge (training)."""
+    k = 2 * pixel_positions(len(image))
+    log_weight = rng.normal(0, _UNEVENNESS) * np.sign(k) * np.abs(k) ** rng.uniform(0.3, 1)
+    spectrum = scipy.fft.fftshift(scipy.fft.fft(image, axis=0), axes=0) * np.exp(log_weight)[:, None]
+    return np.asarray(scipy.fft.ifft(scipy.fft.ifftshift(spectrum, axes=0), axis=0))
 
 
 def _phase(shape: tuple[int, int], rng: np.random.Generator, phase: HeadPhase) -> Values:

@@ -72,20 +72,21 @@ def test_learning_is_bayesian_regression() -> None:
     np.testing.assert_allclose(halves.mean, after.mean, atol=1e-7)
 
 
-def test_energies_are_means_over_weights_and_spread() -> None:
+def test_energies_are_means_over_the_spread_and_hopes_over_the_weights_too() -> None:
     rng = np.random.default_rng(1)
     n = len(FEATURES)
     start = ErrorModel(0.1 * rng.standard_normal(n), 0.01 * np.eye(n), 0.4)
     x = rng.standard_normal((2, n))
+    noise = 0.4 * rng.standard_normal((200_000, 2))
+    np.testing.assert_allclose(start.energies(x), np.exp(x @ start.mean + noise).mean(axis=0), rtol=0.02)
     weights = start.mean + 0.1 * rng.standard_normal((200_000, n))
-    drawn = np.exp(weights @ x.T + 0.4 * rng.standard_normal((200_000, 2))).mean(axis=0)
-    np.testing.assert_allclose(start.energies(x), drawn, rtol=0.02)
+    np.testing.assert_allclose(start.hopes(x), np.exp(weights @ x.T + noise).mean(axis=0), rtol=0.02)
 
 
 def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
     noise = 2 * one.noise_variance * 32
-    wrong = np.log(50.0)
+    wrong = np.log(300.0)
     late = {}
     for online in (True, False):
         steps = design(one, Calibrated(error_model=model(wrong, 3.0), online=online)).trace.steps[3:]
@@ -108,6 +109,38 @@ def test_error_models_tell_what_a_scan_taught(make_slice: SliceMaker) -> None:
     assert after.covariance[0, 0] < 0.1 * before.covariance[0, 0]
     untaught = replace(view, steps=())
     np.testing.assert_array_equal(rule.error_models(untaught)[1].mean, start.mean)
+
+
+def test_only_what_the_models_in_use_predicted_teaches(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    rule = Calibrated(error_model=model(np.log(50.0), 3.0))
+    trace = design(one, rule).trace
+    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    early, late = ([replace(s, models=(m,)) for s in part] for m, part in ((0, trace.steps[:5]), (1, trace.steps[5:])))
+    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], (*early, *late))
+    means = {m: rule.error_models(replace(view, models=(m,)))[1].mean for m in (0, 1, 2)}
+    np.testing.assert_array_equal(means[2], model(np.log(50.0), 3.0).mean)
+    only_late = replace(view, steps=tuple(late), models=(1,))
+    np.testing.assert_array_equal(means[1], rule.error_models(only_late)[1].mean)
+    assert not np.allclose(means[0], means[1])
+
+
+def test_a_lopsided_spectrum_is_learnt(make_slice: SliceMaker) -> None:
+    """Lines of one side carry e^2 times the energy of the other's: soon the prediction says so."""
+    start = model(0.0, 1.0)
+    sided = FEATURES.index("sign(k) log(1 + |k|)")
+    start.covariance[sided, sided] = 0.5**2
+    one = make_slice(shape=(32, 32))
+    k = np.arange(32) - 16
+    lopsided = replace(one, kspace=(one.kspace * np.exp(0.5 * np.sign(k))[None, :, None]).astype(np.complex64))
+    rule = Calibrated(error_model=start)
+    learnt = []
+    for scan in (one, lopsided):
+        trace = design(scan, rule).trace
+        posterior = DoubleLoop(ControlVariate(4)).infer(scan.model(trace.lines), np.random.default_rng(0))
+        view = DesignView(LineCandidates(scan.measured, trace.lines, 16), [posterior], trace.steps)
+        learnt.append(rule.error_models(view)[1].mean[sided])
+    assert learnt[1] > learnt[0] + 0.1
 
 
 def test_what_it_learns_does_not_depend_on_where_the_design_was_interrupted(make_slice: SliceMaker) -> None:

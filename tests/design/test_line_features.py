@@ -54,8 +54,22 @@ def test_a_mirrored_mask_has_mirrored_features() -> None:
     there = line_features(known(lines), [4, 5, 9, 12])
     here = line_features(known(mirrored), [12, 11, 7, 4])
     ends = [FEATURES.index("log(0.1 + larger gap)"), FEATURES.index("log(0.1 + smaller gap at -k), 0 where measured")]
-    keep = [i for i in range(len(FEATURES)) if i not in ends]
+    sided = [i for i, name in enumerate(FEATURES) if name.startswith(("sign(k)", "k near"))]
+    keep = [i for i in range(len(FEATURES)) if i not in (*ends, *sided)]
     np.testing.assert_allclose(there[:, keep], here[:, keep])
+    np.testing.assert_allclose(column(there, "sign(k) log(1 + |k|)"), -column(here, "sign(k) log(1 + |k|)"))
+    np.testing.assert_allclose(column(there, "k near +4"), column(here, "k near -4"))
+
+
+def test_either_side_of_k_space_has_its_own_places() -> None:
+    features = line_features(known([6, 7, 8, 9]))
+    at_four, at_seven = features[8 + 4], features[8 - 7]
+    sided = {name: i for i, name in enumerate(FEATURES) if name.startswith("k near")}
+    assert at_four[sided["k near +4"]] == 1 and at_four[list(sided.values())].sum() == 1
+    share = (np.log(8) - np.log(5)) / (np.log(9) - np.log(5))  # log(1 + 7) between log(1 + 4) and log(1 + 8)
+    assert at_seven[sided["k near -8"]] == pytest.approx(share)
+    assert at_seven[sided["k near -4"]] == pytest.approx(1 - share)
+    assert not features[8][list(sided.values())].any()
 
 
 def test_lines_without_data_yet_count_for_the_geometry_alone() -> None:
