@@ -70,15 +70,17 @@ def paired(rows: Sequence[Row], data: str, prior: str, mine: str, other: str, wh
 def targets_of(bounds: Sequence[Row], rows: Sequence[Row]) -> list[Target]:
     """What the issue asks, and what it asks to be reported."""
     found = []
-    by_size = {int(str(row["rows"])): row for row in bounds}
+    by_size = {int(str(row["rows"])): row for row in bounds if row["variances"] == "exact"}
     for size, wanted, seconds in ((1000, 386.948401, 2.95), (4000, 1415.899700, 12.9)):
         row = by_size.get(size)
-        off = None if row is None else abs(float(str(row["bound on -log Z"])) - wanted)
-        spent = None if row is None else float(str(row["seconds"]))
+        off = None if row is None else abs(float(str(row["-log Z"])) - wanted)
+        spent = None if row is None else float(str(row["CPU s"]))
         found.append(Target(f"double loop, a9a, {size} rows: bound off {wanted:.6f}", 5e-7, off, "nats"))
-        found.append(Target(f"double loop, a9a, {size} rows: time, a tenth of glm-ie's", seconds / 10, spent, "s"))
+        found.append(Target(f"double loop, a9a, {size} rows: CPU time, a tenth of glm-ie's", seconds / 10, spent, "s"))
     all_rows = max(by_size)
-    found.append(Target(f"double loop, a9a, {all_rows} rows", None, float(str(by_size[all_rows]["seconds"])), "s"))
+    found.append(
+        Target(f"double loop, a9a, {all_rows} rows: CPU time", None, float(str(by_size[all_rows]["CPU s"])), "s")
+    )
     least = len(curves(rows, "a9a", "Gaussian", "S_CU"))
     found.append(Target("a9a, Gaussian prior: seeds", 10, least, "seeds", at_least=True))
     for data, prior in groups_of(rows):
