@@ -5,7 +5,7 @@ import pytest
 import scipy.optimize
 
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop, FilterState, LaplaceFilter
+from mri_design.inference import DoubleLoop, FilterState, LaplaceFilter, LaplacePropagation
 from mri_design.model import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Dense, Identity
 from mri_design.potentials import (
@@ -148,6 +148,18 @@ def test_infer_is_update_after_update(family, rng):
     assert found.convergence.converged and found.convergence.iterations == 9
     again = FilterState.from_posterior(found)
     np.testing.assert_allclose(again.covariance, covariance, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "site", [Poisson(np.arange(9)), Logistic(np.tile([1.0, -1.0, 1.0], 3))], ids=["counts", "labels"]
+)
+def test_it_is_one_serial_sweep_of_laplace_propagation_with_a_site_a_chunk(site, rng):
+    model = with_prior(rng.standard_normal((9, 4)), site, rng.standard_normal(9))
+    found = LaplaceFilter().infer(model, rng)
+    sweep = LaplacePropagation("contiguous", chunk_size=1, max_sweeps=1).infer(model, rng)
+    np.testing.assert_allclose(found.mean, sweep.mean, rtol=1e-8, atol=1e-10)
+    for ours, theirs in zip(found.marginals.values, sweep.marginals.values, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7)
 
 
 def test_the_filter_is_near_the_joint_mode(rng):
