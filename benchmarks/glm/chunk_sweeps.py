@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import scipy.linalg
 
 from mri_design import GeneralizedLinearModel, LaplacePropagation, SiteBlock
 from mri_design.evaluation.tables import Row
+from mri_design.inference.message_sweeps import Schedule
 from mri_design.operators import Array, Dense, LinearOperator, RowsOnDisk
 from mri_design.potentials import Gaussian, Logistic
 
@@ -30,7 +32,7 @@ class WholeNewton:
     steps : int
         Newton steps.
     seconds : float
-        For them.
+        Of the processor, for them.
     """
 
     theta: Array
@@ -41,7 +43,7 @@ class WholeNewton:
 
 def newton_on_all(rows: Array, labels: Array, prior: float = PRIOR) -> WholeNewton:
     """The reference of this part, written apart from the engine: full steps, to rounding."""
-    began = time.perf_counter()
+    began = time.process_time()
     theta = np.zeros(rows.shape[1])
     for steps in range(1, 51):  # noqa: B007 (reported)
         chance = 1 / (1 + np.exp(-labels * (rows @ theta)))
@@ -51,7 +53,7 @@ def newton_on_all(rows: Array, labels: Array, prior: float = PRIOR) -> WholeNewt
         theta = theta + step
         if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(theta):
             break
-    return WholeNewton(theta, hessian, steps, time.perf_counter() - began)
+    return WholeNewton(theta, hessian, steps, time.process_time() - began)
 
 
 def logistic_model(rows: LinearOperator, labels: Array, prior: float = PRIOR) -> GeneralizedLinearModel:
@@ -73,7 +75,7 @@ class SweepTrace:
     largest : list of float
         Per sweep the largest coordinate of |theta - MAP|.
     seconds : list of float
-        Since the start, after every sweep.
+        Processor seconds since the start, after every sweep.
     newton_steps : tuple of int
         Per sweep, summed over chunks.
     covariance_error : float
@@ -101,9 +103,9 @@ def traced(
 ) -> SweepTrace:
     """Run the engine and hold every sweep's mean against the MAP."""
     stamps: list[float] = []
-    began = time.perf_counter()
+    began = time.process_time()
     found = engine.propagate(
-        model, np.random.default_rng(seed), callback=lambda info: stamps.append(time.perf_counter() - began)
+        model, np.random.default_rng(seed), callback=lambda info: stamps.append(time.process_time() - began)
     )
     away = [mean - whole.theta for mean in found.sweep_means]
     scale = float(np.linalg.norm(whole.theta))
@@ -118,30 +120,36 @@ def traced(
     )
 
 
+@dataclass(frozen=True)
+class SweepRun:
+    """A schedule, how often, and how much of a new message is taken."""
+
+    label: str
+    schedule: Schedule
+    sweeps: int
+    damping: float = 1.0
+
+
 def sweep_rows(
-    name: str, rows: Array, labels: Array, chunks: int, sweeps: int, seed: int = SEED
+    name: str, rows: Array, labels: Array, chunks: int, runs: Sequence[SweepRun], seed: int = SEED
 ) -> tuple[list[Row], dict[str, SweepTrace]]:
-    """A table of both schedules on the partition of one seed, and their traces."""
+    """A table of some runs on the partition of one seed, and their traces."""
     whole = newton_on_all(rows, labels)
     model = logistic_model(Dense(rows), labels)
     table: list[Row] = []
     traces: dict[str, SweepTrace] = {}
-    for label, schedule, damping in (
-        ("serial", "serial", 1.0),
-        ("parallel", "parallel", 1.0),
-        ("serial, damped by half", "serial", 0.5),
-    ):
+    for one in runs:
         size = -(-len(labels) // chunks)
         engine = LaplacePropagation(
-            chunk_size=size, schedule=schedule, max_sweeps=sweeps, tolerance=0.0, damping=damping
+            chunk_size=size, schedule=one.schedule, max_sweeps=one.sweeps, tolerance=0.0, damping=one.damping
         )
-        trace = traces[label] = traced(model, whole, engine, seed)
+        trace = traces[one.label] = traced(model, whole, engine, seed)
         for sweep, (error, largest, seconds) in enumerate(
             zip(trace.errors, trace.largest, trace.seconds, strict=True), start=1
         ):
             table.append(
                 {
-                    "section": "sweeps", "data": name, "partition": seed, "schedule": label, "chunks": chunks,
+                    "section": "sweeps", "data": name, "partition": seed, "schedule": one.label, "chunks": chunks,
                     "sweep": sweep,
                     "relative error": error, "largest error": largest, "seconds": seconds,
                     "Newton steps": trace.newton_steps[sweep - 1], "covariance error": trace.covariance_error,

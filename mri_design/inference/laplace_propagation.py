@@ -92,8 +92,8 @@ class LaplacePropagation:
         Share of a new message that is taken, the rest stays old; 1 is the method, less slows it down. 1 / N in one
         parallel sweep averages N chunks (Collobert et al. 2002).
     safeguard : bool
-        After a sweep that raised -log p at the mean, go back towards the old messages until it did not. One more
-        pass over the rows per sweep.
+        After a sweep that raised -log p at the mean, go back towards the old messages until it did not (stalled where
+        that does not help). One more pass over the rows per sweep, or a few.
     exact : tuple of str, optional
         Names of the blocks that belong to the Gaussian part t_0 with X and get no messages; by default all blocks of
         Gaussian sites.
@@ -202,6 +202,9 @@ class LaplacePropagation:
                 break
             if error <= self.tolerance:
                 status = Status.CONVERGED if inner.converged else Status.STALLED
+                break
+            if sweeps.stuck:
+                status = Status.STALLED
                 break
         convergence = Convergence(status, sweep, sweeps.errors[-1])
         posterior = posterior_of_messages(

@@ -77,6 +77,7 @@ class MessageSweeps:
         self.means: list[Array] = []
         self.steps: list[int] = []
         self.value = np.inf
+        self.stuck = False
 
     def _parts(self, chunk: Chunk) -> int:
         block = self.model.blocks[chunk.block]
@@ -148,14 +149,18 @@ class MessageSweeps:
         return DensePrecision(self.total[0].copy(), self.total[1].copy())
 
     def _go_back(self, before: tuple[Array, Array], messages: list[Message]) -> None:
-        """Halve the way from the old messages to the new ones until -log p at the mean is not above its last value."""
+        """Halve the way from the old messages to the new ones until -log p at the mean is not above its last value.
+
+        Where ten halvings do not do, the old messages stay, and `stuck` says so.
+        """
         value, share = self.objective(self.theta), 1.0
         new, new_messages = self.total, list(self.messages)
         rounding = 1e-12 * (1 + abs(value))
-        for _ in range(HALVINGS):
+        for halving in range(HALVINGS + 1):
             if value <= self.value + rounding:
                 break
-            share *= 0.5
+            self.stuck = halving == HALVINGS
+            share = 0.0 if self.stuck else 0.5 * share
             self.total = tuple((1 - share) * a + share * b for a, b in zip(before, new, strict=True))  # type: ignore[assignment]
             self.messages = [a.mixed(b, share) for a, b in zip(messages, new_messages, strict=True)]
             self.theta = _solved(self.total)

@@ -62,7 +62,7 @@ def test_sweeps_converge_to_the_whole_machine() -> None:
     model, rows, labels = machine()
     H = labels[:, None] * (rows @ rows.T) * labels
     alpha = dual_solution(H, np.ones(len(rows)))
-    found = md.LaplacePropagation(chunk_size=20, max_sweeps=300, tolerance=1e-10).propagate(
+    found = md.LaplacePropagation(chunk_size=20, max_sweeps=300, tolerance=1e-8).propagate(
         model, np.random.default_rng(0)
     )
     assert found.posterior.convergence.converged
@@ -115,3 +115,16 @@ def test_hinge_sites_want_labels_and_the_real_line() -> None:
     np.testing.assert_allclose(site.log_t(s), [-2.0, -3.0, 0.0])
     np.testing.assert_allclose(site.dlog_t(s), [2.0, -2.0, 0.0])
     assert not site.d2log_t(s).any()
+
+
+def test_the_safeguard_tames_parallel_sweeps_which_alone_overshoot() -> None:
+    model, rows, labels = machine()
+
+    def values(**settings):
+        engine = md.LaplacePropagation(chunk_size=20, max_sweeps=12, schedule="parallel", **settings)
+        means = engine.propagate(model, np.random.default_rng(0)).sweep_means
+        return [0.5 * w @ w + C * np.sum(np.maximum(0, 1 - labels * (rows @ w))) for w in means]
+
+    plain, kept = values(), values(safeguard=True)
+    assert plain[-1] > 10 * plain[0]
+    assert np.all(np.diff(kept) <= 1e-9) and kept[-1] < 0.5 * plain[0]
