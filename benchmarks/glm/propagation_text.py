@@ -98,8 +98,8 @@ def _losses(table: Sequence[Row], traces: Mapping[str, Sequence[SweepTrace]]) ->
     ahead = [name for name in names if seconds[name, "parallel"] < seconds[name, "serial"]]
     lines.append(
         f"- The same holds for the kernel: serial sweeps took longer than Newton on {len(slower)} of {len(names)} data "
-        f"sets. The paper's parallel sweeps took 1.1 to 2.7 times as long as its serial ones; ours, one after the other "
-        f"on one processor, took less time than the serial ones on {len(ahead)} of {len(names)}."
+        f"sets. The paper's parallel sweeps took 1.1 to 2.7 times as long as its serial ones; ours, one after the "
+        f"other on one processor, took less time than the serial ones on {len(ahead)} of {len(names)}."
     )
     seeded = [row for row in _of(table, "seeds") if row["schedule"] != "none"]
     saved = [_number(row, "steps saved, times") for row in seeded]
