@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path, PureWindowsPath
 
 from mri_design.design import (
@@ -111,8 +112,10 @@ def make_strategy(name: str) -> Strategy:
         rule = TrainedOrder if family == "trained" else Hybrid
         return rule(load_trained(Path(setting)), name=strategy_label(name))
     if family not in _MAKERS:
+        near = get_close_matches(family, (*_MAKERS, *FROM_FILES), 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
         known = ", ".join((*_MAKERS, *(f"{kind}:FILE" for kind in FROM_FILES)))
-        raise UsageError(f"unknown strategy {family!r}; known are: {known}")
+        raise UsageError(f"unknown strategy {family!r}{meant}; known are: {known}")
     made = _MAKERS[family]()
     if not colon:
         return made

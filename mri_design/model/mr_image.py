@@ -26,6 +26,11 @@ from mri_design.potentials import Laplace
 
 __all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock"]
 
+CENTRE = 8
+"""Lines nearest to DC that have to hold a signal."""
+NOISE_ONLY = 5.0
+"""Standard deviations by which their energy has to exceed that of noise."""
+
 
 @dataclass(frozen=True)
 class SparsityBlock:
@@ -193,11 +198,24 @@ class MRSlice:
         """99.5th percentile of the modulus of the image that the central block of ``lines`` shows.
 
         Only the unbroken run of lines around DC is used, so that all masks with the same centre agree on it.
+
+        Raises
+        ------
+        InputError
+            Where the lines nearest to DC hold no more energy than noise might: no image can be seen, nor its phase.
         """
-        level = float(np.percentile(np.abs(self.central_image(lines)), 99.5))
-        if not level > 0:
-            raise InputError(field="k-space centre", got="no signal", wanted="a signal in the central lines")
-        return level
+        near = sorted(central_run(lines, self.shape[0]), key=lambda line: abs(line - self.shape[0] // 2))[:CENTRE]
+        samples = self.acquire(near)
+        energy = float(np.sum(np.abs(samples) ** 2, dtype=np.float64))
+        noise = 2 * self.noise_variance * (samples.size + NOISE_ONLY * np.sqrt(samples.size))
+        if energy <= noise:
+            raise InputError(
+                field="k-space centre",
+                got="noise only" if energy else "no signal",
+                wanted="more energy in the central lines than noise has",
+                cure="Look at the scan; if its noise variance was given or estimated too large, give the right one.",
+            )
+        return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
     def model(self, lines: Sequence[int], signal: float | None = None) -> GeneralizedLinearModel:
         """The model after measuring ``lines`` (in that order); ``signal`` defaults to `signal_level`.

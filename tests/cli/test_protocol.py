@@ -130,6 +130,7 @@ def test_an_interrupted_protocol_goes_on(
         (("phantom:brain",), 3, "one grid for a shared mask"),
         (("--strategy", "oracle-residual"), 2, "is no protocol"),
         (("--strategy", "magic"), 2, "unknown strategy"),
+        (("--strategy", "calibrate"), 2, "did you mean calibrated?"),
         (("--against", "low-pass,magic"), 2, "unknown strategy"),
         (("--lines", 4), 3, "start lines"),
     ],

@@ -97,8 +97,13 @@ def test_a_smooth_phase_is_used_and_a_rough_one_is_not() -> None:
     assert not any(step.models[0] for step in designed([textured(rough())]).trace.steps)
 
 
-def test_noise_alone_keeps_the_modulus_and_its_design() -> None:
-    dark = textured(smooth(), level=0.0)
+def test_noise_alone_is_refused() -> None:
+    with pytest.raises(InputError, match="noise only"):
+        designed([textured(smooth(), level=0.0)], 14)
+
+
+def test_a_faint_image_keeps_the_modulus_and_its_design() -> None:
+    dark = textured(smooth(), level=0.007)
     found, plain = designed([dark], 14), designed([dark], 14, models=None)
     assert found.trace.lines == plain.trace.lines
     assert all(step.models == (0,) and step.model_energies is None for step in found.trace.steps)

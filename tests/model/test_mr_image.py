@@ -28,6 +28,18 @@ def one_slice(scale: float = 1.0, **changes: object) -> MRSlice:
     )
 
 
+def noise_only(sd: float) -> MRSlice:
+    rng = np.random.default_rng(3)
+    noise = sd * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
+    return MRSlice(noise[None], np.ones(N[0], bool), sd**2)
+
+
+def test_a_faint_signal_is_no_noise() -> None:
+    faint = noise_only(1.0)
+    seen = MRSlice(faint.kspace + CentredFFT(N)(1.5 * image())[None], faint.measured, faint.noise_variance)
+    assert seen.signal_level(range(4, 13)) > 0
+
+
 @pytest.mark.parametrize(
     ("lines", "n", "run"),
     [
@@ -127,6 +139,7 @@ def test_from_data_takes_the_slice_and_its_coils():
         (lambda: one_slice(noise_variance=np.nan), "noise_variance"),
         (lambda: one_slice(kspace=np.zeros((1, *N), complex)).model([8]), "k-space centre.*no signal"),
         (lambda: one_slice().model([]), "k-space centre.*no signal"),
+        (lambda: noise_only(1.0).model(range(4, 13)), "k-space centre.*noise only"),
         (lambda: one_slice().model([8, 8]), "lines.*at most once"),
         (lambda: one_slice().model([8, 16]), "lines"),
         (lambda: one_slice(prior=(SparsityBlock("curvelets", 1.0),)).model([8]), "block kind.*'curvelets'"),

@@ -167,8 +167,10 @@ def test_a_phase_not_given_is_taken_from_the_centre():
     np.testing.assert_array_equal(blocks[0].analysis.rotation, seen.phase.rotation)
     rng = np.random.default_rng(1)
     noise = 0.02 * (rng.standard_normal((1, *N)) + 1j * rng.standard_normal((1, *N)))
-    with pytest.raises(InputError, match="phase"):
+    with pytest.raises(InputError, match="noise only"):
         replace(one, kspace=noise).model(lines)
+    with pytest.raises(InputError, match="phase"):
+        replace(one, kspace=noise).model(lines, signal=1.0)
     with pytest.raises(InputError, match="none yet"):
         SparsityBlock("pixels", 1.0).sites(N, 1.0, 1.0, PhasePrior())
 
