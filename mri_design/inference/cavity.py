@@ -13,13 +13,15 @@ from typing import Protocol
 import numpy as np
 import scipy.linalg
 
-from mri_design.inference.chunk_mode import ChunkMode, mode_on_coordinates, mode_on_rows, undetermined
+from mri_design.errors import InputError
+from mri_design.inference.chunk_mode import ChunkMode, mode_on_coordinates, mode_on_rows
+from mri_design.inference.proper_factor import precision_inverse, proper_factor
 from mri_design.inference.site_chunks import LoadedChunk
 from mri_design.inference.site_expansion import Message, weighted
 from mri_design.operators import Array
 from mri_design.potentials import Hinge
 
-__all__ = ["Cavities", "DensePrecision", "LowRankCovariance", "precision_inverse", "square"]
+__all__ = ["Cavities", "DensePrecision", "LowRankCovariance", "square"]
 
 
 class Cavities(Protocol):
@@ -54,12 +56,10 @@ class DensePrecision:
             found = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
             return found, found.theta[place]
         try:
-            factor = scipy.linalg.cho_factor(Q, overwrite_a=True)
-        except scipy.linalg.LinAlgError:  # the sites may determine what the cavity leaves open
+            factor = proper_factor(Q)
+        except InputError:  # the sites may determine what the cavity leaves open
             if isinstance(chunk.potential, Hinge):
-                raise undetermined() from None
-            Q = self.P.copy()
-            Q[square(place)] -= message.quadratic(chunk)
+                raise
             found = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
             return found, found.theta[place]
         rows = np.zeros((len(self.h), chunk.size))
@@ -129,22 +129,6 @@ class LowRankCovariance:
         self.m = self.m + G @ scipy.linalg.lu_solve(factor, d - pulled)
         V = self.V - G @ scipy.linalg.lu_solve(factor, DG)
         self.V = 0.5 * (V + V.T)
-
-
-def precision_inverse(P: Array) -> Array:
-    """P^-1 by Cholesky.
-
-    Raises
-    ------
-    InputError
-        Where P is not positive definite.
-    """
-    try:
-        factor = scipy.linalg.cho_factor(P)
-    except scipy.linalg.LinAlgError as error:
-        raise undetermined() from error
-    inverse = scipy.linalg.cho_solve(factor, np.eye(len(P)))
-    return np.asarray(0.5 * (inverse + inverse.T))
 
 
 def square(place: Array | slice) -> tuple[Array | slice, ...]:

@@ -17,15 +17,15 @@ from functools import partial
 import numpy as np
 import scipy.linalg
 
-from mri_design.errors import InputError
 from mri_design.inference.box_quadratic import minimise_in_box
+from mri_design.inference.proper_factor import NEGLIGIBLE, proper_factor, resolution
 from mri_design.inference.site_chunks import LoadedChunk
 from mri_design.inference.site_expansion import Message, expand, log_sites, weighted
 from mri_design.operators import Array
 from mri_design.potentials import Hinge
 from mri_design.status import Convergence, Status
 
-__all__ = ["ChunkMode", "message_at", "mode_on_coordinates", "mode_on_rows", "undetermined"]
+__all__ = ["ChunkMode", "message_at", "mode_on_coordinates", "mode_on_rows"]
 
 LAST_STEP = 1e-7
 """Newton stops after a step below this (relative): the error left is of the order of its square."""
@@ -99,17 +99,14 @@ def mode_on_coordinates(
         slope[rows_on] += chunk.rows.T @ gradient
         hessian = Q.copy()
         hessian[within] += chunk.rows.T @ weighted(curvature, chunk.rows)
-        try:
-            step = scipy.linalg.cho_solve(scipy.linalg.cho_factor(hessian, overwrite_a=True), slope)
-        except scipy.linalg.LinAlgError as error:
-            raise undetermined() from error
+        step = scipy.linalg.cho_solve(proper_factor(hessian), slope)
         raw_step = chunk.rows @ step[rows_on]
         decrease = float(slope @ step)
         along = partial(_moved, objective, theta.copy(), step, raw, raw_step)
         length, value = _searched(along, value, decrease)
         theta += length * step
         raw = chunk.rows @ theta[rows_on]
-        size = length * float(np.linalg.norm(step)) / max(float(np.linalg.norm(theta)), 1e-300)
+        size = length * float(np.linalg.norm(step)) / max(float(np.linalg.norm(theta)), resolution(hessian))
         if length == 1 and size <= LAST_STEP:
             status = Status.CONVERGED
             break
@@ -143,6 +140,7 @@ def mode_on_rows(
     def objective(a: Array, Ka: Array) -> float:
         return 0.5 * float(a @ Ka) - log_sites(chunk, mean + Ka)
 
+    floor = NEGLIGIBLE * float(np.sqrt(np.trace(K)))
     image = K @ dual
     value = objective(dual, image)
     status, iteration, size = Status.MAX_ITERATIONS, 0, np.inf
@@ -159,7 +157,7 @@ def mode_on_rows(
         dual = dual + length * step
         image = K @ dual
         scale = float(np.linalg.norm(mean + image))
-        size = length * float(np.linalg.norm(image_step)) / max(scale, 1e-300)
+        size = length * float(np.linalg.norm(image_step)) / max(scale, floor)
         if length == 1 and size <= LAST_STEP:
             status = Status.CONVERGED
             break
@@ -205,13 +203,3 @@ def _searched(along: Callable[[float], float], value: float, decrease: float) ->
             return length, new
         length *= 0.5
     return 0.0, value
-
-
-def undetermined() -> InputError:
-    """What is raised where a chunk's cavity and its sites do not determine theta."""
-    return InputError(
-        field="a chunk and its cavity",
-        got="a product that is not a proper distribution",
-        wanted="a Gaussian part (X and Gaussian blocks) on every direction, or messages that stand for the rest",
-        cure="Add Gaussian sites, or give a warm start: messages then begin as the expansion there.",
-    )

@@ -11,9 +11,11 @@ from typing import Literal, Protocol
 import numpy as np
 import scipy.linalg
 
+from mri_design.errors import InputError
 from mri_design.inference.cavity import Cavities, DensePrecision, LowRankCovariance, square
-from mri_design.inference.chunk_mode import message_at, undetermined
+from mri_design.inference.chunk_mode import message_at
 from mri_design.inference.propagated_posterior import as_image, as_vector
+from mri_design.inference.proper_factor import proper_factor, resolution
 from mri_design.inference.site_chunks import Chunk, LoadedChunk, load_chunk
 from mri_design.inference.site_expansion import Message, log_sites
 from mri_design.model import GeneralizedLinearModel
@@ -124,7 +126,7 @@ class MessageSweeps:
         self.total, self.theta = fresh, _solved(fresh)
         if self.settings.safeguard:
             self._go_back(before, before_messages)
-        scale = max(float(np.linalg.norm(self.theta)), 1e-300)
+        scale = max(float(np.linalg.norm(self.theta)), resolution(self.total[0]))
         pairs = zip(self.modes, self.coordinates, strict=True)
         self.errors.append(max((float(np.linalg.norm(m - self.theta[c])) / scale for m, c in pairs), default=0.0))
         sigma = float(np.sqrt(self.model.noise_variance))
@@ -175,15 +177,11 @@ def _add(total: tuple[Array, Array], chunk: LoadedChunk, message: Message) -> No
 
 def _proper(P: Array) -> bool:
     try:
-        scipy.linalg.cho_factor(P)
-    except scipy.linalg.LinAlgError:
+        proper_factor(P)
+    except InputError:
         return False
     return True
 
 
 def _solved(total: tuple[Array, Array]) -> Array:
-    try:
-        factor = scipy.linalg.cho_factor(total[0])
-    except scipy.linalg.LinAlgError as error:
-        raise undetermined() from error
-    return np.asarray(scipy.linalg.cho_solve(factor, total[1]))
+    return np.asarray(scipy.linalg.cho_solve(proper_factor(total[0]), total[1]))

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.linalg
 
 from mri_design.errors import InputError
-from mri_design.inference.cavity import precision_inverse, square
+from mri_design.inference.cavity import square
+from mri_design.inference.proper_factor import precision_inverse, proper_factor
 from mri_design.inference.site_chunks import Chunk, load_chunk, row_batches
 from mri_design.inference.site_expansion import Message
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, Variances
@@ -85,7 +86,7 @@ def posterior_of_messages(
     A site on a modulus curves differently along and across; its site precision is the one of the double loop, -2 g' at
     the mean, and so is the precision of the posterior then.
     """
-    theta = scipy.linalg.cho_solve(scipy.linalg.cho_factor(total[0]), total[1])
+    theta = scipy.linalg.cho_solve(proper_factor(total[0]), total[1])
     precisions = [
         _gaussian_precision(model, number) if isinstance(block.potential, Gaussian) else np.zeros(block.site_shape)
         for number, block in enumerate(model.blocks)

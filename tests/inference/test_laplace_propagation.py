@@ -235,6 +235,29 @@ def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
         np.testing.assert_allclose(gradient, 0, atol=1e-9)
 
 
+@pytest.mark.parametrize("cavity", ["dense", "low_rank"])
+def test_a_map_of_zero_is_reached_too(cavity) -> None:
+    rng = np.random.default_rng(8)
+    rows = rng.standard_normal((40, 6))
+    blocks = [
+        md.SiteBlock("labels", Dense(np.concatenate([rows, rows])), Logistic(np.repeat([1.0, -1.0], 40))),
+        md.SiteBlock("weights", Dense(np.eye(6)), Gaussian(0.5)),
+    ]
+    found = run(md.GeneralizedLinearModel.of_sites(blocks), chunk_size=5, cavity=cavity)
+    assert found.posterior.convergence.converged
+    np.testing.assert_allclose(found.posterior.mean, 0, atol=1e-12)
+
+
+def test_what_only_rounding_determines_is_refused() -> None:
+    rng = np.random.default_rng(11)
+    rows = rng.standard_normal((5, 30)) @ rng.standard_normal((30, 30))
+    block = md.SiteBlock("labels", Dense(rng.standard_normal((1, 30))), Logistic(np.ones(1)))
+    for scale in (1.0, 1e-3, 1e3):
+        model = md.GeneralizedLinearModel(Dense(scale * rows), np.ones(5), 1.0, (block,))
+        with pytest.raises(md.InputError, match="proper distribution"):
+            run(model)
+
+
 def test_the_safeguard_keeps_the_objective_falling() -> None:
     rng = np.random.default_rng(9)
     rows = rng.standard_normal((60, 6))
