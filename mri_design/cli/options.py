@@ -122,7 +122,7 @@ UntilGain = Annotated[
     typer.Option(
         "--until-gain",
         metavar="G",
-        help="End once the best line would tell less than G nats; --lines is the most. Needs an information gain.",
+        help="End once the best line would tell less than G nats; --lines is the most.",
         rich_help_panel=_ENOUGH,
     ),
 ]

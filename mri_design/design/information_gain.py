@@ -191,7 +191,8 @@ class InformationGain:
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest total score over the posteriors."""
         scores, expected = np.sum([self.scores(p, rng) for p in view.posteriors], axis=0)
-        return replace(best_line(scores, view.candidates), expected=expected)
+        best = best_line(scores, view.candidates)
+        return replace(best, expected=expected, information=float(scores[best.line]) / 2)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from mri_design.design.strategy import Choice
 from mri_design.design.trace import DesignStep
 from mri_design.model import GaussianPosterior, MRSlice
 
-__all__ = ["Inferred", "innovation", "record"]
+__all__ = ["Inferred", "innovation", "most_information", "record"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,22 @@ def innovation(one: MRSlice, posterior: GaussianPosterior, line: int) -> float:
     return float(np.sum(np.abs(one.acquire([line]) - one.encoding([line])(posterior.mean)) ** 2))
 
 
+def most_information(energy: float, noise: float, values: int) -> float:
+    """Nats that a line of complex values can tell at most.
+
+    Exactly that where its values are independent and equally uncertain, less elsewhere (Hadamard's and Jensen's
+    inequalities).
+
+    Parameters
+    ----------
+    energy, noise : float
+        Of the error on the line, and of the noise in its data, summed over all values.
+    values : int
+        How many there are.
+    """
+    return values * float(np.log1p(energy / noise))
+
+
 def record(
     slices: Sequence[MRSlice],
     inferred: Inferred,
@@ -56,7 +72,7 @@ def record(
     seconds: float,
 ) -> DesignStep:
     """What is kept of a decision; its line is looked up in the slices."""
-    predicted, actual, energy = np.nan, np.nan, np.nan
+    predicted, actual, energy, information = np.nan, np.nan, np.nan, choice.information
     posteriors = inferred.posteriors
     if posteriors and choice.expected is not None:
         # The mean is that of the block's start, and so is what was expected of it.
@@ -65,6 +81,10 @@ def record(
         predicted = float(expected[choice.line] + noise)
         actual = sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True))
         energy = float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in posteriors))
+        if np.isnan(information):
+            believed = choice.expected if choice.corrected is None else choice.corrected
+            values = sum(s.encoding([choice.line]).out_size // 2 for s in slices)
+            information = most_information(float(believed[choice.line]), noise, values)
     return DesignStep(
         choice.line,
         choice.scores,
@@ -77,6 +97,7 @@ def record(
         choice.corrected,
         energy,
         pending,
+        information,
         inferred.models,
         _energies(slices, inferred.rivals, choice.line),
     )

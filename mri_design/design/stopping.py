@@ -63,7 +63,8 @@ class UntilGain:
     Parameters
     ----------
     gain : float
-        Information in nats, half the score of `InformationGain`; several slices are added up.
+        Information in nats (`DesignStep.information`); several slices are added up. Strategies that do not compute it
+        tell the most that it can be, and so stop later.
 
     Raises
     ------
@@ -77,11 +78,11 @@ class UntilGain:
         _require_positive("gain to stop at", self.gain)
 
     def __call__(self, step: DesignStep) -> bool:
-        return step.score / 2 < self.gain
+        return step.information < self.gain
 
     def reason(self, step: DesignStep) -> str:
         """What the best line would tell against what it should."""
-        return _compared("gain of the best line", step.score / 2, self.gain, "nats", self(step), "<")
+        return _compared("gain of the best line", step.information, self.gain, "nats", self(step), "<")
 
 
 @dataclass(frozen=True)

@@ -36,12 +36,15 @@ class Choice:
         posteriors, in the data's units squared, without the noise of a measurement.
     corrected : float array, shape (ky,), optional
         The same as the strategy believes it, where it knows better than the posterior.
+    information : float
+        Nats that the line would tell about the image, where the strategy computed them; NaN elsewhere.
     """
 
     line: int
     scores: NDArray[np.float64] | None = None
     expected: NDArray[np.float64] | None = None
     corrected: NDArray[np.float64] | None = None
+    information: float = float("nan")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ class DesignStep:
         Energy of the mean before the line was measured, summed over slices.
     pending : int
         Lines chosen before this one from the same inference: not in the mean, but in ``expected``.
+    information : float
+        Nats that the line was expected to tell about the image: the strategy's own (`Choice.information`), or the most
+        that a line can tell whose values hold the energy that the strategy believes. NaN without a posterior.
     models : tuple of int
         Per slice, the candidate model whose posterior the strategy saw; empty without candidates to choose from.
     model_energies : float array, shape (slice, model), optional
@@ -52,6 +55,7 @@ class DesignStep:
     corrected: NDArray[np.float64] | None = None
     image_energy: float = float("nan")
     pending: int = 0
+    information: float = float("nan")
     models: tuple[int, ...] = ()
     model_energies: NDArray[np.float64] | None = None
 

@@ -52,9 +52,9 @@ def design_sections(
         Predictions with the actual errors beside them, where those are known.
     """
     if trace.steps:
-        folder.write_table("steps.csv", step_rows(trace, noise_variance))
+        folder.write_table("steps.csv", step_rows(trace))
     sections = [Section("Design", [*_mask_figures(folder, trace), *_score_figures(folder, trace)])]
-    learned = [*_information(folder, trace, noise_variance), *_errors(folder, trace, checks)]
+    learned = [*_information(folder, trace), *_errors(folder, trace, checks)]
     if learned:
         sections.append(Section("What was learned", learned))
     judged = [*_innovations(folder, trace, noise_variance), *_checked_lines(folder, trace, noise_variance, checks)]
@@ -114,8 +114,8 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
     ]
 
 
-def _information(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> Blocks:
-    gains, bounds = information_gains(trace, noise_variance)
+def _information(folder: RunFolder, trace: DesignTrace) -> Blocks:
+    gains, bounds = information_gains(trace)
     if not len(gains) or not np.isfinite(gains).all():
         return []
     total = float(gains.sum())

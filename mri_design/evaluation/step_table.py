@@ -25,34 +25,17 @@ def noise_share(trace: DesignTrace, index: int) -> float:
     return float("nan") if first.expected is None else step.predicted_energy - float(first.expected[step.line])
 
 
-def information_gains(trace: DesignTrace, noise_variance: float) -> tuple[NDArray[np.float64], bool]:
+def information_gains(trace: DesignTrace) -> tuple[NDArray[np.float64], bool]:
     """Nats that each chosen line was expected to tell about the image, and whether they are upper bounds.
-
-    Parameters
-    ----------
-    trace : DesignTrace
-        The design.
-    noise_variance : float
-        Per real component.
 
     Returns
     -------
     gains : float array, shape (step,)
-        NaN where nothing was predicted.
+        `DesignStep.information`; NaN where nothing was predicted.
     bounds : bool
-        False where the scores are the information themselves. Otherwise a line of n complex values with noise energy s
-        and expected error energy e tells at most n log(1 + e / s), and exactly that where its values are independent
-        and equally uncertain (Hadamard's and Jensen's inequalities).
+        False where the scores are the information themselves.
     """
-    if score_is_information(trace):
-        return np.array([step.score / 2 for step in trace.steps]), False
-    gains = []
-    for index, step in enumerate(trace.steps):
-        noise = noise_share(trace, index)
-        known = noise > 0 and step.expected is not None
-        expected = float(step.expected[step.line]) if known and step.expected is not None else float("nan")
-        gains.append(noise / (2 * noise_variance) * float(np.log1p(expected / noise)) if known else float("nan"))
-    return np.array(gains), True
+    return np.array([step.information for step in trace.steps]), not score_is_information(trace)
 
 
 def innovations(trace: DesignTrace) -> dict[str, NDArray[np.float64]] | None:
@@ -81,7 +64,7 @@ def _believed(trace: DesignTrace, index: int, noise: float) -> float:
     return step.predicted_energy if believed is None or np.isnan(noise) else float(believed[step.line]) + noise
 
 
-def step_rows(trace: DesignTrace, noise_variance: float) -> list[dict[str, object]]:
+def step_rows(trace: DesignTrace) -> list[dict[str, object]]:
     """One row per decision, for steps.csv.
 
     Returns
@@ -92,7 +75,7 @@ def step_rows(trace: DesignTrace, noise_variance: float) -> list[dict[str, objec
         ``predicted``, ``found`` and their ``running_ratio``; ``image_energy``, ``converged`` and ``matvecs``. Empty
         where a rule knows nothing.
     """
-    gains, bounds = information_gains(trace, noise_variance)
+    gains, bounds = information_gains(trace)
     gain, total = ("at_most_nats", "at_most_total_nats") if bounds else ("gain_nats", "total_nats")
     news = innovations(trace)
     rows: list[dict[str, object]] = []

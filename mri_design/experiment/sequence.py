@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from mri_design.design import (
     Acquisition,
     AnyOf,
-    InformationGain,
     NamedRule,
     Strategy,
     UntilError,
@@ -48,7 +47,7 @@ def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
     Raises
     ------
     UsageError
-        Where the strategy predicts no error, or its scores are no information gains.
+        Where the strategy predicts nothing.
     """
     design, rules = recipe.design, list[NamedRule]()
     if design.until_error is not None:
@@ -56,10 +55,8 @@ def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
             raise UsageError(f"strategy {strategy.name!r} predicts no error: --until-error needs one with a posterior")
         rules.append(UntilError(design.until_error))
     if design.until_gain is not None:
-        if not isinstance(strategy, InformationGain):
-            raise UsageError(
-                f"strategy {strategy.name!r} knows no information gain: --until-gain needs --strategy information-gain"
-            )
+        if not strategy.needs_posterior:
+            raise UsageError(f"strategy {strategy.name!r} knows no information gain: --until-gain needs a posterior")
         rules.append(UntilGain(design.until_gain))
     return None if not rules else rules[0] if len(rules) == 1 else AnyOf(tuple(rules))
 

@@ -11,7 +11,7 @@ START = (8, 7, 9, 6)
 
 
 def step(error: float = float("nan"), gain: float = float("nan")) -> DesignStep:
-    return DesignStep(1, np.array([0.0, 2 * gain]), expected=np.array([0.0, error**2]), image_energy=1 - error**2)
+    return DesignStep(1, expected=np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
 
 
 @pytest.mark.parametrize(("error", "stops"), [(0.04, True), (0.05, True), (0.0501, False), (float("nan"), False)])

@@ -35,7 +35,10 @@ TRACE = DesignTrace(
     "information-gain",
     8,
     (4, 3),
-    (DesignStep(6, scores(_6=9.5, _0=1), 3.0, 6.0), DesignStep(0, scores(_0=2.25, _7=1), 4.0, 2.0)),
+    (
+        DesignStep(6, scores(_6=9.5, _0=1), 3.0, 6.0, information=9.5 / 2),
+        DesignStep(0, scores(_0=2.25, _7=1), 4.0, 2.0, information=2.25 / 2),
+    ),
 )
 
 

@@ -1,0 +1,49 @@
+"""What a decision is expected to tell, in nats."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mri_design.design import AOptimal, Calibrated, DesignEngine, InformationGain, Strategy
+from mri_design.design.information_gain import information_gain
+from mri_design.design.recording import most_information
+from mri_design.inference import DoubleLoop
+from mri_design.model import MRSlice
+from mri_design.variances import Exact
+
+SliceMaker = Callable[..., MRSlice]
+START = (8, 7, 9, 6)
+
+
+def test_a_line_tells_at_most_what_equal_independent_values_would() -> None:
+    assert most_information(20.0, 10.0, 10) == pytest.approx(10 * np.log(3.0))
+    variances = np.random.default_rng(0).gamma(0.3, size=10)
+    exact = np.log1p(variances).sum()  # independent complex values under complex noise of energy 1 each
+    assert exact < most_information(float(variances.sum()), 10.0, 10)
+
+
+@pytest.mark.parametrize("coils", [1, 2])
+@pytest.mark.parametrize("rule", [InformationGain(200), AOptimal(200)])
+def test_information_of_a_decision_against_the_dense_determinant(
+    make_slice: SliceMaker, coils: int, rule: Strategy
+) -> None:
+    one = make_slice(coils)
+    loop = DoubleLoop(Exact(), outer_iterations=2)
+    engine = DesignEngine(rule, loop)
+    step = engine.run([one], engine.begin([one], START), 5).trace.steps[0]
+    posterior = loop.infer(one.model(START), np.random.default_rng(0))
+    exact = information_gain(posterior, step.line) / 2
+    if isinstance(rule, InformationGain):
+        assert step.information == pytest.approx(exact, rel=0.06)
+    else:
+        assert exact < step.information < 1.5 * exact
+
+
+def test_corrected_energies_are_what_counts(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    engine = DesignEngine(Calibrated(), DoubleLoop(Exact(), outer_iterations=1))
+    step = engine.run([one], engine.begin([one], (16, 15, 17, 14, 18)), 6).trace.steps[0]
+    assert step.corrected is not None
+    noise = 2 * one.noise_variance * 32
+    assert step.information == pytest.approx(32 * np.log1p(step.corrected[step.line] / noise))
