@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -181,13 +182,19 @@ def main() -> None:
             "spread": round(spread, 5),
         }
         rows.append({"scans": kind.name, **judged(tables), "spread within a head (nats)": spread})
-    write_text(chosen.model, json.dumps(models, indent=1) + "\n")
+    write_text(chosen.model, rows_on_lines(models))
     weights = [
         {"feature": f, **{n: f"{m['mean'][i]:.2f} ± {m['covariance'][i][i] ** 0.5:.2f}" for n, m in models.items()}}
         for i, f in enumerate(FEATURES)
     ]
     chosen.report.parent.mkdir(parents=True, exist_ok=True)
     write_text(chosen.report, TEXT + markdown_text(rows) + "\n\n" + markdown_text(weights) + "\n")
+
+
+def rows_on_lines(models: dict[str, dict[str, object]]) -> str:
+    """JSON with a line for every row of a matrix, so that changes can be read."""
+    text = json.dumps(models, indent=1)
+    return re.sub(r"\[[^\[\]{}]*\]", lambda row: json.dumps(json.loads(row[0])), text) + "\n"
 
 
 TEXT = """# What a calibrated design knows before it sees a scan
