@@ -88,6 +88,8 @@ QUICK = (
     ),
 )
 FEATURES = {"a9a": 123, "w8a": 300}
+CONSTANT = ("w8a",)
+"""Sets that get a constant feature: cases without any other could not be told apart from a toss-up."""
 REGARDLESS = ("random", ON_THE_MAP, PEER)
 PEER_PACKAGES = ("scikit-activeml", "scikit-learn")
 
@@ -177,9 +179,13 @@ def run_seed(setting: Setting, strategy: str, priors: Sequence[str], seed: int, 
 
 def read_sets(name: str, data: Path) -> tuple:
     """Training rows and labels, and the test set where it has one."""
-    columns = FEATURES[name]
-    test = data / f"{name}.t"
-    return (*read_libsvm(data / name, columns), *(read_libsvm(test, columns) if test.exists() else (None, None)))
+    found: list[object] = []
+    for path in (data / name, data / f"{name}.t"):
+        features, labels = read_libsvm(path, FEATURES[name]) if path.exists() else (None, None)
+        if features is not None and name in CONSTANT:
+            features = scipy.sparse.hstack([features, np.ones((features.shape[0], 1))], format="csr")
+        found += [features, labels]
+    return tuple(found)
 
 
 def toy_sets() -> tuple:
