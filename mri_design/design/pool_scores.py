@@ -36,8 +36,8 @@ def label_probability(mean: Array, variance: Array, scale: float = 1.0) -> Array
     wide = deviation >= WIDE
     values[~wide] = _expectation(scipy.special.expit, mean[~wide], deviation[~wide])
     total = np.zeros(int(wide.sum()))
-    step = 0.5
-    for x in np.arange(-40.0, 40.0 + step, step):
+    step = 0.65
+    for x in step * np.arange(-42, 43):
         density = step * scipy.special.expit(x) * scipy.special.expit(-x)
         total += density * scipy.special.ndtr((mean[wide] - x) / deviation[wide])
     values[wide] = total
@@ -117,12 +117,16 @@ def site_width(
 def _expectation(function: Callable[[Array], Array], mean: Array, deviation: Array) -> Array:
     """E f(x), x ~ N(mean, deviation^2), f analytic within pi of the real line: by the trapezoidal rule."""
     mean, deviation = np.broadcast_arrays(mean, deviation)
-    largest = float(deviation.max(initial=0.0))
-    step = max(0.7 / max(largest, 1.0), 0.005)
-    count = int(np.ceil(REACH / step))
-    nodes = step * np.arange(-count, count + 1)
-    weights = np.exp(-0.5 * nodes**2)
-    total = np.zeros(mean.shape)
-    for node, weight in zip(nodes, weights / weights.sum(), strict=True):
-        total += weight * function(mean + node * deviation)
-    return total
+    values = np.empty(mean.shape)
+    octaves = np.ceil(2 * np.log2(np.maximum(deviation, 1.0)))  # cases of similar deviation share their nodes
+    for octave in np.unique(octaves):
+        alike = octaves == octave
+        step = max(0.7 * 2.0 ** (-octave / 2), 0.005)
+        count = int(np.ceil(REACH / step))
+        nodes = step * np.arange(-count, count + 1)
+        weights = np.exp(-0.5 * nodes**2)
+        total = np.zeros(int(alike.sum()))
+        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+            total += weight * function(mean[alike] + node * deviation[alike])
+        values[alike] = total
+    return values

@@ -13,8 +13,8 @@ from mri_design.operators.base import Array, LinearOperator
 
 __all__ = ["Dense", "MatrixOperator", "SparseMatrix"]
 
-CHUNK = 4096
-"""Rows that `Dense.spread` looks at at once: their projections stay in the cache."""
+CHUNK = 1024
+"""Rows that `spread` looks at at once: their projections stay in the cache."""
 
 
 class MatrixOperator(LinearOperator):
@@ -109,8 +109,12 @@ class SparseMatrix(MatrixOperator):
         return np.asarray((scaled @ self.matrix).toarray())
 
     def spread(self, root: Array) -> Array:
-        projections = self.matrix @ np.ascontiguousarray(root.T)
-        return np.einsum("ij,ij->i", projections, projections)
+        columns, values = np.ascontiguousarray(root.T), np.empty(self.matrix.shape[0])
+        for start in range(0, len(values), CHUNK):
+            rows = slice(start, start + CHUNK)
+            projections = self.matrix[rows] @ columns
+            values[rows] = np.einsum("ij,ij->i", projections, projections)
+        return values
 
 
 def _products(matrix: scipy.sparse.csr_array, vectors: Array) -> Array:

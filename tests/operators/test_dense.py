@@ -41,7 +41,8 @@ def test_gram_and_spread_by_hand(kind, sparse, rng):
 
 def test_rows_beyond_one_chunk(rng):
     matrix = rng.standard_normal((9001, 2))
-    np.testing.assert_allclose(Dense(matrix).spread(np.eye(2)), (matrix**2).sum(axis=1))
+    for operator in (Dense(matrix), SparseMatrix(scipy.sparse.csr_array(matrix))):
+        np.testing.assert_allclose(operator.spread(np.eye(2)), (matrix**2).sum(axis=1))
 
 
 def test_single_precision_stays_single(sparse, rng):
