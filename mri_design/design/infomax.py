@@ -103,7 +103,7 @@ class InfomaxQuery:
             raise InputError(field="search", got=repr(self.search), wanted=", ".join(get_args(Search)))
         require_counts(least=5, levels=self.levels)
         require_counts(least=0, krylov=self.krylov)
-        object.__setattr__(self, "fixed", fixed)
+        object.__setattr__(self, "fixed", tuple(fixed.tolist()))
 
     def propose(self, state: FilterState) -> Query:
         """The best query under a state.
@@ -113,7 +113,7 @@ class InfomaxQuery:
         InputError
             Where the state has no more unknowns than there are fixed components.
         """
-        fixed = np.asarray(self.fixed)
+        fixed = np.asarray(self.fixed, dtype=float)
         if len(fixed) >= len(state.mean):
             raise InputError(
                 field="fixed", got=f"{len(fixed)} components", wanted=f"fewer than {len(state.mean)}, the unknowns"
