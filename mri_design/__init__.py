@@ -56,6 +56,7 @@ _HOMES = {
         "LaplaceFilter",
         "LaplacePropagation",
         "LogDeterminant",
+        "VariationalGaussian",
         "WarmStart",
         "evidence_bound",
         "learn_hyperparameters",

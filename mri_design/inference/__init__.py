@@ -10,6 +10,7 @@ from mri_design.inference.hyperparameters import Hyperparameters, LearnedModel, 
 from mri_design.inference.laplace_filter import LaplaceFilter
 from mri_design.inference.laplace_propagation import LaplacePropagation, Propagation
 from mri_design.inference.log_determinant import LogDeterminant, LogDeterminantEstimate
+from mri_design.inference.variational_gaussian import VariationalGaussian
 
 __all__ = [
     "BayesFactor",
@@ -25,6 +26,7 @@ __all__ = [
     "LogDeterminantEstimate",
     "Propagation",
     "StepInfo",
+    "VariationalGaussian",
     "WarmStart",
     "cold_start",
     "criterion_value",

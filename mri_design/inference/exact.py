@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.optimize
 
-from mri_design.model import GeneralizedLinearModel, SiteBlock
+from mri_design.inference.dense_model import DenseModel
+from mri_design.model import GeneralizedLinearModel
 from mri_design.operators import Array
 from mri_design.potentials import Potential
 
@@ -28,7 +27,7 @@ def exact_criterion(model: GeneralizedLinearModel, site_precisions: Sites) -> fl
     -----
     h(gamma) = -min over x of (x / gamma + 2 g(x)) comes from a search over x that uses g alone.
     """
-    return _DenseModel.of(model).value_and_gradient(site_precisions)[0]
+    return _value_and_gradient(DenseModel.of(model), site_precisions)[0]
 
 
 def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tuple[float, Sites]:
@@ -41,7 +40,7 @@ def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tup
     site_precisions : tuple of arrays
         Where it was found.
     """
-    dense = _DenseModel.of(model)
+    dense = DenseModel.of(model)
     shapes = [block.site_shape for block in model.blocks]
     cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
 
@@ -49,7 +48,7 @@ def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tup
         return tuple(np.exp(part).reshape(shape) for part, shape in zip(np.split(flat, cuts), shapes, strict=True))
 
     def over_log_pi(flat: Array) -> tuple[float, Array]:
-        value, gradient = dense.value_and_gradient(unpack(flat))
+        value, gradient = _value_and_gradient(dense, unpack(flat))
         return value, np.concatenate([g.ravel() for g in gradient]) * np.exp(flat)
 
     full = [np.broadcast_to(p, shape) for p, shape in zip(start, shapes, strict=True)]
@@ -63,68 +62,30 @@ def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tup
     return float(result.fun), unpack(result.x)
 
 
-@dataclass(frozen=True)
-class _DenseModel:
-    """A model as real matrices on (real parts, imaginary parts)."""
-
-    X: Array
-    y: Array
-    noise_variance: float
-    blocks: tuple[SiteBlock, ...]
-    analyses: tuple[Array, ...]
-    site_of_row: tuple[Array, ...]
-    offsets: tuple[Array, ...]
-    shifts: tuple[Array, ...]
-
-    @classmethod
-    def of(cls, model: GeneralizedLinearModel) -> _DenseModel:
-        data = np.asarray(model.data).ravel()
-        numbers = []
-        for block in model.blocks:
-            site = np.arange(int(np.prod(block.site_shape))).reshape(block.site_shape)
-            rows = np.broadcast_to(site, block.analysis.out_shape).ravel()
-            numbers.append(np.tile(rows, 2) if block.analysis.out_complex else rows)
-        return cls(
-            model.measurement.to_dense_real(),
-            np.concatenate([data.real, data.imag]) if model.measurement.out_complex else data.real,
-            model.noise_variance,
-            model.blocks,
-            tuple(block.analysis.to_dense_real() for block in model.blocks),
-            tuple(numbers),
-            tuple(_embedded(block.offset, block) for block in model.blocks),
-            tuple(_embedded(np.asarray(block.potential.shift), block) for block in model.blocks),
-        )
-
-    def value_and_gradient(self, site_precisions: Sites) -> tuple[float, Sites]:
-        """phi and d phi / d pi = z + |s|^2 / sigma^2 - x, with x where h(1 / pi) is attained."""
-        sigma = np.sqrt(self.noise_variance)
-        pis = [np.broadcast_to(p, b.site_shape) for p, b in zip(site_precisions, self.blocks, strict=True)]
-        A, rhs, constant = self.X.T @ self.X, self.X.T @ self.y, float(self.y @ self.y)
-        for B, site, pi, offset, shift in zip(
-            self.analyses, self.site_of_row, pis, self.offsets, self.shifts, strict=True
-        ):
-            row_pi = pi.ravel()[site]
-            A = A + B.T @ (row_pi[:, None] * B)
-            rhs = rhs + B.T @ (row_pi * offset + sigma * shift)
-            constant += float(offset @ (row_pi * offset) + 2 * sigma * shift @ offset)
-        covariance = np.linalg.inv(A)
-        u = covariance @ rhs
-        total = float(np.linalg.slogdet(A)[1]) + (constant - float(rhs @ u)) / self.noise_variance
-        gradient = []
-        for block, B, site, pi, offset in zip(
-            self.blocks, self.analyses, self.site_of_row, pis, self.offsets, strict=True
-        ):
-            x, h = _dual(block.potential, pi)
-            spread = np.einsum("ij,ij->i", B @ covariance, B) + (B @ u - offset) ** 2 / self.noise_variance
-            gradient.append(np.bincount(site, weights=spread, minlength=pi.size).reshape(pi.shape) - x)
-            total += float(np.sum(h))
-        return total, tuple(gradient)
-
-
-def _embedded(values: Array | None, block: SiteBlock) -> Array:
-    """One value per coefficient as real parts, then imaginary parts."""
-    full = np.broadcast_to(0.0 if values is None else values, block.analysis.out_shape).ravel()
-    return np.concatenate([full.real, full.imag]) if block.analysis.out_complex else full.real
+def _value_and_gradient(dense: DenseModel, site_precisions: Sites) -> tuple[float, Sites]:
+    """phi and d phi / d pi = z + |s|^2 / sigma^2 - x, with x where h(1 / pi) is attained."""
+    sigma = np.sqrt(dense.noise_variance)
+    pis = [np.broadcast_to(p, b.site_shape) for p, b in zip(site_precisions, dense.blocks, strict=True)]
+    A, rhs, constant = dense.X.T @ dense.X, dense.X.T @ dense.y, float(dense.y @ dense.y)
+    for B, site, pi, offset, shift in zip(
+        dense.analyses, dense.site_of_row, pis, dense.offsets, dense.shifts, strict=True
+    ):
+        row_pi = pi.ravel()[site]
+        A = A + B.T @ (row_pi[:, None] * B)
+        rhs = rhs + B.T @ (row_pi * offset + sigma * shift)
+        constant += float(offset @ (row_pi * offset) + 2 * sigma * shift @ offset)
+    covariance = np.linalg.inv(A)
+    u = covariance @ rhs
+    total = float(np.linalg.slogdet(A)[1]) + (constant - float(rhs @ u)) / dense.noise_variance
+    gradient = []
+    for block, B, site, pi, offset in zip(
+        dense.blocks, dense.analyses, dense.site_of_row, pis, dense.offsets, strict=True
+    ):
+        x, h = _dual(block.potential, pi)
+        spread = np.einsum("ij,ij->i", B @ covariance, B) + (B @ u - offset) ** 2 / dense.noise_variance
+        gradient.append(np.bincount(site, weights=spread, minlength=pi.size).reshape(pi.shape) - x)
+        total += float(np.sum(h))
+    return total, tuple(gradient)
 
 
 def _dual(potential: Potential, pi: Array) -> tuple[Array, Array]:

@@ -43,7 +43,8 @@ class GaussianPosterior:
     stationarity : float
         How far the site precisions are from those that their own z asks for: mean over sites of the relative
         difference of pi and -2 g'(|s|^2 / sigma^2 + z). Zero exactly where the criterion is stationary: at its minimum
-        for log-concave models (``model.log_concave``), in a local one for others.
+        for log-concave models (``model.log_concave``), in a local one for others. Other engines than the double loop
+        hold pi against what their own rule asks for.
     """
 
     model: GeneralizedLinearModel

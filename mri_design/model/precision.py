@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mri_design.errors import InputError
 from mri_design.krylov import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phased_filter import phased_preconditioner
@@ -98,7 +99,19 @@ class PosteriorPrecision:
         array, shape (count, *image shape)
             A^-1 b then has covariance A^-1 (Papandreou & Yuille 2010). From equal generators, measurements that share
             k-space lines share the noise of those lines, so that b changes little when a line is added.
+
+        Raises
+        ------
+        InputError
+            Where a site precision is negative.
         """
+        if any(np.any(np.asarray(pi) < 0) for pi in self.site_precisions):
+            raise InputError(
+                field="draws",
+                got="negative site precisions, as sites that are not log-concave may have",
+                wanted="site precisions of zero or more",
+                cure="Infer with variances from draws (MonteCarlo), which keep them so, or with DoubleLoop.",
+            )
         draws = self.measurement.adjoint(self.measurement.unit_noise(rng, count, like.real.dtype))
         for block, pi in zip(self.blocks, self.site_precisions, strict=True):
             noise = block.analysis.unit_noise(rng, count, like.real.dtype)
