@@ -23,13 +23,13 @@ to it for good. Levels that infomax does not reach within its {setting.trials[0]
 
 {tables["needed"]}
 
-The paper says "an order of magnitude": how much it is depends on the power, as the rate grows exponentially with it,
-and is less at powers where all queries draw few spikes.
+The paper says "an order of magnitude", for a filter and a power that its text does not give. How much it is depends on
+the power, since the rate grows exponentially with it, and on the accuracy asked for: the ratios above, no more.
 
 ## The asymptote (Figure 2)
 Trials times posterior variance at the end, along theta and (geometric mean) across it, beside 1 / information per trial
-of `asymptotic_information`. One longer run of infomax. What is left above the prediction along theta falls like
-1 / trials: the many trials before theta is known do not point along it.
+of `asymptotic_information`. One longer run of infomax. Along theta it takes long: trials before theta is known
+do not point along it.
 
 {tables["asymptote"]}
 
@@ -55,8 +55,9 @@ of straight lines.
 {tables["encoding"]}
 
 ## Where we lose
-- A single free vector, however strong, tells less than a whole line of the same energy: one number is one number.
-- Eigendecomposition is as fast as the Krylov query up to some hundred unknowns; it is only asymptotically worse.
+- The "order of magnitude" in trials is not reached at these two powers.
+- A single free vector with the energy of a line tells far less than the line: it takes many numbers.
+- Near n = 100 the eigendecomposition is the faster query; what the Krylov directions save shows from n = 200 on.
 - One pass of the filter with early queries of large power is a rough approximation: the first responses decide where
   later sites are expanded, and nothing is looked at twice.
 """
