@@ -112,8 +112,9 @@ def _losses(table: Sequence[Row], traces: Mapping[str, Sequence[SweepTrace]]) ->
     lines.append(
         f"- Without a seed SMO takes {min(saved):.2f} to {max(saved):.2f} times the steps that it takes with one (mean "
         f"{means}); the paper has up to four, eight in one case, and sometimes less than one for large C. Making the "
-        f"seed took longer than the SMO run that it helped in {len(dear)} of {len(seeded)} runs: for a solver with the whole kernel in memory it "
-        "does not pay; the paper does not say whether its times include the seed."
+        f"seed took longer than the SMO run that it helped in {len(dear)} of {len(seeded)} runs: for a "
+        "solver with the whole kernel in memory it does not pay; the paper does not say whether its times "
+        "include the seed."
     )
     lines.append(
         "- Lowering all of the heavier class a little to make sum y alpha = 0 undoes the seed, as every variable must "
