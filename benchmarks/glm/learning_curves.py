@@ -107,9 +107,9 @@ def figure_of(rows: Sequence[Row]) -> Figure:
             spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else None
             shifted = np.array(counts) + 1.5 * k
             style = {"color": PALETTE[k % 7], "marker": MARKERS[k % 7], "markersize": 4, "linewidth": 1.2}
-            axes.errorbar(shifted, errors.mean(axis=0), spread, label=strategy, **style)
+            axes.errorbar(shifted, errors.mean(axis=0), spread, label=f"{strategy} ({len(errors)})", **style)
         axes.set_title(f"{data}, {prior} prior", fontsize=9)
         axes.set_xlabel("labels")
         axes.set_ylabel("test error (%)")
-        axes.legend(fontsize=6.5, frameon=False)
+        axes.legend(fontsize=6.5, frameon=False, title="strategy (seeds)", title_fontsize=6.5)
     return figure
