@@ -45,8 +45,7 @@ TESTS = """
 
 Differences of the test error in points (per cent), negative where S_CU is better: at the last label, and averaged along
 the curve from the start; one-sided p of Student's paired t (S_CU lower); seeds on which S_CU is lower at the last
-label. A difference without a small p is none: S_CU weighs a case's mean by its variance, plain sampling does not, and
-the two ask much the same once the weights are known. Rows of fewer than ten seeds are there for orientation.
+label. A difference without a small p is none. Rows of fewer than ten seeds are there for orientation.
 """
 
 
