@@ -42,7 +42,7 @@ State = dict[str, NDArray[np.generic]]
 
 SIDES = (128, 64, 128, 192)
 """Grids, head by head; masks grow to half of the lines."""
-NOISES = (0.004, 0.007, 0.015)
+NOISES = (0.004, 0.007, 0.015, 0.03)
 ENGINE = DoubleLoop(ControlVariate(4, 0.07), outer_iterations=1, tolerance=0.03)
 SAMPLED = replace(ENGINE, variances=MonteCarlo(6, 0.02))
 RATIO = 2.0
@@ -158,12 +158,12 @@ def judged(tables: Sequence[Table]) -> dict[str, float]:
     }
 
 
-KINDS = (Kind("one coil", 90), Kind("one coil, phase-aware", 24, aware=True), Kind("several coils", 16, coils=4))
+KINDS = (Kind("one coil", 60), Kind("one coil, phase-aware", 16, aware=True), Kind("several coils", 12, coils=4))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heads", type=int, default=90, help="of each kind, at most")
+    parser.add_argument("--heads", type=int, default=60, help="of each kind, at most")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("build/error-model"))
     parser.add_argument("--model", type=Path, default=Path("mri_design/design/error_model.json"))

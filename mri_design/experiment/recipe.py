@@ -49,6 +49,7 @@ class BlockRecipe(_Settings):
     wavelet: str = "db4"
     levels: Count = 3
     coarse_scale: Positive = 0.1
+    tau_limit: Positive | None = None
 
 
 class PhaseRecipe(_Settings):
@@ -212,7 +213,7 @@ class Recipe(_Settings):
     """All settings of an experiment; every field has a default."""
 
     prior: Annotated[tuple[BlockRecipe, ...], Field(strict=False)] = (  # TOML has lists, no tuples
-        BlockRecipe(kind="pixels", scale=100.0),
+        BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4),
         BlockRecipe(kind="differences", scale=10.0),
     )
     phase: PhaseRecipe = PhaseRecipe()

@@ -167,6 +167,7 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         "wavelet": "db4",
         "levels": 3,
         "coarse_scale": 0.1,
+        "tau_limit": 0.4,
     }
     assert Recipe.model_validate(settings) == recipe
 

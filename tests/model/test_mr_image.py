@@ -1,5 +1,7 @@
 """MR slices: the signal level, acquisition, prior blocks, and what they refuse."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -103,6 +105,28 @@ def test_prior_blocks_and_their_scales():
     coarse = wavelet.analysis.level_map() == 0
     np.testing.assert_allclose(wavelet.potential.scale, np.where(coarse, 0.5, 5.0) * 0.05 / 2)
     assert SparsityBlock("differences", 1.0).sites(N, 1.0, 1.0).group_axes == ()
+
+
+def test_rates_stop_at_a_share_of_the_noise() -> None:
+    """tau = scale sigma / signal, 0.4 at most: 100 x 0.002 = 0.2 below it, 100 x 0.1 = 10 above."""
+    block = SparsityBlock("pixels", 100.0, tau_limit=0.4)
+    for noise_sd, tau in ((0.002, 0.2), (0.1, 0.4)):
+        assert block.sites(N, 1.0, noise_sd).potential.scale == pytest.approx(tau)
+    wavelet = SparsityBlock("wavelet", 100.0, wavelet="haar", levels=2, coarse_scale=0.5, tau_limit=0.4)
+    assert set(wavelet.sites(N, 1.0, 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
+
+
+def test_a_noisy_scan_is_no_empty_image() -> None:
+    """At a tenth of the signal's noise a fixed rate of 100 leaves nothing of the image; the limit leaves most."""
+    rng = np.random.default_rng(0)
+    noise = 0.1 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
+    one = MRSlice((CentredFFT(N)(image()) + noise)[None], np.ones(N[0], bool), 0.1**2)
+    fixed = replace(one, prior=(SparsityBlock("pixels", 100.0), SparsityBlock("differences", 10.0)))
+    found = {}
+    for name, scan in (("limit", one), ("fixed", fixed)):
+        mean = DoubleLoop(Exact(), outer_iterations=3).infer(scan.model(range(16)), np.random.default_rng(0)).mean
+        found[name] = np.linalg.norm(mean) / np.linalg.norm(image())
+    assert found["fixed"] < 0.5 < 0.8 < found["limit"]
 
 
 @pytest.mark.parametrize("scale", [1e-4, 300.0])
