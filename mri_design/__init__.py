@@ -51,6 +51,7 @@ _HOMES = {
         "strategy_names",
     ),
     "inference": (
+        "DecoupledGaussian",
         "DoubleLoop",
         "FilterState",
         "LaplaceFilter",

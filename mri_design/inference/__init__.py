@@ -2,6 +2,7 @@
 
 from mri_design.inference.base import InferenceMethod, StepInfo, WarmStart, pooled_variances
 from mri_design.inference.criterion import criterion_value, evidence_bound
+from mri_design.inference.decoupled_gaussian import DecoupledGaussian
 from mri_design.inference.double_loop import DoubleLoop, cold_start
 from mri_design.inference.evidence import BayesFactor, Evidence, log_bayes_factor, log_evidence, prior_log_normaliser
 from mri_design.inference.exact import exact_criterion, minimise_exact_criterion
@@ -14,6 +15,7 @@ from mri_design.inference.variational_gaussian import VariationalGaussian
 
 __all__ = [
     "BayesFactor",
+    "DecoupledGaussian",
     "DoubleLoop",
     "Evidence",
     "FilterState",

@@ -162,7 +162,7 @@ class OpperArchambeau:
             by_weights = 0.5 * (state.covariance**2) @ (weights + 2 * bend)
             return value, np.concatenate([S @ (alpha + slope), by_weights * weights])
 
-        _, slope, bend = split.expectation(split.means, np.diag(S))
+        _, slope, bend = split.expectation(split.means, np.minimum(np.diag(S), 1.0))
         start = np.concatenate([-slope, np.log(np.maximum(-2 * bend, 1e-8))])
         found, trace, convergence = _minimised(half_phi, start, self.iterations, self.tolerance, callback)
         alpha, weights = found[:count], np.exp(found[count:])
@@ -180,8 +180,14 @@ def _minimised(
             done = Convergence(Status.CONVERGED, 0, 0.0)
             callback(StepInfo(len(trace), trace[-1], float("nan"), done, done))
 
+    def finite(flat: Array) -> tuple[float, Array]:
+        """A wall in place of an overflow, from which the line search turns back."""
+        value, gradient = half_phi(flat)
+        broken = not (np.isfinite(value) and np.isfinite(gradient).all())
+        return (1e50, np.zeros_like(gradient)) if broken else (value, gradient)
+
     result = scipy.optimize.minimize(
-        half_phi,
+        finite,
         start,
         jac=True,
         method="L-BFGS-B",
