@@ -1,0 +1,57 @@
+"""Study part variational: a smoke run leaves its files, its engines agree, and its kernel is the one it says."""
+
+import csv
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+
+pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_smoke_run_leaves_tables_figures_and_targets(tmp_path):
+    command = [sys.executable, str(BENCHMARKS / "glm_study.py"), "--quick", "--only", "variational"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    folder = tmp_path / "variational"
+    assert {path.name for path in folder.iterdir()} == {
+        *("README.md", "table.csv", "bounds.csv", "error-bars.csv", "manifest.json"),
+        *("bound-against-time.png", "coverage.png"),
+    }
+    table = rows_of(folder / "table.csv")
+    assert len(table) == 5
+    converged = [row for row in table if row["ended"] == "converged" and "double loop" not in row["engine"]]
+    assert len(converged) >= 3
+    assert all(float(row["above the best, relative"]) < 1e-5 for row in converged)
+    looser = next(row for row in table if "double loop" in row["engine"])
+    assert float(looser["above the best, relative"]) > 1e-5
+    targets = rows_of(tmp_path / "targets.csv")
+    assert targets and all(row["name"].startswith("variational: ") for row in targets)
+    assert str(tmp_path) not in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_kernel_and_its_model(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    process = importlib.import_module("glm.gaussian_process")
+    points, labels = process.digits(None, 6)
+    K = process.kernel(points, 1.0, 0.5)
+    distance = np.sum((points[1] - points[4]) ** 2)
+    assert K[1, 4] == pytest.approx(np.exp(1.0) * np.exp(-0.5 * distance / np.exp(2.0)))
+    model = process.classification(points, labels, 1.0, 0.5)
+    root = model.blocks[0].analysis.matrix
+    np.testing.assert_allclose(root @ root.T, K, atol=1e-6)
