@@ -63,6 +63,10 @@ class SiteState:
         sum_i E log t_i.
     solved : Convergence
         Of the mean.
+    z : tuple of float arrays
+        Variances pooled over groups.
+    coefficients : tuple of arrays
+        E s in units of sigma.
     """
 
     sites: SiteGaussians
@@ -72,6 +76,8 @@ class SiteState:
     wanted: SiteGaussians | None
     expected_log_sites: float
     solved: Convergence
+    z: tuple[Array, ...]
+    coefficients: tuple[Array, ...]
 
     @property
     def broken(self) -> bool:
@@ -84,11 +90,11 @@ class SiteState:
         """Mean over sites of |pi_wanted - pi| z + |eta_wanted - eta - (pi_wanted - pi) E s| sqrt z, z pooled."""
         if self.wanted is None:
             return float("inf")
-        total, count, model_z = 0.0, 0, self._pooled
-        for j, z in enumerate(model_z):
+        total, count = 0.0, 0
+        for j, z in enumerate(self.z):
             block = self.precision.blocks[j]
             change = self.wanted.precisions[j] - self.sites.precisions[j]
-            pull = self.wanted.slopes[j] - self.sites.slopes[j] - change * self._coefficients[j]
+            pull = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
             total += float(np.sum(np.abs(change) * z + np.sqrt(block.site_power(pull) * z), dtype=np.float64))
             count += int(np.prod(block.site_shape))
         return total / count
@@ -101,10 +107,10 @@ class SiteState:
         total = 0.0
         if self.wanted is None or trial.wanted is None:
             return float("nan")
-        for j, (z, later) in enumerate(zip(self._pooled, trial._pooled, strict=True)):
+        for j, (z, later) in enumerate(zip(self.z, trial.z, strict=True)):
             change = self.wanted.precisions[j] - self.sites.precisions[j]
-            pull = self.wanted.slopes[j] - self.sites.slopes[j] - change * self._coefficients[j]
-            moved = trial._coefficients[j] - self._coefficients[j]
+            pull = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
+            moved = trial.coefficients[j] - self.coefficients[j]
             total += float(np.sum(np.real(np.conj(pull) * moved), dtype=np.float64))
             total += 0.5 * float(np.sum(change * (z - later), dtype=np.float64))
         return 2 * total
@@ -120,9 +126,6 @@ class SiteState:
             for a, b in zip(self.sites.precisions, self.wanted.precisions, strict=True)
         ]
         return float(np.mean(np.concatenate(parts), dtype=np.float64))
-
-    _pooled: tuple[Array, ...] = ()
-    _coefficients: tuple[Array, ...] = ()
 
 
 def sharing(block: SiteBlock) -> int:
