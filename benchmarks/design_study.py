@@ -6,7 +6,7 @@ measures everything (an hour or more on two cores) and writes README.md, targets
 What is measured is kept: an interrupted run goes on where it was, a strategy that is new is measured alone. ``--only
 SECTION`` (again for more) measures some, ``--forget STRATEGY`` and ``--again SECTION`` drop rows first, ``--tables``
 only writes the tables anew, ``--images N`` looks at a part of each group for now. ``--quick`` is the same on toy sizes
-from embedded phantoms in seconds, where numbers mean nothing.
+from embedded phantoms in minutes, where numbers mean nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import sys
 import time
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 from study.document import write_document
@@ -50,7 +51,8 @@ class Study:
     def check(self) -> None:
         """Write the split down before anything else; refuse a folder that holds rows of another study."""
         settings = Recipe().as_settings() | {"design": None}
-        identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings)}\n"
+        learnt = resources.files("mri_design.design").joinpath("error_model.json").read_text("utf-8")
+        identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings | {'error models': learnt})}\n"
         for name, text in (("SPLIT.md", SPLIT), ("settings.txt", identity)):
             path = self.out / name
             if not path.exists():

@@ -11,6 +11,7 @@ did not see. Half an hour on two cores; ``--heads`` makes it shorter. Finished h
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 from collections.abc import Sequence
@@ -27,10 +28,11 @@ from threadpoolctl import threadpool_limits
 from mri_design.design import FEATURES, ErrorModel, LineKnowledge, centre_lines, line_features
 from mri_design.design.line_variances import line_energies
 from mri_design.evaluation.tables import markdown_text
+from mri_design.experiment import fingerprint
 from mri_design.inference import DoubleLoop, WarmStart
 from mri_design.io.atomic import write_text
 from mri_design.kspace import ImageStack
-from mri_design.model import MRSlice, PhasePrior, phase_refined
+from mri_design.model import DEFAULT_PRIOR, MRSlice, PhasePrior, phase_refined
 from mri_design.simulation import random_head, simulate_scan
 from mri_design.variances import ControlVariate, MonteCarlo
 
@@ -144,9 +146,10 @@ def fitted(tables: Sequence[Table]) -> tuple[Numbers, Numbers, float]:
 def judged(tables: Sequence[Table]) -> dict[str, float]:
     """Errors of what the model predicts for heads that it was not fitted to, in two halves."""
     ranks, ratios = [], []
-    for half in (0, 1):
-        model = ErrorModel(*fitted(tables[1 - half :: 2]))
-        for x, y in tables[half::2]:
+    halves = [[t for i, t in enumerate(tables) if i // len(SIDES) % 2 == half] for half in (0, 1)]  # all grids in each
+    for seen, unseen in (halves, halves[::-1]):
+        model = ErrorModel(*fitted(seen))
+        for x, y in unseen:
             predicted = model.energies(x)
             ranks.append(spearmanr(predicted, y)[0])
             ratios.append(predicted.sum() / np.exp(y).sum())
@@ -157,6 +160,10 @@ def judged(tables: Sequence[Table]) -> dict[str, float]:
         "share within a factor of 2": float(np.mean(np.abs(np.log(ratios)) < np.log(2))),
     }
 
+
+MADE_BY = (Path(inspect.getfile(random_head)).read_text("utf-8"), inspect.getsource(measured))
+IDENTITY = fingerprint({"code": MADE_BY, "settings": repr((SAMPLED, ENGINE, DEFAULT_PRIOR, NOISES, SIDES))})[:12]
+"""Of what heads are measured with: kept ones of another kind are not taken."""
 
 KINDS = (Kind("one coil", 60), Kind("one coil, phase-aware", 16, aware=True), Kind("several coils", 12, coils=4))
 
@@ -215,7 +222,7 @@ def collected(work: Path, kind: Kind, heads: int, jobs: int) -> list[Table]:
 
 def kept(work: Path, kind: Kind, seed: int) -> list[State]:
     """One head, from its file where there is one."""
-    path = work / f"{kind.name}-{seed}.npz"
+    path = work / f"{kind.name}-{seed}-{IDENTITY}.npz"
     if not path.exists():
         with threadpool_limits(1):
             states = measured(seed, kind)

@@ -13,7 +13,7 @@ from study.ledger import Ledger
 from study.sections import DEFAULT
 from study.tables import BEST_DRAW, FORMATS, ORACLE, errors_of, summary
 from study.targets import target_rows
-from study.texts import INTRODUCTION, TEXTS
+from study.texts import INTRODUCTION, TEXTS, TRIED
 
 from mri_design.evaluation.picture import png_bytes
 from mri_design.evaluation.plots import ErrorCurve, error_against_lines
@@ -34,6 +34,7 @@ def write_document(
     write_text(out / "targets.csv", csv_text(targets, COLUMNS))
     parts = [INTRODUCTION, "".join(f"- {name}: {text}\n" for name, text in conditions.items())]
     parts.append(f"\n## Targets\n\n{markdown_text(targets, COLUMNS, {'measured': '.3g'})}")
+    parts.append(TRIED)
     if skipped:
         parts.append("".join(f"- skipped: {line}\n" for line in skipped))
     for section, text in TEXTS.items():

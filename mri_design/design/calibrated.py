@@ -63,8 +63,10 @@ class ErrorModel:
                 got=f"weights {self.mean.shape}, covariance {self.covariance.shape}",
                 wanted=f"({n},) and ({n}, {n})",
             )
-        if not (np.isfinite(self.mean).all() and np.isfinite(self.covariance).all() and self.spread > 0):
-            raise InputError(field="error model", got="values that are no numbers", wanted="finite ones")
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.covariance).all() and 0 < self.spread < np.inf):
+            raise InputError(
+                field="error model", got="values that are no numbers", wanted="finite ones, and a spread above zero"
+            )
 
     def given(self, features: Numbers, found: Numbers, variances: Numbers) -> ErrorModel:
         """The model after seeing lines: Bayesian linear regression.

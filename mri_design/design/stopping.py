@@ -64,7 +64,8 @@ class UntilGain:
     ----------
     gain : float
         Information in nats (`DesignStep.information`); several slices are added up. Strategies that do not compute it
-        tell the most that it can be, and so stop later.
+        tell the most that a line can of the energy that they predict for it, so that equal gains do not mean the same
+        for all strategies.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Random heads: scenes with the spectrum, the dark surroundings and the phase of real ones, from no data at all.
+"""Random heads: scenes with the spectrum, the dark surroundings and the phase of real ones, without any real image.
+
+A few ranges (how spectra fall, how their sides differ) were held against training images.
 
 A ring (scalp and skull) around a brain of random ellipses with sizes from a power law (the dead leaves of Lee, Mumford
 & Huang 2001) and folded bands; texture in the tissue; a phase that is flat with local exceptions, smooth, or rough; one

@@ -42,7 +42,7 @@ def test_one_side_of_k_space_is_brighter_as_often_as_the_other() -> None:
     assert 6 <= sum(tilt > 0 for tilt in tilts) <= 18
 
 
-def test_flat_phase_is_flat_and_rough_phase_is_not() -> None:
+def test_flat_phases_have_small_exceptions_and_rough_ones_more_than_smooth_ones() -> None:
     def local_share(kind: str) -> float:
         shares = []
         for seed in range(4):
