@@ -30,15 +30,15 @@ default strategy. Posterior strategies design each test scan on its own lines as
 rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
 """
 
-TRIED = """**What was tried for the targets that are missed** (training images only: heads 0-5, low field 6A). What brought
-most: to learn which side of k-space is brighter (all heads are lopsided by half a nat; -5 % on heads), pixel sites whose
-sharpness follows the noise (-16 to -34 % for every mask at low field), doubt as hope in the choice. What brought nothing
-that can be told from chance: other priors (Student-t, exponential power, isotropic sites, wavelets) within 2 %; more
-places in |k|; a look one line ahead at what a line teaches about others (it settles on a side before it knows which one
-is better); posterior variances beside the features of place (rank correlation .72 with and without them). A phase-aware
-posterior designs better masks for heads (-12 % against a tuned density where sites on moduli had -8 %), at four times the
-products; `automatic` leaves that to the scan. The residual oracle says what is left: it knows each line's own energy,
-which no smooth model of k-space can.
+TRIED = """**What was tried for the targets that are missed** (training images only: heads 0-5, low field 6A). What
+brought most: to learn which side of k-space is brighter (all heads are lopsided by half a nat; -5 % on heads), pixel
+sites whose sharpness follows the noise (-16 to -34 % for every mask at low field), doubt as hope in the choice. What
+brought nothing that can be told from chance: other priors (Student-t, exponential power, isotropic sites, wavelets)
+within 2 %; more places in |k|; a look one line ahead at what a line teaches about others (it settles on a side before
+it knows which one is better); posterior variances beside the features of place (rank correlation .72 with and without
+them). A phase-aware posterior designs better masks for heads (-12 % against a tuned density where sites on moduli had
+-8 %), at four times the products; `automatic` leaves that to the scan. The residual oracle says what is left: it
+knows each line's own energy, which no smooth model of k-space can.
 """
 
 TEXTS = {
