@@ -87,9 +87,9 @@ class InfomaxQuery:
         power = np.asarray(self.power)
         if power.ndim or power.dtype.kind not in "fiu" or not (np.isfinite(power) and power > 0):
             raise InputError(field="power", got=repr(self.power), wanted="a positive finite number")
-        fixed = np.asarray(self.fixed, dtype=float)
-        if fixed.ndim != 1 or not np.isfinite(fixed).all():
-            raise InputError(field="fixed", got=f"shape {fixed.shape}", wanted="finite components of the query")
+        fixed = np.asarray(self.fixed)
+        if fixed.ndim != 1 or fixed.dtype.kind not in "fiub" or not np.isfinite(fixed).all():
+            raise InputError(field="fixed", got=repr(self.fixed), wanted="a list of finite components of the query")
         if np.linalg.norm(fixed) >= self.power:
             raise InputError(
                 field="fixed",
@@ -134,9 +134,11 @@ class InfomaxQuery:
         InputError
             For an empty pool, or queries that do not fit the state.
         """
-        queries = np.asarray(pool, dtype=float)
+        queries = np.asarray(pool)
         if queries.ndim != 2 or not len(queries) or queries.shape[1] != len(state.mean):
             raise InputError(field="pool", got=f"shape {queries.shape}", wanted=f"(m, {len(state.mean)}), not empty")
+        if queries.dtype.kind not in "fiub":
+            raise InputError(field="pool", got=f"{queries.dtype}", wanted="real queries")
         if not np.isfinite(queries).all():
             raise InputError(field="pool", got="NaN or infinite values", wanted="finite queries")
         variances = np.einsum("ij,ij->i", queries @ state.covariance, queries)

@@ -14,6 +14,7 @@ from mri_design.errors import InputError, require_numbers
 from mri_design.model import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Array, Dense, Identity, MatrixOperator, SparseMatrix
 from mri_design.potentials import Logistic
+from mri_design.potentials.base import label_signs
 
 __all__ = ["LabelPool"]
 
@@ -111,11 +112,4 @@ class LabelPool:
             raise InputError(field="labelled cases", got=str(places), wanted=f"whole numbers from 0 to {self.size - 1}")
         if len(np.unique(places)) < len(places):
             raise InputError(field="labelled cases", got="a case that is labelled twice", wanted="every case once")
-        if signs.dtype.kind not in "fiu" or not (np.abs(signs) == 1).all():
-            raise InputError(
-                field="labels",
-                got=str(np.unique(signs)[:4]),
-                wanted="-1 or +1",
-                cure="Map labels 0 and 1 to -1 and +1.",
-            )
-        return places.astype(np.intp), signs.astype(float)
+        return places.astype(np.intp), label_signs("labels", signs)

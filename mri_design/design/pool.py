@@ -125,7 +125,7 @@ class PoolDesign:
         Raises
         ------
         InputError
-            As `LabelPool.checked`, and where nothing is left to ask.
+            As `LabelPool.checked`, and where the inference breaks down.
         """
         places, signs = pool.checked(indices, labels)
         posterior = self._inferred(pool, places, signs, rng, warm_start)
@@ -148,11 +148,8 @@ class PoolDesign:
         if self.score == "random" or not usable.size:  # an under-estimate may have ruled out all that is left
             scores[open_cases] = rng.random(open_cases.size)
         else:
-            rule = {"uncertainty": uncertainty, "information_gain": information_gain_of_labels, "bald": bald}[
-                self.score
-            ]
             made = state.marginals
-            scores[usable] = rule(made.means[usable], made.variances[usable], state.pool.scale)
+            scores[usable] = RULES[self.score](made.means[usable], made.variances[usable], state.pool.scale)
         return PoolChoice(int(np.argmax(scores)), scores)
 
     def update(self, state: PoolState, index: int, label: float, rng: np.random.Generator) -> PoolState:

@@ -19,6 +19,7 @@ from mri_design.inference.prior_and_sites import PriorAndSites
 from mri_design.inference.site_conjugates import Anchor, Conjugate, conjugate, slope_range
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel
 from mri_design.operators import Array
+from mri_design.potentials import Hinge
 from mri_design.status import Convergence, Status
 
 __all__ = ["DecoupledDual", "DecoupledGaussian"]
@@ -48,7 +49,7 @@ class DecoupledGaussian:
     ------
     InputError
         For settings out of range, an improper Gaussian part, sites on moduli, sites that are not log-concave with
-        delta = 0.
+        delta = 0, Hinge sites.
     """
 
     iterations: int = 50
@@ -85,6 +86,14 @@ class DecoupledGaussian:
                 got="0 with sites that are not log-concave",
                 wanted="a positive number",
                 cure="Set delta=1, or infer with VariationalGaussian.",
+            )
+        hinges = [part.block.name for part in split.parts if isinstance(part.block.potential, Hinge)]
+        if hinges:
+            raise InputError(
+                field=f"block {hinges[0]!r}",
+                got="Hinge sites, whose conjugates run off to infinity where a margin is kept with certainty",
+                wanted="sites whose conjugates Newton's method finds",
+                cure="Infer with VariationalGaussian, which ends in the same optimum.",
             )
         S = split.rows @ split.rows.T
         low, high = DecoupledDual.box(split)

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.inference.base import StepInfo, WarmStart, require_fit
 from mri_design.inference.filter_state import FilterState, drift_matrix
-from mri_design.inference.site_mode import require_smooth, site_mode
+from mri_design.inference.site_mode import site_mode
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock
 from mri_design.operators import Array
 from mri_design.potentials import Gaussian, Potential
+from mri_design.potentials.smoothness import require_smooth
 from mri_design.status import Convergence, Status
 from mri_design.variances import Exact
 
@@ -71,13 +72,17 @@ class LaplaceFilter:
         Raises
         ------
         InputError
-            For a query that does not fit the state, or a site whose log has a corner.
+            For a query that does not fit the state, several sites, or a site whose log has a corner.
 
         Notes
         -----
         A negative D, of a site that is not log-concave, is taken for zero: no response makes the covariance larger.
         """
         direction = _query(x, state)
+        if np.size(response.start_variance) > 1:
+            raise InputError(
+                field="response", got=f"{np.size(response.start_variance)} sites", wanted="one: give them to `track`"
+            )
         covariance = self._drifted(state.covariance)
         spread = covariance @ direction
         mean, variance = float(direction @ state.mean), float(direction @ spread)
@@ -234,8 +239,9 @@ def _lost(spread: Values, D: float, variance: float) -> Values:
 
 def _curvature(found: float, site: Potential) -> float:
     """D, at least zero."""
-    if not np.isfinite(found):
+    if not found > 0:  # the probe costs more than the update, and few sites need it
         require_smooth("response", site)
+    if not np.isfinite(found):
         raise InputError(
             field="response", got=f"{type(site).__name__} with D = {found}", wanted="a finite curvature at the mode"
         )

@@ -16,7 +16,7 @@ from mri_design.inference.site_chunks import Chunk, Partition, partition_sites
 from mri_design.inference.site_expansion import Message
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel
 from mri_design.operators import Array
-from mri_design.potentials import Gaussian
+from mri_design.potentials import Gaussian, Hinge
 from mri_design.potentials.smoothness import require_smooth
 from mri_design.status import Convergence, Status
 
@@ -239,6 +239,6 @@ class LaplacePropagation:
         for number, block in enumerate(model.blocks):
             if block.name in self.exact if self.exact is not None else isinstance(block.potential, Gaussian):
                 exact.append(number)
-            else:
+            elif not isinstance(block.potential, Hinge):  # expanded to first order
                 require_smooth(f"block {block.name!r}", block.potential)
         return [number for number in range(len(names)) if number not in exact], exact

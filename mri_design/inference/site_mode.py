@@ -12,13 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 
-from mri_design.errors import InputError
 from mri_design.potentials import Potential
 
-__all__ = ["SiteMode", "require_smooth", "site_mode"]
+__all__ = ["SiteMode", "site_mode"]
 
 ITERATIONS = 200
-CORNER = 1e-7
 GRID = 8 * np.linspace(-1, 1, 257)
 
 
@@ -37,33 +35,6 @@ class SiteMode:
     position: float
     slope: float
     curvature: float
-
-
-def require_smooth(field: str, site: Potential) -> None:
-    """Refuse sites whose log has a corner at s = 0: a mode there has no curvature.
-
-    Raises
-    ------
-    InputError
-        Where the slope jumps, or the curvature is not finite beside zero.
-    """
-    beside = np.array([-CORNER, CORNER])
-    shape = np.shape(site.start_variance)
-    points = beside.reshape(2, *(1 for _ in shape))
-    with np.errstate(all="ignore"):
-        slopes = np.broadcast_to(site.dlog_t(points), (2, *shape))
-        bends = np.broadcast_to(site.d2log_t(points), (2, *shape))
-        jump = np.abs(slopes[1] - slopes[0])
-        # A corner is a change of slope that no curvature explains.
-        rounding = 16 * np.finfo(float).eps * np.abs(slopes).max(axis=0)
-        smooth = jump <= rounding + 4 * CORNER * np.abs(bends).max(axis=0)
-    if not (np.isfinite(slopes).all() and np.isfinite(bends).all() and np.all(smooth)):
-        raise InputError(
-            field=field,
-            got=f"{type(site).__name__}, whose log has a corner at zero",
-            wanted="smooth sites, as a Laplace approximation needs a curvature",
-            cure="Use DoubleLoop or VariationalGaussian, which take corners.",
-        )
 
 
 def site_mode(site: Potential, mean: float, variance: float) -> SiteMode:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError
 from mri_design.potentials.expectation import Expectation, line_expectation, radial_expectation
 
-__all__ = ["Potential", "log_sphere", "one_number", "positive_scale"]
+__all__ = ["Potential", "label_signs", "log_sphere", "one_number", "positive_scale"]
 
 Values = NDArray[np.floating]
 
@@ -195,6 +195,14 @@ def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise InputError(field=name, got=str(scale), wanted="positive finite numbers")
     return array
+
+
+def label_signs(name: str, labels: ArrayLike) -> NDArray[np.float64]:
+    """``labels`` as an array, refused unless every one is -1 or +1."""
+    given = np.asarray(labels)
+    if not (given.dtype.kind in "fiu" and given.size and (np.abs(given) == 1).all()):
+        raise InputError(field=name, got=str(labels), wanted="-1 or +1", cure="Map labels 0 and 1 to -1 and +1.")
+    return given.astype(float)
 
 
 def one_number(name: str, value: ArrayLike) -> float:

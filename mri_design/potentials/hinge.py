@@ -7,8 +7,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.base import Potential, Values, label_signs, positive_scale
 
 __all__ = ["Hinge"]
 
@@ -27,42 +26,32 @@ class Hinge(Potential):
     ------
     InputError
         For other labels, a scale that is not positive, and whenever a method asks for the representation
-        log t = g(s^2) + b s, which the site has not: of the engines only `LaplacePropagation` takes it.
+        log t = g(s^2) + b s, which the site has not.
 
     Notes
     -----
-    Smola, Vishwanathan & Eskin 2003, section 4: a first-order expansion, h = C c alpha with P = 0.
+    Smola, Vishwanathan & Eskin 2003, section 4: `LaplacePropagation` expands it to first order, h = C c alpha with
+    P = 0. `VariationalGaussian` takes it as well, since E log t has no kink; `DoubleLoop` and `LaplaceFilter`, which
+    want a super-Gaussian bound or a curvature, do not.
     """
 
     log_concave = True
     super_gaussian = False
     on_the_line = True
+    breaks = (-1.0, 1.0)  # the margins of both labels
 
     def __init__(self, labels: ArrayLike, scale: ArrayLike = 1.0) -> None:
-        self.labels = np.asarray(labels, dtype=float)
-        if not (np.abs(self.labels) == 1).all():
-            raise InputError(
-                field="Hinge labels", got=str(labels), wanted="-1 or +1", cure="Map labels 0 and 1 to -1 and +1."
-            )
+        self.labels = label_signs("Hinge labels", labels)
         self.scale = positive_scale("Hinge scale", scale)
 
     def g(self, x: Values) -> Values:
-        raise self._no_representation()
+        raise self._no_even_part()
 
     def dg(self, x: Values) -> Values:
-        raise self._no_representation()
+        raise self._no_even_part()
 
     def d2g(self, x: Values) -> Values:
-        raise self._no_representation()
-
-    @staticmethod
-    def _no_representation() -> InputError:
-        return InputError(
-            field="Hinge",
-            got="a site with a kink away from zero",
-            wanted="an engine of first-order sites",
-            cure="Use LaplacePropagation, or Logistic sites.",
-        )
+        raise self._no_even_part()
 
     def log_t(self, s: Values) -> Values:
         return np.asarray(-self.scale * np.maximum(0.0, 1 - self.labels * s))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.base import Potential, Values, label_signs, positive_scale
 from mri_design.potentials.expectation import LEAST, Expectation
 from mri_design.potentials.hyperbolic import log_cosh, tanh_ratio, tanh_ratio_fall
 from mri_design.potentials.logistic_expectation import expected_softplus
@@ -38,11 +37,7 @@ class Logistic(Potential):
     log_concave = True
 
     def __init__(self, labels: ArrayLike, scale: ArrayLike = 1.0) -> None:
-        self.labels = np.asarray(labels, dtype=float)
-        if not (np.abs(self.labels) == 1).all():
-            raise InputError(
-                field="Logistic labels", got=str(labels), wanted="-1 or +1", cure="Map labels 0 and 1 to -1 and +1."
-            )
+        self.labels = label_signs("Logistic labels", labels)
         self.scale = positive_scale("Logistic scale", scale)
         self.shift = 0.5 * self.labels * self.scale
 

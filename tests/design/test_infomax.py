@@ -123,8 +123,9 @@ def test_bad_input(rng):
             InfomaxQuery(power)
     with pytest.raises(InputError, match="less than the power, 1"):
         InfomaxQuery(1.0, fixed=(0.8, 0.7))
-    with pytest.raises(InputError, match="fixed"):
-        InfomaxQuery(1.0, fixed=(np.inf,))
+    for fixed in ((np.inf,), (0.1j,), ("a",), 0.1):
+        with pytest.raises(InputError, match="fixed"):
+            InfomaxQuery(1.0, fixed=fixed)
     with pytest.raises(InputError, match="criterion"):
         InfomaxQuery(1.0, criterion="entropy")
     with pytest.raises(InputError, match="search"):
@@ -132,6 +133,6 @@ def test_bad_input(rng):
     state = random_state(2, rng)
     with pytest.raises(InputError, match="fewer than 2"):
         InfomaxQuery(1.0, fixed=(0.1, 0.1)).propose(state)
-    for pool in (np.zeros((0, 2)), np.zeros((3, 3)), np.full((1, 2), np.nan)):
+    for pool in (np.zeros((0, 2)), np.zeros((3, 3)), np.full((1, 2), np.nan), 1j * np.ones((1, 2))):
         with pytest.raises(InputError, match="pool"):
             InfomaxQuery(1.0).score(state, pool)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.stats
 
 import mri_design as md
 from mri_design.inference.box_quadratic import minimise_in_box
+from mri_design.inference.gaussian_references import CholeskyGaussian
 from mri_design.operators import Dense
 from mri_design.potentials import Gaussian, Hinge
 
@@ -128,3 +130,35 @@ def test_the_safeguard_tames_parallel_sweeps_which_alone_overshoot() -> None:
     plain, kept = values(), values(safeguard=True)
     assert plain[-1] > 10 * plain[0]
     assert np.all(np.diff(kept) <= 1e-9) and kept[-1] < 0.5 * plain[0]
+
+
+def test_engines_take_hinge_sites_right_or_name_those_that_do() -> None:
+    rng = np.random.default_rng(0)
+    sites = md.SiteBlock(
+        "margins", Dense(rng.standard_normal((9, 3))), Hinge(np.where(rng.random(9) < 0.5, -1, 1), 1.5)
+    )
+    weights = md.SiteBlock("weights", md.Identity((3,), is_complex=False), md.Gaussian(1.0))
+    model = md.GeneralizedLinearModel.of_sites([sites, weights])
+    best = CholeskyGaussian(tolerance=1e-7).infer(model, rng)
+    found = md.VariationalGaussian(md.Exact(), tolerance=1e-7).infer(model, rng)
+    assert found.convergence.converged
+    np.testing.assert_allclose(found.mean, best.mean, atol=1e-6)
+    np.testing.assert_allclose(found.criterion[-1], best.criterion[-1], rtol=1e-10)
+    for engine in (md.DoubleLoop(), md.LaplaceFilter(), md.DecoupledGaussian()):
+        with pytest.raises(md.InputError, match="VariationalGaussian"):
+            engine.infer(model, rng)
+    state = md.FilterState(np.zeros(3), np.eye(3))
+    with pytest.raises(md.InputError, match="corner"):
+        md.LaplaceFilter().update(state, np.ones(3), Hinge(1.0))
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.0, 0.3), (1.2, 2.0), (-3.0, 40.0)])
+def test_the_expected_hinge_is_that_of_its_closed_form(mean, variance) -> None:
+    for label in (-1.0, 1.0):
+        found = Hinge(label, 2.0).expected_log_t(np.array(mean), np.array(variance))
+        gap, sd = 1 - label * mean, np.sqrt(variance)
+        inside = scipy.stats.norm.cdf(gap / sd)
+        density = scipy.stats.norm.pdf(gap / sd)
+        np.testing.assert_allclose(found.value, -2 * (gap * inside + sd * density), rtol=1e-10)
+        np.testing.assert_allclose(found.d_mean, 2 * label * inside, rtol=1e-10)
+        np.testing.assert_allclose(found.d_variance, -density / sd, rtol=1e-9)

@@ -207,6 +207,8 @@ def test_bad_input(rng):
     for x in (np.ones(2), np.full(3, np.nan), 1j * np.ones(3)):
         with pytest.raises(InputError, match="query"):
             loop.update(state, x, Poisson(1))
+    with pytest.raises(InputError, match="2 sites"):
+        loop.update(state, np.ones(3), Poisson([1, 2]))
     with pytest.raises(InputError, match="drift"):
         LaplaceFilter(drift=np.ones(2)).update(state, np.ones(3), Poisson(1))
     with pytest.raises(InputError, match="drift"):

@@ -341,7 +341,7 @@ def test_groups_share_a_site() -> None:
 )
 def test_sites_with_a_kink_at_zero_are_refused(site: Potential) -> None:
     model = md.GeneralizedLinearModel(Dense(np.eye(3)), np.ones(3), 1.0, (md.SiteBlock("b", Dense(np.eye(3)), site),))
-    with pytest.raises(md.InputError, match="Sech2"):
+    with pytest.raises(md.InputError, match="corner"):
         run(model)
 
 

@@ -13,6 +13,7 @@ from mri_design.operators import Dense, Identity
 from mri_design.potentials import (
     ExponentialPower,
     Gaussian,
+    Hinge,
     Laplace,
     Logistic,
     Poisson,
@@ -157,6 +158,14 @@ def test_counts_must_be_counts() -> None:
             Poisson(bad)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="exposure"):
         Poisson(1, 0.0)
+
+
+@pytest.mark.parametrize("site", [Logistic, Hinge])
+@pytest.mark.parametrize("labels", [[0, 1], [1, 2], [0.5], [np.nan], [True], [], ["a"], [1j]], ids=str)
+def test_labels_must_be_signs(site, labels) -> None:
+    with pytest.raises(InputError, match=r"labels.*-1 or \+1"):
+        site(labels)
+    assert site([-1, 1]).labels.dtype == float
 
 
 def test_poisson_sites_are_normalised_over_counts_and_refuse_what_they_are_not() -> None:
