@@ -80,6 +80,8 @@ class DecoupledGaussian:
             not be the best where it has not converged.
         """
         split = PriorAndSites.of(model, real_sites=True)
+        if not split.parts:
+            return split.gaussian()
         if self.delta == 0 and not all(part.block.potential.log_concave for part in split.parts):
             raise InputError(
                 field="delta",

@@ -53,6 +53,8 @@ class CholeskyGaussian:
     ) -> GaussianPosterior:
         """Minimise phi; ``rng`` and ``warm_start`` are not used. See `VariationalGaussian.infer`."""
         split = PriorAndSites.of(model)
+        if not split.parts:
+            return split.gaussian()
         G, n = split.rows, len(split.centre)
         lower = np.tril_indices(n)
         on_diagonal = lower[0] == lower[1]
@@ -152,6 +154,8 @@ class OpperArchambeau:
     ) -> GaussianPosterior:
         """Minimise phi; ``rng`` and ``warm_start`` are not used. See `VariationalGaussian.infer`."""
         split = PriorAndSites.of(model, real_sites=True)
+        if not split.parts:
+            return split.gaussian()
         S = split.rows @ split.rows.T
         count = len(S)
 

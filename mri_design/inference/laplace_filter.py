@@ -12,15 +12,16 @@ looked at once, in the order given, so that the result depends on it a little.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.inference.base import StepInfo, WarmStart, require_fit
 from mri_design.inference.filter_state import FilterState, drift_matrix
+from mri_design.inference.propagated_posterior import as_image, gaussian_part
+from mri_design.inference.proper_factor import precision_inverse
 from mri_design.inference.site_mode import site_mode
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock
 from mri_design.operators import Array
@@ -149,7 +150,7 @@ class LaplaceFilter:
         pis: list[Array] = []
         for number, block in enumerate(model.blocks):
             if isinstance(block.potential, Gaussian):
-                pis.append(_precisions(block))
+                pis.append(np.broadcast_to(block.potential.precision, block.site_shape))
                 continue
             mean, covariance, pi = _pass(block, mean, covariance, sigma, self.limit)
             if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
@@ -165,7 +166,7 @@ class LaplaceFilter:
                 ended = Convergence(Status.CONVERGED, count, 0.0)
                 callback(StepInfo(number + 1, None, 0.0, ended, ended))
         precision = PosteriorPrecision(model.measurement, model.blocks, tuple(pis))
-        image = _as_image(mean, model)
+        image = as_image(mean, model)
         marginals = Exact(self.limit)(precision, [block.analysis for block in model.blocks], rng, image)
         return GaussianPosterior(
             model=model,
@@ -187,25 +188,22 @@ class LaplaceFilter:
 
     def _prior(self, model: GeneralizedLinearModel) -> tuple[Values, Values]:
         """Mean and covariance of the Gaussian part."""
-        blocks = [block for block in model.blocks if isinstance(block.potential, Gaussian)]
-        pis = tuple(_precisions(block) for block in blocks)
-        A = PosteriorPrecision(model.measurement, tuple(blocks), pis).dense_real(self.limit)
-        rhs = replace(model, blocks=tuple(blocks)).right_hand_side(pis) if blocks else model.back_projection()
-        real = np.concatenate([rhs.real.ravel(), rhs.imag.ravel()]) if model.measurement.in_complex else rhs.ravel()
+        if model.measurement.in_size > self.limit:
+            raise InputError(
+                field="unknowns", got=f"{model.measurement.in_size} real numbers", wanted=f"at most {self.limit}"
+            )
+        exact = [number for number, block in enumerate(model.blocks) if isinstance(block.potential, Gaussian)]
+        P, h = gaussian_part(model, exact)
         try:
-            factor = scipy.linalg.cho_factor(A, lower=True)
-            certain = float(np.diag(factor[0]).min()) > 1e-7 * float(np.diag(factor[0]).max())
-        except scipy.linalg.LinAlgError:
-            certain = False
-        if not certain:
+            covariance = precision_inverse(P)
+        except InputError as error:
             raise InputError(
                 field="prior",
                 got="a Gaussian part that leaves directions of the unknowns undetermined",
                 wanted="a Gaussian factor or Gaussian blocks that determine all of them: the filter starts there",
                 cure="Add a block of Gaussian sites on the unknowns.",
-            )
-        inverse = scipy.linalg.cho_solve(factor, np.eye(len(A)))
-        return scipy.linalg.cho_solve(factor, real.astype(float)), model.noise_variance * 0.5 * (inverse + inverse.T)
+            ) from error
+        return float(np.sqrt(model.noise_variance)) * (covariance @ h), model.noise_variance * covariance
 
 
 def _pass(
@@ -267,11 +265,6 @@ def _refuse_unfit(block: SiteBlock) -> None:
     require_smooth(named, block.potential)
 
 
-def _precisions(block: SiteBlock) -> Array:
-    """pi of a block of Gaussian sites."""
-    return np.broadcast_to(np.asarray(block.potential.site_precision(np.ones(block.site_shape))), block.site_shape)
-
-
 def _query(x: NDArray[np.floating], state: FilterState) -> Values:
     given = np.asarray(x)
     if given.shape != state.mean.shape or given.dtype.kind not in "fiub" or not np.isfinite(given).all():
@@ -279,10 +272,3 @@ def _query(x: NDArray[np.floating], state: FilterState) -> Values:
             field="query", got=f"{given.dtype} of shape {given.shape}", wanted=f"finite real {state.mean.shape}"
         )
     return given.astype(float)
-
-
-def _as_image(mean: Values, model: GeneralizedLinearModel) -> Array:
-    if not model.measurement.in_complex:
-        return mean.reshape(model.image_shape)
-    real, imaginary = np.split(mean, 2)
-    return (real + 1j * imaginary).reshape(model.image_shape)

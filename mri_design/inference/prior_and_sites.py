@@ -17,7 +17,7 @@ from mri_design.inference.site_gaussians import sharing
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock
 from mri_design.operators import Array
 from mri_design.potentials import Gaussian
-from mri_design.status import Convergence
+from mri_design.status import Convergence, Status
 from mri_design.variances import Exact
 
 __all__ = ["PriorAndSites", "SitePart"]
@@ -93,8 +93,8 @@ class PriorAndSites:
         Raises
         ------
         InputError
-            Where the Gaussian part (X and Gaussian sites) leaves a direction undetermined, no other sites are left, or
-            ``real_sites`` are wanted and some act on moduli.
+            Where the Gaussian part (X and Gaussian sites) leaves a direction undetermined, or ``real_sites`` are wanted
+            and some act on moduli.
         """
         dense, sigma = DenseModel.of(model), float(np.sqrt(model.noise_variance))
         precision, pull = dense.X.T @ dense.X, dense.X.T @ dense.y / sigma
@@ -119,8 +119,6 @@ class PriorAndSites:
             rows.append(B)
             offsets.append(offset / sigma)
             count += len(B)
-        if not parts:
-            raise InputError(field="blocks", got="Gaussian sites alone", wanted="a site that is not Gaussian")
         try:
             root = scipy.linalg.cholesky(precision, lower=True)
         except scipy.linalg.LinAlgError as error:
@@ -131,10 +129,10 @@ class PriorAndSites:
                 cure="Add Gaussian sites on the unknowns, or infer with VariationalGaussian.",
             ) from error
         centre = scipy.linalg.cho_solve((root, True), pull)
-        B = np.concatenate(rows)
+        B = np.concatenate([np.zeros((0, len(root))), *rows])
         G = scipy.linalg.solve_triangular(root, B.T, lower=True).T
         constant += 2 * float(np.sum(np.log(np.diag(root)))) - float(centre @ pull)
-        return cls(model, centre, root, G, B @ centre - np.concatenate(offsets), tuple(parts), constant)
+        return cls(model, centre, root, G, B @ centre - np.concatenate([np.zeros(0), *offsets]), tuple(parts), constant)
 
     def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
         """sum E log t over all rows at their means and variances, and its derivatives."""
@@ -144,6 +142,11 @@ class PriorAndSites:
             np.concatenate([f[1] for f in found]),
             np.concatenate([f[2] for f in found]),
         )
+
+    def gaussian(self) -> GaussianPosterior:
+        """The posterior where all sites are Gaussian: there is nothing to iterate."""
+        done = Convergence(Status.CONVERGED, 0, 0.0)
+        return self.posterior(np.zeros(len(self.centre)), np.zeros(0), done, (self.constant,), 0.0)
 
     def posterior(
         self,
