@@ -53,9 +53,7 @@ def text_of(settings: Sequence[Any], bounds: Sequence[Row], rows: Sequence[Row])
     """Everything after the title."""
     parts = [
         INTRODUCTION,
-        markdown_text(
-            bounds, None, {"-log Z": ".6f", "glm-ie's bound": ".6f", "seconds": ".3g", "times faster": ".3g"}
-        ),
+        markdown_text(bounds, None, FORMATS),
     ]
     parts.append(CURVES.format(rate=LAPLACE_RATE, on_map=ON_THE_MAP, peer=PEER))
     parts.append("\n".join(_sizes(setting) for setting in settings) + "\n")
