@@ -105,6 +105,20 @@ def test_paired_differences_and_their_side(glm):
     assert curves.paired(rows, "d", "p", "S_CU", "none") is None
 
 
+@pytest.mark.parametrize(("seeds", "goal"), [(9, "reported"), (10, "<= 0")])
+def test_a_comparison_over_few_seeds_decides_no_target(seeds, goal, glm):
+    curves = glm("learning_curves")
+    strategies = ("S_CU", "random", curves.ON_THE_MAP)
+    rows = [
+        {"data": "a9a", "prior": "Gaussian", "strategy": name, "seed": seed, "error at 9": 0.1 + 0.01 * seed * k}
+        for k, name in enumerate(strategies)
+        for seed in range(seeds)
+    ]
+    bounds = [{"variances": "exact", "rows": 40, "-log Z": 1.0, "CPU s": 1.0}]
+    (row,) = [t.row("") for t in curves.targets_of(bounds, rows) if curves.ON_THE_MAP in t.name]
+    assert row["target"] == goal and (f"({seeds} seeds)" in row["name"]) == (goal == "reported")
+
+
 def test_finished_runs_are_read_back_as_they_were(glm, tmp_path):
     part = glm("active_learning")
     ledger = part.Ledger(tmp_path / "table.csv", [])

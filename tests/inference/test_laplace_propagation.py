@@ -9,10 +9,8 @@ import pytest
 import scipy.optimize
 
 import mri_design as md
-from mri_design.inference import WarmStart
-from mri_design.inference.site_chunks import coefficients_of_sites, load_chunk, partition_sites
 from mri_design.operators import Dense
-from mri_design.potentials import Gaussian, Hinge, Laplace, Logistic, Potential, Sech2, StudentT, Tilted
+from mri_design.potentials import Gaussian, Logistic, Sech2, StudentT
 from mri_design.status import Status
 
 LP = md.LaplacePropagation
@@ -218,23 +216,6 @@ def joint_map(model):
     return found[:n] + 1j * found[n:]
 
 
-def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
-    rng = np.random.default_rng(4)
-    x, data = rng.standard_normal((4, 8)), rng.standard_normal(4)
-    block = md.SiteBlock("b", Dense(rng.standard_normal((16, 8))), Sech2(1.0))
-    model = md.GeneralizedLinearModel(Dense(x), data, 1.0, (block,))
-    with pytest.raises(md.InputError, match="warm start"):
-        run(model, chunk_size=3, cavity="dense")
-    with pytest.raises(md.InputError, match="warm start"):
-        run(model, chunk_size=3, cavity="low_rank")
-    start = WarmStart(np.zeros(8), (np.ones(16),))
-    for cavity in ("dense", "low_rank"):
-        found = LP(chunk_size=3, cavity=cavity).propagate(model, np.random.default_rng(0), warm_start=start)
-        u = found.posterior.mean
-        gradient = x.T @ (data - x @ u) - block.analysis.adjoint(2 * np.tanh(block.analysis(u)))
-        np.testing.assert_allclose(gradient, 0, atol=1e-9)
-
-
 @pytest.mark.parametrize("cavity", ["dense", "low_rank"])
 def test_a_map_of_zero_is_reached_too(cavity) -> None:
     rng = np.random.default_rng(8)
@@ -246,16 +227,6 @@ def test_a_map_of_zero_is_reached_too(cavity) -> None:
     found = run(md.GeneralizedLinearModel.of_sites(blocks), chunk_size=5, cavity=cavity)
     assert found.posterior.convergence.converged
     np.testing.assert_allclose(found.posterior.mean, 0, atol=1e-12)
-
-
-def test_what_only_rounding_determines_is_refused() -> None:
-    rng = np.random.default_rng(11)
-    rows = rng.standard_normal((5, 30)) @ rng.standard_normal((30, 30))
-    block = md.SiteBlock("labels", Dense(rng.standard_normal((1, 30))), Logistic(np.ones(1)))
-    for scale in (1.0, 1e-3, 1e3):
-        model = md.GeneralizedLinearModel(Dense(scale * rows), np.ones(5), 1.0, (block,))
-        with pytest.raises(md.InputError, match="proper distribution"):
-            run(model)
 
 
 def test_the_safeguard_keeps_the_objective_falling() -> None:
@@ -312,39 +283,6 @@ def test_robust_regression_ends_in_a_local_optimum() -> None:
     np.testing.assert_allclose(u, truth, atol=0.1)
 
 
-def test_a_partition_holds_every_site_once() -> None:
-    model = logistic_model(q=101)[0]
-    for partition, sizes in (("random", {50, 51}), ("contiguous", {50, 51}), ("groups", {101})):
-        chunks = partition_sites(model.blocks, [0], partition, 60, np.random.default_rng(0))
-        assert {len(chunk.sites) for chunk in chunks} == sizes
-        np.testing.assert_array_equal(np.sort(np.concatenate([c.sites for c in chunks])), np.arange(101))
-
-
-def test_groups_share_a_site() -> None:
-    block = md.SiteBlock("tv", md.FiniteDifferences((3, 4)), Sech2(np.arange(1.0, 13).reshape(1, 3, 4)), (-3,))
-    index = coefficients_of_sites(block, np.array([0, 5]))
-    np.testing.assert_array_equal(index, [[0, 12], [5, 17]])
-    model = md.GeneralizedLinearModel(md.Identity((3, 4)), np.zeros((3, 4), dtype=complex), 4.0, (block,))
-    chunk = partition_sites(model.blocks, [0], "contiguous", 5, np.random.default_rng(0))[1]
-    loaded = load_chunk(model, chunk)
-    assert loaded.parts == 4  # two differences, real and imaginary
-    rng = np.random.default_rng(0)
-    u = rng.standard_normal((3, 4)) + 1j * rng.standard_normal((3, 4))
-    theta = np.concatenate([u.real.ravel(), u.imag.ravel()])
-    power = np.sum((loaded.rows @ theta[loaded.coordinates]).reshape(-1, 4) ** 2, axis=1)
-    np.testing.assert_allclose(power, block.site_power(block.analysis(u)).ravel()[chunk.sites])
-    np.testing.assert_allclose(loaded.potential.scale, np.arange(1.0, 13)[chunk.sites])
-
-
-@pytest.mark.parametrize(
-    "site", [Laplace(1.0), Tilted(Laplace(1.0), 0.3), md.ExponentialPower(1.5, 1.0)], ids=lambda s: type(s).__name__
-)
-def test_sites_with_a_kink_at_zero_are_refused(site: Potential) -> None:
-    model = md.GeneralizedLinearModel(Dense(np.eye(3)), np.ones(3), 1.0, (md.SiteBlock("b", Dense(np.eye(3)), site),))
-    with pytest.raises(md.InputError, match="corner"):
-        run(model)
-
-
 def test_senseless_settings_are_refused() -> None:
     for wrong in (
         {"partition": "slices"},
@@ -372,10 +310,3 @@ def test_the_callback_hears_of_every_sweep() -> None:
     found = LP(chunk_size=60).infer(logistic_model()[0], np.random.default_rng(0), callback=heard.append)
     assert [info.loop for info in heard] == list(range(1, found.convergence.iterations + 1))
     assert heard[-1].change == found.convergence.residual
-
-
-def test_the_double_loop_refuses_hinge_sites() -> None:
-    block = md.SiteBlock("b", Dense(np.eye(2)), Hinge(np.array([1.0, -1.0])))
-    model = md.GeneralizedLinearModel(Dense(np.eye(2)), np.zeros(2), 1.0, (block,))
-    with pytest.raises(md.InputError, match="Hinge"):
-        md.DoubleLoop().infer(model, np.random.default_rng(0))
