@@ -94,7 +94,7 @@ def _timed(case: Case, name: str, engine: InferenceMethod, model: md.Generalized
             "engine": name,
             "step": number,
             "CPU s": seconds,
-            "-log bound": -md.evidence_bound(model, phi),
+            "-log bound": f"{-md.evidence_bound(model, phi):.12g}",  # as text: tables keep six digits of numbers
             "ended": status,
         }
         for number, (seconds, phi) in enumerate(steps, 1)

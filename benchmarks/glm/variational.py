@@ -53,7 +53,7 @@ class Setting:
         (1500, 2.5, 2.5),
     )
     small: int = 500
-    limit: float = 30.0
+    limit: float = 20.0
     images: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...] = ((64, (6, 4, 2), (0, 1, 2)), (128, (4,), (0,)))
 
 
@@ -87,7 +87,8 @@ def run(out: Path, data: Path | None, quick: bool) -> list[Target]:
     text = text_of(setting, tables, means, peer)
     figures = {"bound-against-time.png": bound_figure(traces), "coverage.png": coverage_figure(means)}
     used = [] if data is None else [data / "usps_3v5.npz", data.parent / "mri" / HEADS]
-    folder.write(text, table, figures, settings=asdict(setting), inputs=[file for file in used if file.exists()])
+    digits = [row | {"-log bound": f"{float(str(row['-log bound'])):.10f}"} for row in table]
+    folder.write(text, digits, figures, settings=asdict(setting), inputs=[file for file in used if file.exists()])
     return targets_of(table, means)
 
 
@@ -144,7 +145,7 @@ def bound_figure(traces: Sequence[Row]) -> Figure:
 
 def coverage_figure(means: Sequence[Row]) -> Figure:
     """Share of the head's pixels inside intervals of a nominal level."""
-    figure = Figure(figsize=(5, 4), layout="constrained")
+    figure = Figure(figsize=(5, 5), layout="constrained")
     axis = figure.subplots()
     axis.plot([0.4, 1], [0.4, 1], color="0.7", label="calibrated")
     styles = {"variational Gaussian": ("C0", "o"), "double loop": ("C1", "s")}
@@ -153,8 +154,9 @@ def coverage_figure(means: Sequence[Row]) -> Figure:
         inside = [float(str(row[f"{level:.0%} covers, head"])) for level in LEVELS]
         dash = {"1 in 6": ":", "1 in 4": "-", "1 in 2": "--"}.get(str(row["lines"]), "-")
         label = f"{row['engine']}, {row['grid']}x{row['grid']}, {row['lines']}"
-        axis.plot(LEVELS, inside, color=colour, marker=marker, linestyle=dash, label=label)
+        shade = 0.5 if row["grid"] == max(int(str(one["grid"])) for one in means) and len(means) > 2 else 1.0
+        axis.plot(LEVELS, inside, color=colour, marker=marker, linestyle=dash, alpha=shade, label=label)
     axis.set_xlabel("nominal level")
     axis.set_ylabel("share of the head's pixels inside")
-    axis.legend(fontsize=6)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=7)
     return figure

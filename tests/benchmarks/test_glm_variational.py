@@ -40,6 +40,8 @@ def test_a_smoke_run_leaves_tables_figures_and_targets(tmp_path):
     assert all(float(row["above the best, relative"]) < 1e-5 for row in converged)
     looser = next(row for row in table if "double loop" in row["engine"])
     assert float(looser["above the best, relative"]) > 1e-5
+    assert all(len(row["-log bound"].split(".")[1]) == 10 for row in table)  # enough digits to tell 1e-6 by
+    assert any(float(row["above the best, relative"]) > 0 for row in converged)
     targets = rows_of(tmp_path / "targets.csv")
     assert targets and all(row["name"].startswith("variational: ") for row in targets)
     assert str(tmp_path) not in (folder / "README.md").read_text(encoding="utf-8")
