@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
+from typing import TypeVar
 
 import numpy as np
 
@@ -48,6 +49,9 @@ class Case:
     def name(self) -> str:
         """For tables."""
         return f"N={self.count}, log ell={self.log_length:g}, log sigma={self.log_deviation:g}"
+
+
+Step = TypeVar("Step")
 
 
 class _OutOfTime(Exception):  # noqa: N818 (no error: a limit of ours)
@@ -97,8 +101,16 @@ def _timed(case: Case, name: str, engine: InferenceMethod, model: md.Generalized
             "-log bound": f"{-md.evidence_bound(model, phi):.12g}",  # as text: tables keep six digits of numbers
             "ended": status,
         }
-        for number, (seconds, phi) in enumerate(steps, 1)
+        for number, (seconds, phi) in kept(list(enumerate(steps, 1)))
     ]
+
+
+def kept(steps: list[Step], most: int = 150) -> list[Step]:
+    """At most so many of an engine's steps, first and last among them, spread over the logarithm of their number."""
+    if len(steps) <= most:
+        return steps
+    chosen = np.unique(np.geomspace(1, len(steps), most).round().astype(int)) - 1
+    return [steps[k] for k in chosen]
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
@@ -117,7 +129,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
                     "engine": name,
                     "-log bound": last,
                     "above the best, relative": (last - best) / abs(best),
-                    "steps": len(trace),
+                    "steps": trace[-1]["step"],
                     "CPU s": float(str(trace[-1]["CPU s"])),
                     "CPU s to 1e-3": near[0] if near else None,
                     "ended": trace[-1]["ended"],

@@ -100,10 +100,10 @@ def targets_of(table: Sequence[Row], means: Sequence[Row]) -> list[Target]:
             off = abs(float(str(row["-log bound"])) - OPTIMUM)
             targets.append(Target(f"negative bound, {row['case']}, off {OPTIMUM}", 1e-4, off, "nats"))
             seconds = float(str(row["CPU s"]))
-            name = (
-                f"{row['case']}, CPU time, against a tenth of gpytorch's published {GPYTORCH_SECONDS:g} s (peer absent)"
-            )
+            name = f"{row['case']}, CPU time, against a tenth of gpytorch's {GPYTORCH_SECONDS:g} s on another day"
             targets.append(Target(name, GPYTORCH_SECONDS / 10, seconds, "s"))
+            name = f"{row['case']}, gpytorch's time over ours in the same run (not measured: absent here)"
+            targets.append(Target(name, 10, None, "times", at_least=True))
     for case in dict.fromkeys(str(row["case"]) for row in table):
         same = [
             float(str(row["above the best, relative"]))
@@ -129,15 +129,16 @@ def bound_figure(traces: Sequence[Row]) -> Figure:
     for axis, case in zip(axes, cases, strict=False):
         of_case = [row for row in traces if row["case"] == case]
         best = min(float(str(row["-log bound"])) for row in of_case)
-        for name in ENGINES:
+        for number, name in enumerate(ENGINES):
             trace = [row for row in of_case if row["engine"] == name]
             if trace:
                 gap = [max(float(str(row["-log bound"])) - best, 1e-9) for row in trace]
-                axis.loglog([float(str(row["CPU s"])) for row in trace], gap, marker=".", label=name)
+                axis.loglog([float(str(row["CPU s"])) for row in trace], gap, f"C{number}.-", label=name)
         axis.set_title(case, fontsize=9)
         axis.set_xlabel("CPU seconds")
         axis.set_ylabel("negative bound, above the best")
-    axes[0].legend(fontsize=6)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=8)
     for axis in axes[len(cases) :]:
         axis.set_visible(False)
     return figure
