@@ -13,7 +13,7 @@ import numpy as np
 import scipy.optimize
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart
+from mri_design.inference.base import StepInfo, WarmStart, require_fit
 from mri_design.inference.gaussian_references import DualState
 from mri_design.inference.prior_and_sites import PriorAndSites
 from mri_design.inference.site_conjugates import Anchor, Conjugate, conjugate, slope_range
@@ -71,7 +71,7 @@ class DecoupledGaussian:
         warm_start: WarmStart | None = None,
         callback: Callable[[StepInfo], None] | None = None,
     ) -> GaussianPosterior:
-        """Linearise and solve to convergence; ``rng`` and ``warm_start`` are not used.
+        """Linearise and solve to convergence; ``rng`` is not used, ``warm_start`` held to the model and not used.
 
         Returns
         -------
@@ -79,6 +79,8 @@ class DecoupledGaussian:
             ``criterion`` is phi at the start and after every linearisation: every one makes a bound, and the last need
             not be the best where it has not converged.
         """
+        if warm_start is not None:
+            require_fit(warm_start, model)
         split = PriorAndSites.of(model, real_sites=True)
         if not split.parts:
             return split.gaussian()

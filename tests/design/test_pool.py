@@ -9,6 +9,7 @@ import scipy.sparse
 
 import mri_design
 from mri_design.design import LabelPool, PoolDesign
+from mri_design.design.pool_marginals import PoolMarginals
 from mri_design.design.pool_scores import uncertainty
 from mri_design.errors import InputError
 from mri_design.inference import DoubleLoop, exact_criterion
@@ -105,6 +106,15 @@ def test_marginals_within_a_block_stay_near_inference_anew(data):
     error, without = (np.abs(s.marginals.means - fresh.marginals.means).mean() for s in (state, stale))
     assert error < 0.5 * without
     np.testing.assert_allclose(state.marginals.variances, fresh.marginals.variances, rtol=0.05)
+
+
+def test_an_inclusion_takes_one_solve(data, monkeypatch):
+    features, labels = data
+    design, rng, solve, solved = PoolDesign(block=10), np.random.default_rng(0), PoolMarginals.solve, []
+    state = begun(design, pool_of(features, "laplace"), labels)
+    monkeypatch.setattr(PoolMarginals, "solve", lambda self, b: solved.append(1) or solve(self, b))
+    design.ask(state, lambda index: labels[index], 4, rng)
+    assert len(solved) == 4
 
 
 def test_a_full_block_is_inferred_anew_from_the_updated_marginals(data):
