@@ -143,11 +143,11 @@ def _targets() -> list[Target]:
     rows += [
         Target("gap from tuned VD to the oracle closed, real phase", 60, least, "%", real, percent(closed)),
         Target(
-            f"{DEFAULT} against LBCS, in domain, 64 x 64",
+            f"{DEFAULT} against LBCS, in domain, 48 x 48",
             *(2, most, "% L2", "trained", percent(against("trained lbcs", group="in domain"))),
         ),
         Target(
-            f"{DEFAULT} against LBCS, out of domain, 64 x 64",
+            f"{DEFAULT} against LBCS, out of domain, 48 x 48",
             *(-5, most, "% L2", "trained", percent(against("trained lbcs", group="out of domain"))),
         ),
         Target(

@@ -62,7 +62,7 @@ a centre of eight, R the smallest that fits.""",
 full of interference, judged by the same scan without it.""",
     "models": f"""Plain information gain under each model of the image, each model's reconstruction of every mask. Each
 table is one reconstruction; `{TUNED}` is tuned for the default one.""",
-    "trained": """64 x 64, so that the whole of LBCS can be afforded. *In domain*: heads of other subjects; *out of
+    "trained": """48 x 48, so that the whole of LBCS can be afforded. *In domain*: heads of other subjects; *out of
 domain*: low field. Training reconstructs with the default posterior mean, cut short. The rows `heads` are the orders
 used at 128 x 128 above.""",
     "prediction": f"""The strategy's belief about the remaining error, at masks that are not its own (and its own),

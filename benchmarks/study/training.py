@@ -18,6 +18,8 @@ from study.tuning import Show
 from mri_design.evaluation.training_run import train_into, training_rule
 from mri_design.experiment import Recipe, load_trained
 
+SMALL = 48
+"""Side of the grid on which the whole of LBCS can be afforded: it tries every line at every step."""
 RULES = ("residual-greedy", "stochastic-lbcs", "lbcs")
 
 
@@ -64,8 +66,8 @@ def courses(setting: Setting) -> list[Course]:
     file = setting.path / "img_3T_complex.npz"
     some = ",".join(map(str, TRAINING_HEADS))
     return [
+        *(Course("small", rule, [f"{file}#{some}"], SMALL, SMALL // 2) for rule in RULES),
         *(Course("heads", rule, [f"{file}#{TRAINED_ON}"], 128, 64) for rule in ("residual-greedy", "stochastic-lbcs")),
-        *(Course("small", rule, [f"{file}#{some}"], 64, 32) for rule in RULES),
     ]
 
 
@@ -119,9 +121,9 @@ def trained_groups(setting: Setting) -> list[Group]:
         tests, training = toys(1, ("t1w",)), toys(2, ("t2w",))
         other = toys(1, ("brain",))
     else:
-        tests, training = heads(setting, 64)
+        tests, training = heads(setting, SMALL)
         kinds = ("gre", "fse")
-        other = [denoised(setting.path / f"lf_{s}_{k}.npy", MIDDLE, 64) for s in TEST_SUBJECTS for k in kinds]
+        other = [denoised(setting.path / f"lf_{s}_{k}.npy", MIDDLE, SMALL) for s in TEST_SUBJECTS for k in kinds]
     first = Group(
         *("trained", "in domain", tests, training, setting.shares, entries, setting.recipes(), ("mean",)),
         tuning=setting.tuning,
