@@ -8,9 +8,9 @@ from typing import Any
 from mri_design.evaluation.tables import Row
 
 
-def text_of(setting: Any, tables: Mapping[str, str], means: Sequence[Row], peer: bool) -> str:
+def text_of(setting: Any, tables: Mapping[str, str], means: Sequence[Row]) -> str:
     """The README after its title and command."""
-    here = "installed here, and not run by this study" if peer else "absent here"
+    here = "in the table below, at three learning rates" if tables["peer"] else "not installed here"
     return f"""
 ## USPS digits, three against five
 Gaussian process classification with a squared exponential kernel, as a linear model: weights N(0, I) through the
@@ -23,13 +23,15 @@ The double loop minimises another, looser bound and is there for comparison.
 ![Bound against time](bound-against-time.png)
 
 - All engines that converge end in the same optimum.
-- gpytorch is {here}. Published figures, measured once on another day with its natural gradient: 2.7 s at N = 200 and
-  38 s at N = 500 (log ell = log sigma = 2.5), with a "bound" of 57.9330 at N = 200 that lies below the optimum 57.9415:
-  its 20-point Gauss-Hermite rule is wrong where standard deviations are large, and what it reports is no bound.
+- gpytorch's natural gradient is {here}; it is no part of the project's environment (`pip install gpytorch`). Figures of
+  another day, at a rate that is not known: 2.7 s at N = 200, 38 s at N = 500. What it reports is no bound: its 20-point
+  Gauss-Hermite rule is wrong where standard deviations are large, and its values lie below the optimum.
 - Figure 1 of the paper cannot be reproduced from its text. With its stated log ell = -1 on pixels in (-1, 1) the kernel
   is diagonal to twelve digits, so that every digit is on its own and the negative bound is 0.992 N at log sigma = 4;
   the axes of the figure read about 2.7 N. "Decoupled is fastest" is not seen here either: its outer loop converges
   linearly, and the conjugates of the logistic site have no closed form.
+
+{tables["peer"]}
 
 ## Error bars on an MR image
 Head image 0 with its real phase (training data of the other studies), simulated with one coil and known noise, one line
