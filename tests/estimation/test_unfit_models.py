@@ -34,7 +34,7 @@ def model_of(site) -> GeneralizedLinearModel:
 
 @pytest.mark.parametrize(("site", "match"), [(Quartic(1.0), "not convex"), (Honest(1.0), "not super-Gaussian")])
 def test_sites_that_are_not_super_gaussian_are_refused(site, match):
-    with pytest.raises(InputError, match=rf"block 'mine'.*{match}.*choose one near it"):
+    with pytest.raises(InputError, match=rf"block 'mine'.*{match}.*choose a site near it"):
         map_estimate(model_of(site))
 
 

@@ -225,7 +225,7 @@ class Box(Laplace):
 def test_sites_that_are_not_super_gaussian_are_refused_by_name(tiny_model, rng):
     model = tiny_model("moduli")
     odd = replace(model.blocks[1], name="edges", potential=Box(1.0))
-    with pytest.raises(InputError, match=r"block 'edges'.*Box.*not super-Gaussian.*choose one near it"):
+    with pytest.raises(InputError, match=r"block 'edges'.*Box.*not super-Gaussian.*choose a site near it"):
         DoubleLoop().infer(replace(model, blocks=(model.blocks[0], odd)), rng)
 
 
