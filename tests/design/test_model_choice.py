@@ -153,7 +153,7 @@ def test_a_design_that_stops_and_goes_on_chooses_the_same_models(block: int) -> 
 
 
 def test_rivals_that_rested_are_judged_as_if_they_had_not() -> None:
-    """One loop more when they come back: the evidence of a line is what it would have been, to a twentieth of itself."""
+    """One loop more when they come back: a line's evidence is what it would have been, to a twentieth of itself."""
     assert not sat_out([], 0, 1) and not sat_out(steps([1.0, 2.0]), 0, 1)
     assert sat_out(steps([NAN, 2.0]), 0, 0) and sat_out(steps([2.0]), 0, 1)
     always, sometimes = (designed([textured(smooth())], 30, rivals_every=every).trace for every in (1, 4))
