@@ -78,7 +78,7 @@ FULL = (
     ),
     Setting(
         *("w8a", 36_000, 100, 400, 50, 3, PRIORS),
-        (("random", 10, 1), (ON_THE_MAP, 10, 1), ("S_CU", 10, 1)),
+        (("random", 10, 1), (ON_THE_MAP, 10, 1), ("S_CU", 2, 1)),
     ),
 )
 QUICK = (
