@@ -66,9 +66,20 @@ def test_one_converged_engine_alone_is_no_agreement(monkeypatch):
         {"case": "c", "engine": "one", "above the best, relative": 0.0, "ended": "converged"},
         {"case": "c", "engine": "two", "above the best, relative": 2e-6, "ended": "stopped at 30 s"},
     ]
-    assert [target.row("")["met"] for target in module.targets_of(rows, [])] == [False]
+    assert [target.row("")["met"] for target in module.targets_of(rows, [], [])] == [False]
     rows[1]["ended"] = "converged"
-    (both,) = [target.row("") for target in module.targets_of(rows, [])]
+    (both,) = [target.row("") for target in module.targets_of(rows, [], [])]
     assert both["measured"] == 2e-6 and not both["met"]
     rows[1]["above the best, relative"] = 1e-7
-    assert [target.row("")["met"] for target in module.targets_of(rows, [])] == [True]
+    assert [target.row("")["met"] for target in module.targets_of(rows, [], [])] == [True]
+
+
+def test_the_peer_is_held_to_its_fastest_rate_that_gets_there(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    peer = importlib.import_module("glm.gpytorch_peer")
+    rows = [{"case": "c", "engine": peer.NATURAL, "rate": None, "-log bound": "10", "CPU s": 0.5}]
+    assert peer.times_as_long(rows, "c") is None
+    for rate, bound, seconds in ((1.0, "12", 0.1), (0.5, "10.0004", 4.0), (0.1, "10", 9.0)):
+        rows.append({"case": "c", "engine": "gpytorch", "rate": rate, "-log bound": bound, "CPU s": seconds})
+    assert peer.times_as_long(rows, "c") == 8.0  # the quickest one stopped far from the others' bound
+    assert peer.times_as_long(rows, "d") is None
