@@ -138,12 +138,14 @@ class Calibrated(AOptimal):
         """The remaining line with the largest corrected energy, the doubt about the correction counted as hope."""
         expected = self.expected(view, rng)
         now, model = self._informed(view, expected)
-        best = best_line(now.unit * model.hopes(line_features(now)), view.candidates)
-        return replace(best, expected=expected, corrected=_believed(now, model))
+        features = line_features(now)
+        best = best_line(now.unit * model.hopes(features), view.candidates)
+        return replace(best, expected=expected, corrected=_believed(now, model, features))
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
-        return _believed(*self._informed(view, expected))
+        now, model = self._informed(view, expected)
+        return _believed(now, model, line_features(now))
 
     def _informed(self, view: DesignView, expected: Numbers) -> tuple[LineKnowledge, ErrorModel]:
         scan = _Scan.of(view)
@@ -188,8 +190,8 @@ class _Scan:
         return LineKnowledge(measured, self.energies, self.noise, expected)
 
 
-def _believed(now: LineKnowledge, model: ErrorModel) -> Numbers:
-    return np.where(now.measured, now.expected, now.unit * model.energies(line_features(now)))
+def _believed(now: LineKnowledge, model: ErrorModel, features: Numbers) -> Numbers:
+    return np.where(now.measured, now.expected, now.unit * model.energies(features))
 
 
 def _kind(posteriors: Sequence[GaussianPosterior]) -> ErrorModelName:

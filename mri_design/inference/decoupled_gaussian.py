@@ -14,7 +14,7 @@ import scipy.optimize
 
 from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.inference.base import StepInfo, WarmStart, require_fit
-from mri_design.inference.gaussian_references import DualState
+from mri_design.inference.dual_state import DualState
 from mri_design.inference.prior_and_sites import PriorAndSites
 from mri_design.inference.site_conjugates import Anchor, Conjugate, conjugate, slope_range
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel

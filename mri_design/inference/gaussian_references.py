@@ -5,39 +5,34 @@ Both are dense and slow, and end in the optimum of `VariationalGaussian` and `De
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
 
 from mri_design.errors import require_counts, require_numbers
 from mri_design.inference.base import StepInfo, WarmStart
+from mri_design.inference.dual_state import DualState
 from mri_design.inference.prior_and_sites import PriorAndSites
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["CholeskyGaussian", "DualState", "OpperArchambeau"]
+__all__ = ["CholeskyGaussian", "OpperArchambeau"]
 
 Objective = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True)
-class CholeskyGaussian:
-    """The bound over the mean and the Cholesky factor of the covariance (Challis & Barber 2011), by L-BFGS.
-
-    Parameters
-    ----------
-    iterations : int
-        Of L-BFGS at most: (n + n (n + 1) / 2) unknowns, the bound jointly concave in them for log-concave sites.
-    tolerance : float
-        Largest derivative of phi / 2 at the end.
-    """
+class _ByLBFGS(ABC):
+    """What both have in common: their settings, and what they do with a model."""
 
     iterations: int = 2000
     tolerance: float = 1e-6
+    real_sites: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require_counts(iterations=self.iterations, least=1)
@@ -52,9 +47,27 @@ class CholeskyGaussian:
         callback: Callable[[StepInfo], None] | None = None,
     ) -> GaussianPosterior:
         """Minimise phi; ``rng`` and ``warm_start`` are not used. See `VariationalGaussian.infer`."""
-        split = PriorAndSites.of(model)
-        if not split.parts:
-            return split.gaussian()
+        split = PriorAndSites.of(model, real_sites=self.real_sites)
+        return self._minimise(split, callback) if split.parts else split.gaussian()
+
+    @abstractmethod
+    def _minimise(self, split: PriorAndSites, callback: Callable[[StepInfo], None] | None) -> GaussianPosterior:
+        """For a model that is not all Gaussian."""
+
+
+@dataclass(frozen=True)
+class CholeskyGaussian(_ByLBFGS):
+    """The bound over the mean and the Cholesky factor of the covariance (Challis & Barber 2011), by L-BFGS.
+
+    Parameters
+    ----------
+    iterations : int
+        Of L-BFGS at most: (n + n (n + 1) / 2) unknowns, the bound jointly concave in them for log-concave sites.
+    tolerance : float
+        Largest derivative of phi / 2 at the end.
+    """
+
+    def _minimise(self, split: PriorAndSites, callback: Callable[[StepInfo], None] | None) -> GaussianPosterior:
         G, n = split.rows, len(split.centre)
         lower = np.tril_indices(n)
         on_diagonal = lower[0] == lower[1]
@@ -85,48 +98,7 @@ class CholeskyGaussian:
 
 
 @dataclass(frozen=True)
-class DualState:
-    """Mean and variances of every row at (alpha, lambda), and the pieces that derivatives need.
-
-    Parameters
-    ----------
-    mean, variance : arrays
-        Of s: means - S alpha, diag of the covariance; S = G G^T.
-    covariance : array
-        Of all rows.
-    log_determinant : float
-        log|B|, B = I + L^(1/2) S L^(1/2) with L = diag(lambda): log|A| less that of the Gaussian part.
-    trace : float
-        tr B^-1.
-    """
-
-    mean: Array
-    variance: Array
-    covariance: Array
-    log_determinant: float
-    trace: float
-
-    @classmethod
-    def of(cls, S: Array, means: Array, alpha: Array, weights: Array) -> DualState:
-        """By one Cholesky factorisation, without an inverse of S."""
-        root = np.sqrt(weights)
-        factor = scipy.linalg.cholesky(np.eye(len(S)) + root[:, None] * S * root, lower=True)
-        half = scipy.linalg.solve_triangular(factor, root[:, None] * S, lower=True)
-        covariance = S - half.T @ half
-        inverse = scipy.linalg.solve_triangular(factor, np.eye(len(S)), lower=True)
-        variance = np.maximum(np.diag(covariance), 1e-14 * np.diag(S))
-        logarithm = 2 * float(np.sum(np.log(np.diag(factor))))
-        return cls(means - S @ alpha, variance, covariance, logarithm, float(np.sum(inverse**2)))
-
-    def half_phi(self, split: PriorAndSites, S: Array, alpha: Array) -> tuple[float, Array, Array]:
-        """phi / 2 of the Gaussian with these parameters, and the derivatives of sum E log t in mean and variance."""
-        value, slope, bend = split.expectation(self.mean, self.variance)
-        divergence = self.log_determinant + self.trace - len(S) + alpha @ S @ alpha
-        return 0.5 * (float(divergence) + split.constant) - value, slope, bend
-
-
-@dataclass(frozen=True)
-class OpperArchambeau:
+class OpperArchambeau(_ByLBFGS):
     """The bound over the 2 N parameters of Opper & Archambeau (2009), alpha and log lambda, by L-BFGS.
 
     Parameters
@@ -137,25 +109,9 @@ class OpperArchambeau:
         Largest derivative of phi / 2 at the end.
     """
 
-    iterations: int = 2000
-    tolerance: float = 1e-6
+    real_sites: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        require_counts(iterations=self.iterations, least=1)
-        require_numbers(tolerance=self.tolerance)
-
-    def infer(
-        self,
-        model: GeneralizedLinearModel,
-        rng: np.random.Generator,
-        *,
-        warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
-    ) -> GaussianPosterior:
-        """Minimise phi; ``rng`` and ``warm_start`` are not used. See `VariationalGaussian.infer`."""
-        split = PriorAndSites.of(model, real_sites=True)
-        if not split.parts:
-            return split.gaussian()
+    def _minimise(self, split: PriorAndSites, callback: Callable[[StepInfo], None] | None) -> GaussianPosterior:
         S = split.rows @ split.rows.T
         count = len(S)
 

@@ -1,7 +1,5 @@
 """Study part active-learning: a smoke run leaves its files, its peers and tests are right, its reader keeps bounds."""
 
-import csv
-import importlib
 import os
 import subprocess
 import sys
@@ -13,23 +11,12 @@ import scipy.optimize
 
 from mri_design.design import LabelPool
 from mri_design.errors import InputError
+from tests.benchmarks.conftest import rows_of
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
-
-
-@pytest.fixture
-def glm(monkeypatch: pytest.MonkeyPatch):
-    """Modules of the study by name."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return lambda name: importlib.import_module(f"glm.{name}")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Study part infomax: a smoke run leaves its files, and its readings of curves are right. No time is asserted."""
 
-import csv
-import importlib
 import os
 import subprocess
 import sys
@@ -10,22 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.benchmarks.conftest import rows_of
+
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
-
-
-@pytest.fixture
-def glm(monkeypatch: pytest.MonkeyPatch):
-    """Modules of the study by name."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return lambda name: importlib.import_module(f"glm.{name}")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_a_smoke_run_leaves_tables_figures_manifest_and_targets(tmp_path):

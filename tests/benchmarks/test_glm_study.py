@@ -1,7 +1,5 @@
 """The frame of the studies on generalized linear models: targets that follow from numbers, rows of other parts kept."""
 
-import csv
-import importlib
 import json
 import os
 import subprocess
@@ -11,22 +9,12 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from tests.benchmarks.conftest import rows_of
+
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
-
-
-@pytest.fixture
-def glm(monkeypatch: pytest.MonkeyPatch):
-    """Modules of the study by name."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return lambda name: importlib.import_module(f"glm.{name}")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_verdicts_follow_from_the_numbers(glm):

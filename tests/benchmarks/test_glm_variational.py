@@ -1,7 +1,5 @@
 """Study part variational: a smoke run leaves its files, its engines agree, and its kernel is the one it says."""
 
-import csv
-import importlib
 import os
 import subprocess
 import sys
@@ -10,15 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.benchmarks.conftest import rows_of
+
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_a_smoke_run_leaves_tables_figures_and_targets(tmp_path):
@@ -47,9 +42,8 @@ def test_a_smoke_run_leaves_tables_figures_and_targets(tmp_path):
     assert str(tmp_path) not in (folder / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_kernel_and_its_model(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    process = importlib.import_module("glm.gaussian_process")
+def test_the_kernel_and_its_model(glm):
+    process = glm("gaussian_process")
     points, labels = process.digits(None, 6)
     K = process.kernel(points, 1.0, 0.5)
     distance = np.sum((points[1] - points[4]) ** 2)
@@ -59,9 +53,8 @@ def test_the_kernel_and_its_model(monkeypatch):
     np.testing.assert_allclose(root @ root.T, K, atol=1e-6)
 
 
-def test_one_converged_engine_alone_is_no_agreement(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    module = importlib.import_module("glm.variational")
+def test_one_converged_engine_alone_is_no_agreement(glm):
+    module = glm("variational")
     rows = [
         {"case": "c", "engine": "one", "above the best, relative": 0.0, "ended": "converged"},
         {"case": "c", "engine": "two", "above the best, relative": 2e-6, "ended": "stopped at 30 s"},
@@ -74,9 +67,8 @@ def test_one_converged_engine_alone_is_no_agreement(monkeypatch):
     assert [target.row("")["met"] for target in module.targets_of(rows, [], [])] == [True]
 
 
-def test_the_peer_is_held_to_its_fastest_rate_that_gets_there(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    peer = importlib.import_module("glm.gpytorch_peer")
+def test_the_peer_is_held_to_its_fastest_rate_that_gets_there(glm):
+    peer = glm("gpytorch_peer")
     rows = [{"case": "c", "engine": peer.NATURAL, "rate": None, "-log bound": "10", "CPU s": 0.5}]
     assert peer.times_as_long(rows, "c") is None
     for rate, bound, seconds in ((1.0, "12", 0.1), (0.5, "10.0004", 4.0), (0.1, "10", 9.0)):

@@ -1,6 +1,5 @@
 """The inference benchmark runs and writes its three files; its references are right. No time is asserted."""
 
-import csv
 import importlib
 import os
 import re
@@ -16,6 +15,7 @@ from mri_design.design.information_gain import exact_gain
 from mri_design.inference import exact_criterion
 from mri_design.model import PosteriorPrecision
 from mri_design.variances import Exact
+from tests.benchmarks.conftest import rows_of
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -32,11 +32,6 @@ def run(*arguments: str) -> None:
     command = [sys.executable, str(BENCHMARKS / "inference.py"), "--quick", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """The study on Laplace propagation: its smoke run, its small SMO and its kernel factor. No time is asserted."""
 
 import csv
-import importlib
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +11,6 @@ ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
-
-
-@pytest.fixture
-def glm(monkeypatch: pytest.MonkeyPatch):
-    """Modules of the study by name."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return lambda name: importlib.import_module(f"glm.{name}")
 
 
 def toy(count: int = 40):

@@ -153,17 +153,17 @@ def test_a_design_that_stops_and_goes_on_chooses_the_same_models(block: int) -> 
 
 
 def test_rivals_that_rested_are_judged_as_if_they_had_not() -> None:
-    """One loop more when they come back: a line's evidence is what it would have been, to a twentieth of itself."""
+    """One loop more when they come back: what they miss is what they would have missed."""
     assert not sat_out([], 0, 1) and not sat_out(steps([1.0, 2.0]), 0, 1)
     assert sat_out(steps([NAN, 2.0]), 0, 0) and sat_out(steps([2.0]), 0, 1)
-    always, sometimes = (designed([textured(smooth())], 30, rivals_every=every).trace for every in (1, 4))
+    settled = {"step_loops": 2}  # with a single loop a step even those that never rested have not settled
+    always, sometimes = (designed([textured(smooth())], 30, rivals_every=every, **settled).trace for every in (1, 4))
     assert always.lines == sometimes.lines
     returned = 0
     for before, one, other in zip(sometimes.steps, always.steps[1:], sometimes.steps[1:], strict=False):
         assert one.model_energies is not None and other.model_energies is not None
         if sat_out([before], 0, 0) and np.isfinite(other.model_energies).all():
-            evidence = [np.log(e[:, 0] / e[:, 1]) for e in (other.model_energies, one.model_energies)]
-            np.testing.assert_allclose(evidence[0], evidence[1], rtol=0.05)
+            np.testing.assert_allclose(other.model_energies, one.model_energies, rtol=0.02)
             returned += 1
     assert returned > 0
     assert sum(s.matvecs for s in sometimes.steps) < sum(s.matvecs for s in always.steps)

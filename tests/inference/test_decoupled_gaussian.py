@@ -7,7 +7,8 @@ import scipy.optimize
 from mri_design.errors import InputError
 from mri_design.inference import DecoupledGaussian, VariationalGaussian
 from mri_design.inference.decoupled_gaussian import DecoupledDual
-from mri_design.inference.gaussian_references import CholeskyGaussian, DualState, OpperArchambeau
+from mri_design.inference.dual_state import DualState
+from mri_design.inference.gaussian_references import CholeskyGaussian, OpperArchambeau
 from mri_design.inference.prior_and_sites import PriorAndSites
 from mri_design.inference.site_conjugates import Anchor, conjugate, slope_range
 from mri_design.model import GeneralizedLinearModel, SiteBlock

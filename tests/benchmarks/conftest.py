@@ -1,0 +1,24 @@
+"""What the tests of benchmarks share: modules of the studies by name, and tables as they were written."""
+
+import csv
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def glm(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Modules of the studies on generalized linear models by name."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return lambda name: importlib.import_module(f"glm.{name}")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """A table's rows."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
