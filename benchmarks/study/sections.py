@@ -23,6 +23,7 @@ from study.tuning import map_recipe, partial_fourier
 from mri_design.experiment import Recipe
 
 SHARES = ("1/8", "3/16", "1/4", "3/8", "1/2")
+LATE = SHARES[2:]
 DEFAULT = Recipe().design.strategy
 HEADS = ("real-phase", "3T heads")
 POSTERIOR = tuple(dict.fromkeys((DEFAULT, "information-gain", "expected-error", "calibrated")))
@@ -139,14 +140,18 @@ def real_phase(setting: Setting) -> list[Group]:
 
 def synthetic_phase(setting: Setting) -> list[Group]:
     """Magnitude images with a polynomial phase, and with local exceptions to it."""
-    if setting.quick:
-        tests, training = toys(3, ("t1w",)), toys(4, ("t2w",))
-    else:
-        tests = _magnitudes(setting, TEST_SUBJECTS, ("smooth", "rough"), 128, ("T2w",))
-        tests += _magnitudes(setting, TEST_SUBJECTS, ("rough",), 128, ("T1w",))
-        training = _magnitudes(setting, (TRAINING_SUBJECT,), ("rough",), 128)
     common = (setting.shares, rivals(setting), setting.recipes())
-    return [Group("synthetic-phase", "mag3T", tests, training, *common, tuning=setting.tuning)]
+    return [Group("synthetic-phase", "mag3T", *_phased(setting), *common, tuning=setting.tuning)]
+
+
+def phase_models(setting: Setting) -> list[Group]:
+    """The same images where sites know the phase: designs, densities tuned anew, and reconstructions."""
+    recipes = setting.recipes() | {name: MODELS[name](setting) for name in ("modulus", *PHASE_MODELS)}
+    entries = [Entry(f"{DEFAULT}, {name}", DEFAULT, design=name) for name in ("modulus", *PHASE_MODELS)]
+    entries += [Entry("low-pass"), *(Entry(name, draws=setting.seeds) for name in (TUNED, *BESIDE))]
+    shares = setting.shares if setting.quick else LATE
+    name = ("phase-models", "mag3T")
+    return [Group(*name, *_phased(setting), shares, entries, recipes, PHASE_MODELS, tuning=setting.tuning)]
 
 
 def full_size(setting: Setting) -> list[Group]:
@@ -235,23 +240,26 @@ MODELS: dict[str, Callable[[Setting], Recipe]] = {
 }
 
 
+PHASE_MODELS = ("phase-aware", "chosen by the scan")
+"""Those of `MODELS` whose sites may know the phase."""
+
+
 def _tv_wavelet(setting: Setting) -> Recipe:
     recipe = map_recipe(setting.weight).replacing("reconstruction", method="mean")
     return recipe.replacing("inference", samples=2, loops=3) if setting.quick else recipe
 
 
 def models(setting: Setting) -> list[Group]:
-    """Plain information gain under each model, and each model's reconstruction of every mask."""
+    """Plain information gain and the default strategy under each model; each model reconstructs every mask."""
     if setting.quick:
         tests = toys(1, ("t1w",))
     else:
         tests = heads(setting, 128, (6, 12))[0]
         tests.append(denoised(setting.path / "lf_7A_gre.npy", MIDDLE, 128))
     recipes = setting.recipes() | {name: make(setting) for name, make in MODELS.items()}
-    entries = [Entry(f"information-gain, {name}", "information-gain", design=name) for name in MODELS] + [
-        Entry(TUNED, draws=2),
-        Entry("low-pass"),
-    ]
+    entries = [Entry(f"information-gain, {name}", "information-gain", design=name) for name in MODELS]
+    entries += [Entry(f"{DEFAULT}, {name}", DEFAULT, design=name) for name in ("modulus", *PHASE_MODELS)]
+    entries += [Entry(TUNED, draws=2), Entry("low-pass")]
     shares = setting.shares if setting.quick else ("1/8", "1/4", "1/2")
     return [
         Group(
@@ -260,6 +268,15 @@ def models(setting: Setting) -> list[Group]:
             tuned_like=HEADS,
         )
     ]
+
+
+def _phased(setting: Setting) -> tuple[list[Scan], list[Scan]]:
+    """Test and training images with synthetic phase."""
+    if setting.quick:
+        return toys(3, ("t1w",)), toys(4, ("t2w",))
+    tests = _magnitudes(setting, TEST_SUBJECTS, ("smooth", "rough"), 128, ("T2w",))
+    tests += _magnitudes(setting, TEST_SUBJECTS, ("rough",), 128, ("T1w",))
+    return tests, _magnitudes(setting, (TRAINING_SUBJECT,), ("rough",), 128)
 
 
 def _stress(name: str, tests: list[Scan], setting: Setting, entries: list[Entry]) -> Group:
@@ -289,6 +306,7 @@ def _magnitudes(
 GROUPS: dict[str, Callable[[Setting], list[Group]]] = {
     "real-phase": real_phase,
     "synthetic-phase": synthetic_phase,
+    "phase-models": phase_models,
     "full-size": full_size,
     "thesis-figure": thesis_figure,
     "multi-coil": multi_coil,

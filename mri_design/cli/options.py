@@ -7,6 +7,7 @@ should not wait for them. Verbs import them when they run. The tests hold the na
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,7 @@ __all__ = [
     "Order",
     "Out",
     "PartialFourier",
+    "PracticableName",
     "Quiet",
     "RecipeFile",
     "Require",
@@ -93,15 +95,15 @@ RecipeFile = Annotated[
         help=f"Settings: a TOML file, or a shipped recipe ({', '.join(RECIPES)}).",
     ),
 ]
-StrategyName = Annotated[
-    str | None,
-    typer.Option(
-        "--strategy",
-        metavar="NAME",
-        help=f"One of: {', '.join(STRATEGIES)}; trained:FILE or hybrid:FILE with a file of mri-design train. "
-        "[default: the recipe's]",
-    ),
-]
+
+
+def _strategy(names: Sequence[str]) -> typer.models.OptionInfo:
+    choice = f"One of: {', '.join(names)}; trained:FILE or hybrid:FILE with a file of mri-design train."
+    return typer.Option("--strategy", metavar="NAME", help=f"{choice} [default: the recipe's]")
+
+
+StrategyName = Annotated[str | None, _strategy(STRATEGIES)]
+PracticableName = Annotated[str | None, _strategy([name for name in STRATEGIES if not name.startswith("oracle")])]
 MethodName = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", help=f"One of: {', '.join(METHODS)}. [default: the recipe's]"),

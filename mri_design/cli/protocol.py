@@ -13,12 +13,12 @@ from mri_design.cli.options import (
     LineCount,
     MethodName,
     Out,
+    PracticableName,
     Quiet,
     RecipeFile,
     Seed,
     Slices,
     Start,
-    StrategyName,
 )
 from mri_design.cli.terminal import ending, exits, progress, say
 
@@ -52,7 +52,7 @@ def protocol(
         int, typer.Option("--swaps", min=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
     ] = 0,
     start: Start = None,
-    strategy: StrategyName = None,
+    strategy: PracticableName = None,
     slices: Slices = "middle",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random competitor.")] = 5,
     method: MethodName = None,

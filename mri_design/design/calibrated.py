@@ -211,14 +211,15 @@ def measured_energies(posterior: GaussianPosterior) -> Numbers:
 def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
     """The error model after the innovations of the lines that have been measured since the start.
 
-    Where the scan chooses among candidate models, only what the models in use now had predicted counts.
+    Where the scan chooses among candidate models, only what the models in use now had predicted counts; of several
+    slices, what at least half of them predicted with the model that they use now.
     """
     acquired, steps = view.candidates.acquired, view.steps
     first = len(acquired) - len(steps)
     rows, found, variances = [], [], []
     for i, step in enumerate(steps[: len(steps) - view.pending]):
         begun = steps[i - step.pending]  # where its block was chosen from
-        if begun.expected is None or step.models != view.models:
+        if begun.expected is None or not _mostly_equal(step.models, view.models):
             continue
         known = scan.knowledge(acquired[: first + i - step.pending], begun.expected)
         noise_sd = scan.noise / np.sqrt(scan.samples)
@@ -229,3 +230,8 @@ def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
     if not rows:
         return start
     return start.given(np.array(rows), np.array(found), np.array(variances))
+
+
+def _mostly_equal(then: tuple[int, ...], now: tuple[int, ...]) -> bool:
+    """At least half of the slices; all that there are where nothing was chosen."""
+    return len(then) == len(now) and 2 * sum(a == b for a, b in zip(then, now, strict=True)) >= len(now)

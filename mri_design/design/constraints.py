@@ -70,7 +70,8 @@ class LineConstraints:
         Raises
         ------
         InputError
-            Where a line is outside the grid, a required one is not kept by partial Fourier, or none is left.
+            Where a line is outside the grid, DC is forbidden, a required line is not kept by partial Fourier, or none
+            is left.
         """
         for name, lines in (("forbidden lines", self.forbidden), ("required lines", self.required)):
             outside = [line for line in lines if not 0 <= line < n_lines]
@@ -92,6 +93,13 @@ class LineConstraints:
                 got=f"no line of {n_lines} left",
                 wanted="at least one line that may be measured",
                 cure="Forbid fewer lines, or keep more with partial Fourier.",
+            )
+        if n_lines // 2 in self.forbidden:
+            raise InputError(
+                field="forbidden lines",
+                got=f"line {n_lines // 2}, the centre of k-space",
+                wanted="lines that an image can do without",
+                cure="Let it be measured: the image's brightness and the prior's scale come from it.",
             )
         return flags
 

@@ -35,7 +35,7 @@ class UntilError:
     Raises
     ------
     InputError
-        For an error that is not above zero.
+        For an error that is not between zero and one, that of an empty image.
 
     Notes
     -----
@@ -47,6 +47,13 @@ class UntilError:
 
     def __post_init__(self) -> None:
         _require_positive("error to stop at", self.error)
+        if not self.error < 1:
+            raise InputError(
+                field="error to stop at",
+                got=repr(self.error),
+                wanted="less than 1, the relative error of an empty image",
+                cure="Five per cent are 0.05.",
+            )
 
     def __call__(self, step: DesignStep) -> bool:
         return step.predicted_error <= self.error

@@ -51,7 +51,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        _make_folder(self.path)
+        self._new = _make_folder(self.path)
         self._lock = FolderLock(self.path)
         try:
             remove_stale_temporaries(self.path)
@@ -68,6 +68,8 @@ class RunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        if error is not None and self._new and not any(self.path.iterdir()):
+            self.path.rmdir()  # refused before anything was written: nothing stays behind
 
     def close(self) -> None:
         """Let the next run in; doing it twice is harmless."""
@@ -180,14 +182,17 @@ class RunFolder:
         return path
 
 
-def _make_folder(path: Path) -> None:
+def _make_folder(path: Path) -> bool:
+    """Whether it was not there before."""
     wanted = "a folder that exists or can be created"
     if path.is_symlink():
         raise InputError(field=str(path), got="a symbolic link", wanted=wanted, cure="Give the folder itself.")
+    new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(field=str(path), got=error.strerror or str(error), wanted=wanted) from error
+    return new
 
 
 def _checked(folder: Path, name: str) -> Path:

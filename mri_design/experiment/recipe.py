@@ -146,7 +146,7 @@ class DesignRecipe(_Settings):
     order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = "as-chosen"
     train: Count | None = None
     effective_echo: Count | None = None
-    until_error: Positive | None = None
+    until_error: Annotated[float, Field(gt=0, lt=1)] | None = None
     until_gain: Positive | None = None
 
     @property

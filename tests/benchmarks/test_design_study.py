@@ -16,7 +16,7 @@ from tests.benchmarks.conftest import rows_of
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 SECTIONS = {
-    *("trained", "real-phase", "synthetic-phase", "full-size", "thesis-figure"),
+    *("trained", "real-phase", "synthetic-phase", "phase-models", "full-size", "thesis-figure"),
     *("multi-coil", "stress", "models"),
 }
 

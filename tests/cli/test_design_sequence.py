@@ -122,13 +122,15 @@ def test_what_contradicts_itself_is_refused_without_a_folder(
         (("--lines", 20, "--partial-fourier", 0.6), "wanted 8 (start lines) to 15 (lines with data that the constr"),
         (("--lines", 8, "--forbid", "0-23"), "no line of 24 left"),
         (("--lines", 8, "--forbid", "24"), "forbidden lines: got line 24; wanted lines from 0 to 23"),
-        (("--lines", 8, "--start", 6, "--forbid", "12"), "forced centre: got 6 lines, of which line 12"),
+        (("--lines", 8, "--start", 6, "--forbid", "13"), "forced centre: got 6 lines, of which line 13"),
+        (("--lines", 8, "--forbid", "12"), "line 12, the centre of k-space"),
         (("--lines", 20, "--start", 6, "--max-jump", 3), "lines within jumps of 3"),
     ],
 )
 def test_what_contradicts_the_scan_is_refused(run: Run, tmp_path: Path, words: tuple[object, ...], said: str) -> None:
     result = run("design", "scan.npz", *QUICK, *words, "--out", tmp_path / "x")
     assert (result.exit_code, said in result.stderr) == (3, True), result.output
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_comparison_does_not_end_designs_early(run: Run, work: Path, tmp_path: Path) -> None:

@@ -127,6 +127,19 @@ def test_only_what_the_models_in_use_predicted_teaches(make_slice: SliceMaker) -
     assert not np.allclose(means[0], means[1])
 
 
+def test_one_slice_of_many_that_changes_its_model_does_not_unteach_the_others(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    rule = Calibrated(error_model=model(np.log(50.0), 3.0))
+    trace = design(one, rule).trace
+    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    steps = tuple(replace(step, models=(0, 0, 0)) for step in trace.steps)
+    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], steps, models=(0, 0, 0))
+    taught = rule.error_models(view)[1].mean
+    np.testing.assert_array_equal(rule.error_models(replace(view, models=(1, 0, 0)))[1].mean, taught)
+    untaught = rule.error_models(replace(view, models=(1, 1, 0)))[1].mean
+    np.testing.assert_array_equal(untaught, model(np.log(50.0), 3.0).mean)
+
+
 def test_a_lopsided_spectrum_is_learnt(make_slice: SliceMaker) -> None:
     """Lines of one side carry e^2 times the energy of the other's: soon the model says which."""
     start = model(0.0, 1.0)

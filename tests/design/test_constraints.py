@@ -94,7 +94,7 @@ def test_a_posterior_strategy_obeys(make_slice: SliceMaker, block: int) -> None:
 
 def test_an_engine_refuses_a_start_that_breaks_its_constraints(make_slice: SliceMaker) -> None:
     one = make_slice()
-    engine = DesignEngine(InformationGain(), constraints=LineConstraints(forbidden=(8,)))
+    engine = DesignEngine(InformationGain(), constraints=LineConstraints(forbidden=(7,)))
     with pytest.raises(InputError, match="lines that the constraints allow"):
         engine.run([one], engine.begin([one], (8, 7)), 5)
 
@@ -158,6 +158,7 @@ def empty_start(asked: LineConstraints, count: int = 1) -> Callable[[], object]:
         (lambda: LineConstraints(centre=-1), "forced centre", "-1"),
         (lambda: LineConstraints(whole_half="left"), "whole half", "'left'"),  # type: ignore[arg-type]
         (empty_start(LineConstraints((32, 40))), "forbidden lines", "lines 32, 40"),
+        (empty_start(LineConstraints((3, 16))), "forbidden lines", "line 16, the centre of k-space"),
         (empty_start(LineConstraints((), (-1,))), "required lines", "line -1"),
         (empty_start(LineConstraints(tuple(range(32)))), "constraints", "no line of 32 left"),
         (empty_start(LineConstraints((), (1,), 0, 0.5)), "required lines", "line 1, not kept by partial Fourier 0.5"),

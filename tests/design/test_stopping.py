@@ -24,6 +24,11 @@ def test_a_gain_stops_once_it_is_below_in_nats(gain: float, stops: bool) -> None
     assert UntilGain(5.0)(step(gain=gain)) is stops
 
 
+def test_an_empty_image_s_error_is_nothing_to_stop_at() -> None:
+    with pytest.raises(InputError, match="less than 1"):
+        UntilError(1.5)
+
+
 @pytest.mark.parametrize("rule", [UntilError(0.1), UntilGain(1.0)])
 def test_strategies_without_predictions_are_never_stopped(rule: UntilError | UntilGain) -> None:
     assert not rule(DesignStep(3))

@@ -69,6 +69,19 @@ def write_under_a_limit(folder: Path, message: Any) -> None:
             message.put("no error")
 
 
+def test_a_run_that_is_refused_before_it_writes_leaves_no_folder(tmp_path):
+    for path, kept in ((tmp_path / "new", False), (tmp_path / "mine", True)):
+        if kept:
+            path.mkdir()
+        with pytest.raises(InputError), RunFolder(path):
+            raise InputError(field="input", got="nothing", wanted="a scan")
+        assert path.exists() == kept
+    with pytest.raises(InputError), RunFolder(tmp_path / "begun") as folder:
+        folder.write_table("rows.csv", [{"a": 1}])
+        raise InputError(field="input", got="nothing", wanted="a scan")
+    assert (tmp_path / "begun" / "rows.csv").exists()
+
+
 @pytest.fixture
 def holder(tmp_path):
     held = FORK.Event()

@@ -19,6 +19,8 @@ __all__ = ["ErrorCurve", "calibration", "error_against_lines"]
 
 MOST_INSIDE = 6
 """Curves whose legend fits inside the axes."""
+MOST_DECADES = 6
+"""Labels of a logarithmic axis."""
 _LINE_STYLES = ("-", "--", "-.", ":")
 
 
@@ -147,6 +149,7 @@ def calibration(
         bar.ax.tick_params(labelsize=7)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(numticks=MOST_DECADES))
         axis.set_minor_formatter(NullFormatter())  # labels between the decades would overlap
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
