@@ -44,6 +44,8 @@ class Entry:
         One mask, designed on the training images together.
     only : str
         Reconstructor, if not all.
+    exchanges : int
+        Tried at the end of a fixed mask, against the training images' truth under the group's first reconstructor.
     """
 
     label: str
@@ -54,6 +56,7 @@ class Entry:
     design: str = "mean"
     fixed: bool = False
     only: str = ""
+    exchanges: int = 0
 
     @property
     def name(self) -> str:

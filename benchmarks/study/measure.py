@@ -154,7 +154,7 @@ def _make_masks(group: Group, ledger: Ledger, workers: Workers[StudyMaterial], s
         training = tuple(range(len(group.training))) if cell.entry.fixed else ()
         named[tuple(name.values())] = {**name, "start": start, "by": _without_folder(strategy)}
         job = MaskJob(strategy, int(str(name["lines"])), start, cell.draw, cell.image, training)
-        pieces.append(NewMask(design, job))
+        pieces.append(NewMask(design, job, cell.entry.exchanges, group.reconstructors[0]))
     found = workers.map(compute, pieces)
     collect(ledger, "masks", list(named.values()), found, lambda *at: show(f"{group.name}: designing masks", *at))
 

@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 from study.scans import Scan
 
-from mri_design.design import Choice, DesignView, Strategy
+from mri_design.design import Choice, DesignView, Strategy, TrainingScan, replayed
+from mri_design.design.refine import begin_refinement, refine
 from mri_design.evaluation.comparison_pieces import (
     Lines,
     MaskJob,
@@ -22,7 +23,9 @@ from mri_design.evaluation.comparison_pieces import (
 )
 from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
 from mri_design.evaluation.tables import Row
-from mri_design.experiment import Recipe, candidate_models, make_strategy, run_design
+from mri_design.experiment import Recipe, candidate_models, make_strategy, reconstruct, run_design
+from mri_design.model import MRSlice
+from mri_design.operators import Array
 
 
 @dataclass(frozen=True)
@@ -72,20 +75,35 @@ def _under(key: _Key, name: str) -> Material:
 
 @dataclass(frozen=True)
 class NewMask:
-    """A mask to design under a recipe."""
+    """A mask to design under a recipe; ``judge`` names the one under which exchanges are judged at the end."""
 
     recipe: str
     job: MaskJob
+    exchanges: int = 0
+    judge: str = "mean"
 
     def __call__(self, material: StudyMaterial) -> Row:
         """Lines in order, how many of them can be trusted, and seconds."""
         began = time.process_time()
         made = design_mask(material.under(self.recipe), self.job)
+        lines = self._exchanged(material.under(self.judge), made.lines) if self.exchanges else made.lines
         return {
-            "mask": " ".join(map(str, made.lines)),
+            "mask": " ".join(map(str, lines)),
             "converged_lines": made.converged_lines,
             "seconds": time.process_time() - began,
         }
+
+    def _exchanged(self, under: Material, lines: Lines) -> Lines:
+        scans = [TrainingScan(image.one, image.reference, image.name) for image in under.training]
+
+        def image_from(one: MRSlice, lines: Sequence[int]) -> Array:
+            rng = np.random.default_rng([under.seed, 2])
+            method = under.recipe.reconstruction.method
+            return reconstruct(one, sorted(lines), method, under.recipe, rng, with_std=False).image
+
+        evaluate = replayed(image_from, scans)
+        begun = begin_refinement(scans, lines, evaluate)
+        return refine(scans, begun, self.exchanges, evaluate, keep=lines[: self.job.start]).lines
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,11 @@ def thesis_figure(setting: Setting) -> list[Group]:
         training = training[:2] + _magnitudes(setting, (TRAINING_SUBJECT,), ("rough",), 256, ("T2w",))
     draws = setting.seeds if setting.quick else 10
     entries = [Entry(f"{name}, one mask", name, start=start, fixed=True) for name in POSTERIOR]
+    tries = 2 if setting.quick else 40
+    entries += [
+        Entry(f"{name}, one mask, {tries} exchanges", name, start=start, fixed=True, exchanges=tries)
+        for name in dict.fromkeys((DEFAULT, "expected-error"))
+    ]
     entries += [Entry("low-pass", start=start), Entry(TUNED, draws=draws, start=start)]
     entries += [Entry("equispaced", "fastmri-equispaced", draws=setting.seeds, start=start)]
     tuning = Tuning((2.0, 8.0) if setting.quick else (1.0, 2.0, 4.0, 8.0), (4.0,), (), 2, start)
