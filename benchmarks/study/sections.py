@@ -145,13 +145,13 @@ def synthetic_phase(setting: Setting) -> list[Group]:
 
 
 def phase_models(setting: Setting) -> list[Group]:
-    """The same images where sites know the phase: designs, densities tuned anew, and reconstructions."""
+    """The same images where sites know the phase: designs, densities tuned anew, and the reconstruction."""
     recipes = setting.recipes() | {name: MODELS[name](setting) for name in ("modulus", *PHASE_MODELS)}
     entries = [Entry(f"{DEFAULT}, {name}", DEFAULT, design=name) for name in ("modulus", *PHASE_MODELS)]
     entries += [Entry("low-pass"), *(Entry(name, draws=setting.seeds) for name in (TUNED, *BESIDE))]
     shares = setting.shares if setting.quick else LATE
     name = ("phase-models", "mag3T")
-    return [Group(*name, *_phased(setting), shares, entries, recipes, PHASE_MODELS, tuning=setting.tuning)]
+    return [Group(*name, *_phased(setting), shares, entries, recipes, PHASE_MODELS[:1], tuning=setting.tuning)]
 
 
 def full_size(setting: Setting) -> list[Group]:

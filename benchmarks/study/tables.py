@@ -52,8 +52,9 @@ class Errors:
 def errors_of(cells: Sequence[Row], reconstructor: str, strategy: str, metric: str = "relative_l2") -> Errors:
     """All errors of a strategy."""
     if strategy == BEST_DRAW:
-        found = errors_of(cells, reconstructor, TUNED, metric)
-        best = {key: min(values) for key, values in found.draws.items()}
+        least = errors_of(cells, reconstructor, TUNED).draws
+        found = errors_of(cells, reconstructor, TUNED, metric).draws
+        best = {key: values[int(np.argmin(least[key]))] for key, values in found.items()}
         return Errors(best, {key: [value] for key, value in best.items()})
     draws: dict[tuple[str, str, str], list[float]] = {}
     for row in cells:

@@ -15,21 +15,25 @@ from mri_design.model.mr_image import central_run
 
 __all__ = ["choose_phase_model"]
 
-HELD_BACK = 1 / 3
+HELD_BACK = 3
+"""Every third line outside the centre, from one edge to the other."""
 LOOPS = 3
 
 
 def choose_phase_model(
     one: MRSlice, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, *, signal: float | None = None
 ) -> MRSlice:
-    """The candidate model that predicted best the last third of the lines outside the centre, from the others.
+    """The candidate model that predicted best a third of the lines outside the centre, from the others.
+
+    Which third does not depend on the order of ``lines``, so that a mask without one is treated like a design. With
+    fewer than 12 such lines it is up to a half of them, since a choice takes four.
 
     Parameters
     ----------
     one : MRSlice
         The slice; its own phase prior is left out.
     lines : sequence of int
-        Measured lines, in acquisition order.
+        Measured lines.
     recipe : Recipe
         Its ``phase`` names the candidates; its inference predicts, in three loops.
     rng : numpy Generator
@@ -45,8 +49,8 @@ def choose_phase_model(
     """
     modulus = replace(one, phase=None)
     centre = set(central_run(lines, one.shape[0]))
-    outer = [line for line in lines if line not in centre]
-    held = outer[len(outer) - int(len(outer) * HELD_BACK) :]
+    outer = sorted(line for line in lines if line not in centre)
+    held = outer[1 :: 2 if len(outer) < 12 else HELD_BACK]
     known = [line for line in lines if line not in set(held)]
     loop: DoubleLoop = replace(recipe.inference.engine(), outer_iterations=LOOPS)
     seed = int(rng.integers(2**63))

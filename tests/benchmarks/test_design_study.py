@@ -111,7 +111,7 @@ def test_changes_are_against_the_tuned_density_image_by_image(study):
     tables = study("tables")
 
     def cell(strategy: str, image: str, draw: int, error: float) -> dict[str, object]:
-        about = {"reconstructor": "mean", "group": "g", "share": "1/4", "psnr": 1.0, "ssim": 1.0}
+        about = {"reconstructor": "mean", "group": "g", "share": "1/4", "psnr": -20 * np.log10(error), "ssim": 1.0}
         return about | {"strategy": strategy, "image": image, "draw": draw, "relative_l2": error}
 
     cells = [cell("vd-tuned", image, draw, error) for image, draw, error in (("a", 0, 0.1), ("a", 1, 0.3))]
@@ -126,6 +126,9 @@ def test_changes_are_against_the_tuned_density_image_by_image(study):
     assert rows["new"]["gap closed"] == pytest.approx((0.3 - 0.26) / (0.3 - 0.15))
     assert rows["some"]["change"] == pytest.approx(-0.5) and rows["some"]["gap closed"] == pytest.approx(1.0)
     assert rows[tables.BEST_DRAW]["change"] == pytest.approx(-0.25)
+    assert rows[tables.BEST_DRAW]["PSNR"] == pytest.approx(
+        -10 * np.log10(0.1 * 0.4)
+    )  # of the draws with the least error
     assert rows["vd-tuned"]["change"] is None
 
 
