@@ -23,7 +23,7 @@ from study.document import write_document
 from study.groups import TUNED, Entry, Group
 from study.ledger import Ledger
 from study.measure import measure, predict, tune
-from study.sections import GROUPS, POSTERIOR, Setting, real_phase, rivals
+from study.sections import DEFAULT, GROUPS, MODELS, PHASE_MODELS, POSTERIOR, Setting, real_phase, rivals
 from study.split import SPLIT
 from study.training import train_all, trained_groups
 from study.tuning import Show, tune_weight
@@ -106,13 +106,16 @@ class Study:
     def predict(self) -> None:
         """Predictions on some images of the groups with real phase."""
         label = "trained residual-greedy"
-        strategies = {name: (name, "mean") for name in POSTERIOR if Entry(name).exists()}
+        strategies = {name: (name, "mean") for name in POSTERIOR}
+        models = {name: MODELS[name](self.setting) for name in PHASE_MODELS}
+        strategies |= {f"{rule}, {name}": (rule, name) for rule in (DEFAULT, "information-gain") for name in models}
         for group in self.runnable(real_phase(self.setting))[:3]:
             some = 2 if len(group.tests) > 6 else 1
             tests = [group.tests[i] for i in group.images_of(Entry("", images=some))]
             named = {entry.label: entry for entry in group.entries}
             masks = {name: named[name] for name in (TUNED, "low-pass", label) if name in named}
-            predict(replace(group, tests=tests), masks, strategies, self.ledger, self.jobs, SEED, self.show)
+            group = replace(group, tests=tests, recipes={**group.recipes, **models})
+            predict(group, masks, strategies, self.ledger, self.jobs, SEED, self.show)
 
     def write(self, section: str = "") -> str:
         """Tables, targets, figures (of one section)."""

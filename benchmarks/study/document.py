@@ -21,8 +21,11 @@ from mri_design.evaluation.prediction_shares import how_often_right
 from mri_design.evaluation.tables import Row, csv_text, format_cell, markdown_text
 from mri_design.io.atomic import write_bytes, write_text
 
-DRAWN = (TUNED, "low-pass", "trained residual-greedy", "hybrid", ORACLE)
-"""Curves of a figure besides the posterior strategies."""
+DRAWN = (
+    *(DEFAULT, TUNED, ORACLE, "low-pass", "information-gain", "expected-error", "trained residual-greedy"),
+    *("trained stochastic-lbcs", "trained lbcs", "hybrid", "fastmri-equispaced", "regular + 8 ACS", "vd-half"),
+)
+"""Curves of figures, in the order of their colours."""
 RECONSTRUCTORS = {"mean": "default posterior mean", "map": "TV + wavelet MAP"}
 
 
@@ -160,16 +163,17 @@ def _figure(path: Path, cells: Sequence[Row], reconstructor: str) -> bool:
     curves = []
     every = {str(row["image"]) for row in cells}
     names = strategies_in(cells, reconstructor)
-    posterior = [name for name in names if name.startswith((DEFAULT, "information", "expected", "calibrated"))]
-    for name in [*posterior, *(drawn for drawn in DRAWN if drawn in names)]:
+    models = [name for name in names if name.startswith(("information-gain,", f"{DEFAULT},"))]
+    places = {name: place for place, name in enumerate((*DRAWN, *models)) if name in names}
+    for name, place in places.items():
         errors = errors_of(cells, reconstructor, name).mean
         table = [[errors.get((share, group, image), np.nan) for share in shares] for group, image in _images(cells)]
         if np.isfinite(table).all() and len(table) == len(every):
-            curves.append(ErrorCurve(name, np.array([lines[share] for share in shares]), np.array(table)))
+            curves.append(ErrorCurve(name, np.array([lines[share] for share in shares]), np.array(table), place))
     if not curves:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, png_bytes(error_against_lines(curves)))
+    write_bytes(path, png_bytes(error_against_lines(curves, of="image", bands=False)))
     return True
 
 

@@ -11,7 +11,7 @@ INTRODUCTION = f"""# Design study
 
 Which lines to measure: the package's strategies against variable density tuned on other subjects, with the same
 reconstruction for every mask. Training and test subjects were written down before the first run: [SPLIT.md](SPLIT.md).
-Everything below is made from the kept rows: every reconstruction ([cells.csv](cells.csv)), every mask
+The tables below are made from the kept rows: every reconstruction ([cells.csv](cells.csv)), every mask
 ([masks.csv](masks.csv)), every density tried ([tuned.csv](tuned.csv)), every prediction
 ([predictions.csv](predictions.csv)) and the cost of training ([training.csv](training.csv)). The tables by line counts
 are in [summary.csv](summary.csv) too.
@@ -22,15 +22,23 @@ Then over all line counts: `change` as before; `gap closed` is the share of the 
 a mask that looks at the truth and the posterior mean; `images won`, `p` (two-sided sign test; slices of one head are
 not independent) and `worst change` are over images, each with its mean over line counts; `worst L2` is the worst cell;
 `sd of draws` is the spread of random masks on one image. Rows with fewer `images` were measured on some only, with the
-posterior mean only, to save time: their changes are on these. Densities on a part of k-space ({", ".join(BESIDE)})
-are tuned like the others, but no part of `{TUNED}`. `best of the random draws` looks at the truth too. Bold is the
+posterior mean only, to save time: their changes are on these. Of every family tuning tries: polynomial five powers, the
+best of them with three centres; Gaussian three, the best with two centres; the evenly drawn ones (jittered, systematic,
+golden) the polynomial's best power and centre; those on a part of k-space ({", ".join(BESIDE)}), which
+are no part of `{TUNED}`, that power and half of it. A finer grid might find a little more: the best value is at times
+the last that was tried. `best of the random draws` looks at the truth too. Bold is the
 default strategy. Posterior strategies design each test scan on its own lines as they come, without training.
 
 **Reconstructions.** *Default posterior mean*: the default recipe. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
 rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
+
+**Scans that were not measured**: `lf_4A`, `lf_4B` (which axis is phase encoding is not documented), the other low-field
+contrasts and slices of subjects that are here, `mc_brain_cimax2` (the brain that is here, by two coils), and the
+`mc_phantom_*` but one. So real scans with several coils in vivo are one, and low field is three test subjects.
 """
 
-TRIED = """**What was tried for the targets that are missed** (training images only: heads 0-5, low field 6A). What
+TRIED = """**What was tried for the targets that are missed** (training images only: heads 0-5, low field 6A, magnitude
+images of 6A; not kept as rows). What
 brought most: to learn which side of k-space is brighter (all heads are lopsided by half a nat; -5 % on heads), pixel
 sites whose sharpness follows the noise (-16 to -34 % for every mask at low field), doubt as hope in the choice. What
 brought nothing that can be told from chance: other priors (Student-t, exponential power, isotropic sites, wavelets)
@@ -46,6 +54,18 @@ worse, because lines between measured ones get better while they wait. A penalty
 neighbour made heads 1 % better, low field no different, magnitude images 2 to 5 % worse. Other starts (4 or 6 centre
 lines), covariances between scans of 0.3 to 10 times, and 1.5 to 3 times the spread are within 2 % of what ships on
 heads and low field, where another seed alone moves the mean by 0.7 %.
+
+- *The pair against MAP*: most of it would have to come from the masks, since on the tuned densities the posterior mean
+  is 8 % better than MAP on heads, 2 % on low field, and 17 % worse on the 16-coil brain.
+- *Synthetic phase*: a reconstruction that knows the phase, and designs under it: section phase-models.
+- *Coils at 6x*: on the raw brain the design takes every second line, which its 16 coils tell anyway. An error model
+  learnt from 24 heads with 4, 8 and 16 coils instead of 12 with four made two training heads with 8 coils 6 % worse
+  on average, one with 16 coils 2 %, and was not taken.
+- *LBCS at 48 x 48*: with 6 of 48 lines `calibrated` is the centre by construction, since it starts from 8 lines; LBCS
+  starts from 4. Starts of 6, 4 and 3 lines were 5, 6 and 1 % worse on average over all line counts.
+- *Ratios of single lines*: within a factor of two in 95 % of cases along tuned densities, 75 % along a trained order,
+  55 % along the centre alone, which no design is near. Nothing else was tried.
+- *Residual-greedy against LBCS*: nothing was tried.
 """
 
 TEXTS = {
@@ -66,13 +86,13 @@ those tuned at 128 x 128 on the heads, their centre doubled; `fastmri-equispaced
     "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones, MAP error. One
 mask per strategy, designed on three training slices together, used on other slices, contrasts and subjects; the
 density is tuned on the same three, with the same centre. Exchanges drop a line and add another where that lowers the
-MAP error of the three. There:
-low-pass 6.62, optimised 4.38, variable density 5.60, equispaced 7.77.""",
+MAP error of the three. There (another
+scan, in that figure's own measure): low-pass 6.62, optimised 4.38, variable density 5.60, equispaced 7.77.""",
     "multi-coil": """128 x 128: the raw 16-coil brain, judged by its own complete image, and two heads seen by eight
 simulated coils. Coil maps count as known from a calibration scan of their own. `regular + 8 ACS` is every R-th line and
 a centre of eight, R the smallest that fits.""",
     "stress": """Scans unlike those that anything was tuned on: piecewise constant and uniform phantoms, and a scan
-full of interference, judged by the same scan without it.""",
+full of interference, judged by the same scan without it. Densities are those tuned on the 3T heads.""",
     "models": f"""Plain information gain, and the default strategy, under each model of the image, each model's
 reconstruction of every mask. Each table is one reconstruction; `{TUNED}` is tuned for the default one.""",
     "trained": """48 x 48, so that the whole of LBCS can be afforded. *In domain*: heads of other subjects; *out of
@@ -80,6 +100,7 @@ domain*: low field. Training reconstructs with the default posterior mean, cut s
 used at 128 x 128 above.""",
     "prediction": f"""The strategy's belief about the remaining error, at masks that are not its own (and its own),
 before each line: predicted over actual error of the image, and over lines with |k| < N/3 the median ratio of energies
-and the rank correlation. Images: some of real phase. `{DEFAULT}` is the default.""",
+and the rank correlation. Images: some of real phase. `{DEFAULT}` is the default; rows with the name of a model are
+strategies under that model, along masks that are not theirs.""",
 }
 """Section to its text."""

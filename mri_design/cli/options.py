@@ -115,7 +115,8 @@ UntilError = Annotated[
     typer.Option(
         "--until-error",
         metavar="E",
-        help="End once the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the most.",
+        help="End once the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the most. "
+        "Strategies other than calibrated promise too much.",
         rich_help_panel=_ENOUGH,
     ),
 ]

@@ -59,7 +59,7 @@ def design_sections(
         sections.append(Section("What was learned", learned))
     judged = [*_innovations(folder, trace, noise_variance), *_checked_lines(folder, trace, noise_variance, checks)]
     if judged:
-        sections.append(Section("Was the posterior right?", judged))
+        sections.append(Section("Was the prediction right?", judged))
     return sections
 
 
@@ -83,7 +83,7 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
             folder,
             "order",
             plots.acquisition_order(trace.lines, trace.n_lines, first),
-            "Which line was measured when. Start lines come first, from DC outwards.",
+            "Which line was chosen when. Start lines come first, from DC outwards.",
         ),
     ]
 
@@ -101,8 +101,8 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
             folder,
             "scores",
             plots.score_map(scores, chosen, unit, first_order=order),
-            "Score of every candidate line at every step; the chosen one is marked. Dark gaps are lines already "
-            "measured, or predictable from their neighbours.",
+            "Score of every candidate line at every step; the chosen one is marked. Light grey are lines already "
+            "measured (or not allowed), and dark gaps between them lines that their neighbours tell.",
         ),
         saved_figure(
             folder,
@@ -116,7 +116,8 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
 
 def _information(folder: RunFolder, trace: DesignTrace) -> Blocks:
     gains, bounds = information_gains(trace)
-    if not len(gains) or not np.isfinite(gains).all():
+    gains = gains[np.isfinite(gains)]  # lines that came in by an exchange were not predicted
+    if not len(gains):
         return []
     total = float(gains.sum())
     bits = f"{total:.5g} nats ({total / np.log(2):.5g} bits), {total / len(gains):.4g} nats a line"
@@ -130,7 +131,8 @@ def _information(folder: RunFolder, trace: DesignTrace) -> Blocks:
             folder,
             "information",
             plots.information_gained(gains.tolist(), len(trace.start) + 1, "nats, at most" if bounds else "nats"),
-            "What each line was expected to tell. When the curve has flattened, further lines buy little.",
+            "What each chosen line was expected to tell, and their sum, without the start lines. When the curve has "
+            "flattened, further lines buy little.",
         ),
     ]
 
@@ -182,16 +184,17 @@ def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -
     news = innovations(trace)
     if news is None or len(trace.steps) < 2:
         return []
-    predicted, found = news["predicted"], news["found"]
-    ky = np.array([s.line for s in trace.steps]) - trace.n_lines // 2
+    known = np.isfinite(news["running"])
+    predicted, found = news["predicted"][known], news["found"][known]
+    ky = np.array([s.line for s in trace.steps])[known] - trace.n_lines // 2
     ratio = float(np.exp(np.mean(np.log(predicted / found))))
-    noise = news["noise"] / noise_variance
-    order = np.arange(len(found)) + len(trace.start) + 1
+    noise = news["noise"][known] / noise_variance
+    order = np.flatnonzero(known) + len(trace.start) + 1
     course = plots.innovation_course(
         order,
         predicted / noise_variance,
         found / noise_variance,
-        news["running"],
+        news["running"][known],
         noise if np.isfinite(noise).all() else None,
         UNIT,
     )

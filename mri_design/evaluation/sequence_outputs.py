@@ -14,6 +14,7 @@ from mri_design.experiment import Recipe, in_acquisition_order
 __all__ = ["how_it_ended", "save_acquisition"]
 
 ACQUISITION = "acquisition.csv"
+MEASURED_ORDER = "line number in the order of measurement"
 
 
 def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:
@@ -46,7 +47,7 @@ def save_acquisition(folder: RunFolder, trace: DesignTrace, recipe: Recipe) -> l
         return []
     made = in_acquisition_order(trace.lines, trace.n_lines, recipe)
     write_csv(folder.output_path(ACQUISITION), _rows(made))
-    picture = folder.write_figure("acquisition", plots.acquisition_order(made.lines, made.n_lines))
+    picture = folder.write_figure("acquisition", plots.acquisition_order(made.lines, made.n_lines, axis=MEASURED_ORDER))
     caption = "The same lines in the order in which they are to be measured, train after train."
     return [
         Section("Acquisition order", [Paragraph(_facts(made, recipe)), ReportFigure(picture.read_bytes(), caption)])

@@ -45,17 +45,20 @@ def innovations(trace: DesignTrace) -> dict[str, NDArray[np.float64]] | None:
     -------
     dict of float arrays, shape (step,), or None
         ``predicted`` as the strategy believed it, noise included; ``found``; ``noise``, the noise's share of both;
-        ``running``, the geometric mean of predicted over found on the last `WINDOW` lines. None where a rule predicts
-        nothing.
+        ``running``, the geometric mean of predicted over found on the last `WINDOW` lines. NaN for lines that came in
+        by an exchange, unpredicted. None where a rule predicts nothing.
     """
     found = np.array([step.actual_energy for step in trace.steps])
     noise = np.array([noise_share(trace, index) for index in range(len(trace.steps))])
     predicted = np.array([_believed(trace, index, share) for index, share in enumerate(noise)])
-    if not len(found) or not all((np.isfinite(v) & (v > 0)).all() for v in (predicted, found)):
+    known = np.isfinite(predicted) & np.isfinite(found) & (predicted > 0) & (found > 0)
+    if not known.any():
         return None
-    logs = np.log(predicted / found)
-    running = np.array([np.mean(logs[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(logs))])
-    return {"predicted": predicted, "found": found, "noise": noise, "running": np.exp(running)}
+    logs = np.log(predicted[known] / found[known])
+    running = np.full(len(found), np.nan)
+    running[known] = np.exp([np.mean(logs[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(logs))])
+    nowhere = np.where(known, 1.0, np.nan)
+    return {"predicted": predicted * nowhere, "found": found * nowhere, "noise": noise, "running": running}
 
 
 def _believed(trace: DesignTrace, index: int, noise: float) -> float:
@@ -87,11 +90,11 @@ def step_rows(trace: DesignTrace) -> list[dict[str, object]]:
                 "ky": step.line - trace.n_lines // 2,
                 "score": _known(step.score),
                 gain: _known(gains[index]),
-                total: _known(np.sum(gains[: index + 1])),
+                total: _known(np.nansum(gains[: index + 1]) if np.isfinite(gains[index]) else np.nan),
                 "predicted_error": _known(step.predicted_error),
-                "predicted": news["predicted"][index] if news else None,
-                "found": news["found"][index] if news else None,
-                "running_ratio": news["running"][index] if news else None,
+                "predicted": _known(news["predicted"][index]) if news else None,
+                "found": _known(news["found"][index]) if news else None,
+                "running_ratio": _known(news["running"][index]) if news else None,
                 "image_energy": _known(step.image_energy),
                 "converged": step.converged,
                 "matvecs": step.matvecs,

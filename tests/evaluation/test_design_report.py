@@ -52,7 +52,7 @@ def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
     sections = design_sections(folder, TRACE, 1.0)
     assert figures(folder) == ALWAYS | SCORED | {"innovations", "calibration"}
     assert tables(folder) == {"steps.csv", "scores.csv"}
-    assert [s.title for s in sections] == ["Design", "What was learned", "Was the posterior right?"]
+    assert [s.title for s in sections] == ["Design", "What was learned", "Was the prediction right?"]
     assert all(b.caption for s in sections for b in s.blocks if isinstance(b, ReportFigure))
 
 

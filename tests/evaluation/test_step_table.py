@@ -62,6 +62,17 @@ def test_innovations_and_their_running_ratio() -> None:
     assert long is not None and long["running"][-1] == pytest.approx(0.5)  # the first one is forgotten
 
 
+def test_a_line_that_came_in_by_an_exchange_hides_nothing_of_the_others() -> None:
+    exchanged = replace(TRACE, steps=(*TRACE.steps, DesignStep(1)))
+    news = innovations(exchanged)
+    assert news is not None
+    assert news["running"] == pytest.approx([1, 0.5, np.nan], nan_ok=True)
+    assert news["found"] == pytest.approx([30, 60, np.nan], nan_ok=True)
+    rows = step_rows(exchanged)
+    assert [row["found"] for row in rows] == [30, 60, None]
+    assert [row["total_nats"] for row in rows] == [2.0, 3.5, None]
+
+
 def test_what_the_strategy_believes_is_what_counts() -> None:
     believing = replace(TRACE.steps[0], corrected=np.full(8, 50.0))
     news = innovations(replace(TRACE, steps=(believing,)))

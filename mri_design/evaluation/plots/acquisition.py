@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mri_design.errors import InputError
 from mri_design.evaluation.plots.style import (
+    CHOICE_ORDER,
     GREY,
     KY_LABEL,
     PALETTE,
@@ -22,17 +23,19 @@ from mri_design.evaluation.plots.style import (
 __all__ = ["acquisition_order", "information_gained", "mask_growth"]
 
 
-def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
+def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis: str = CHOICE_ORDER) -> Figure:
     """Where each line lies against when it was measured.
 
     Parameters
     ----------
     lines : sequence of int
-        Indices into ky in acquisition order, start lines first.
+        Indices into ky in the order of ``axis``, start lines first.
     n_lines : int
         Length of ky.
     n_start : int
         How many of ``lines`` were given before the design began.
+    axis : str
+        Name of the order.
 
     Raises
     ------
@@ -50,7 +53,7 @@ def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0) -> F
     axes.plot(order[n_start:], ky[n_start:], "o", color=PALETTE[0], markersize=4, label="chosen by the design")
     axes.set_xlim(0.5, len(lines) + 0.5)
     axes.set_ylim(n_lines - n_lines // 2 - 0.5, -(n_lines // 2) - 0.5)
-    label_axes(axes, "line number in acquisition order", KY_LABEL)
+    label_axes(axes, axis, KY_LABEL)
     figure.legend(loc="outside upper center", ncols=2, fontsize=7.5, frameon=False)
     return figure
 
@@ -80,10 +83,10 @@ def information_gained(gains: Sequence[float], first_order: int = 1, unit: str =
     each, total = figure.subplots(1, 2)
     each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
     each.set_ylim(min(0.0, values.min()), max(1.08 * values.max(), np.finfo(float).tiny))
-    label_axes(each, "line number in acquisition order", f"gain of the line ({unit})")
+    label_axes(each, CHOICE_ORDER, f"gain of the line ({unit})")
     total.plot(order, np.cumsum(values), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
     total.set_ylim(bottom=0.0)
-    label_axes(total, "line number in acquisition order", f"gained so far ({unit})")
+    label_axes(total, CHOICE_ORDER, f"gained so far ({unit})")
     return figure
 
 

@@ -36,6 +36,8 @@ class ErrorCurve:
         Numbers of measured lines, increasing.
     errors : float array, shape (run, n)
         One row per seed or image.
+    place : int, optional
+        Of its colour and marker, to be the same in several figures; its place among the curves without it.
 
     Raises
     ------
@@ -46,6 +48,7 @@ class ErrorCurve:
     name: str
     lines: NDArray[np.integer]
     errors: NDArray[np.floating]
+    place: int | None = None
 
     def __post_init__(self) -> None:
         if self.lines.ndim != 1 or self.errors.ndim != 2 or self.errors.shape[1] != len(self.lines):
@@ -57,7 +60,11 @@ class ErrorCurve:
 
 
 def error_against_lines(
-    curves: Sequence[ErrorCurve], y_label: str = "relative error of the magnitude (%)", percent: bool = True
+    curves: Sequence[ErrorCurve],
+    y_label: str = "relative error of the magnitude (%)",
+    percent: bool = True,
+    of: str = "run",
+    bands: bool = True,
 ) -> Figure:
     """Mean error of each strategy; the band is one standard deviation over runs to either side.
 
@@ -69,6 +76,10 @@ def error_against_lines(
         Name and unit of the error as drawn.
     percent : bool
         Multiply the errors by 100.
+    of : str
+        What a row of errors is: a run, an image.
+    bands : bool
+        Draw them; many curves are easier to read without.
 
     Raises
     ------
@@ -79,27 +90,28 @@ def error_against_lines(
         raise InputError(field="curves", got="no curve", wanted="at least one")
     figure = empty_figure(height=3.8)
     axes = figure.subplots()
-    for index, curve in enumerate(curves):
+    for number, curve in enumerate(curves):
+        index = number if curve.place is None else curve.place
         mean, spread = mean_and_spread((100.0 if percent else 1.0) * curve.errors)
         colour = PALETTE[index % len(PALETTE)]
         runs = len(curve.errors)
-        if runs > 1:
+        if bands and runs > 1:
             axes.fill_between(curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
             curve.lines,
             mean,
             color=colour,
             linestyle=_LINE_STYLES[index // len(PALETTE) % len(_LINE_STYLES)],
-            marker=MARKERS[index % len(MARKERS)],
+            marker=MARKERS[(index + index // len(PALETTE)) % len(MARKERS)],
             markersize=4,
             linewidth=1.4,
-            label=f"{plain_text(curve.name)} ({runs} run{'s' if runs > 1 else ''})",
+            label=f"{plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})",
         )
     axes.set_ylim(bottom=0.0)
     label_axes(axes, "measured phase-encode lines", y_label)
     axes.grid(color="#e6e6e6", linewidth=0.6)
     beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(curves) > MOST_INSIDE else {}
-    title = "mean, band \N{PLUS-MINUS SIGN} 1 std over runs"
+    title = f"mean, band \N{PLUS-MINUS SIGN} 1 std over {of}s" if bands else f"mean over {of}s"
     axes.legend(fontsize=7.5, frameon=False, title=title, title_fontsize=7, **beside)
     return figure
 

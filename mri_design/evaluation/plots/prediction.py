@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError
 from mri_design.evaluation.plots.style import (
+    CHOICE_ORDER,
     GREY,
     KY_LABEL,
     PALETTE,
@@ -80,14 +81,14 @@ def error_course(
         raise InputError(field="predicted", got=shapes, wanted="finite numbers, equal lengths")
     figure = empty_figure(height=3.3)
     axes = figure.subplots()
-    axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines of k-space")
+    axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines")
     if at.size:
         positive = found > 0
         low, high = 100 * found[positive] / 2, 100 * found[positive] * 2
         axes.fill_between(at[positive], low, high, color="#fbe6d8", linewidth=0, label="within a factor of 2")
         name = f"actual, {plain_text(part)}"
         axes.plot(at[positive], 100 * found[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label=name)
-        name = f"predicted, {plain_text(part)}"
+        name = "_" if part == "all lines" else f"predicted, {plain_text(part)}"  # the curve itself, then
         axes.plot(at, 100 * hoped, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
     axes.set_yscale("log")
     _plain_decades(axes)
@@ -148,7 +149,7 @@ def innovation_course(
     low, high = np.min(expected / actual), np.max(expected / actual)
     below.set_ylim(min(0.4, low / 1.2), max(2.5, high * 1.2))
     _plain_decades(below)
-    label_axes(below, "line number in acquisition order", "predicted / found")
+    label_axes(below, CHOICE_ORDER, "predicted / found")
     return figure
 
 

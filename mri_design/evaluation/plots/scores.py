@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.evaluation.plots.style import (
+    CHOICE_ORDER,
     GREY,
     KY_LABEL,
     PALETTE,
@@ -77,7 +78,7 @@ def score_map(
         markeredgewidth=size / 8,
         label="chosen line",
     )
-    label_axes(axes, "line number in acquisition order", KY_LABEL)
+    label_axes(axes, CHOICE_ORDER, KY_LABEL)
     bar = figure.colorbar(drawn, ax=axes, pad=0.01, aspect=30)
     bar.set_label(plain_text(unit), fontsize=8)
     bar.ax.tick_params(labelsize=7)

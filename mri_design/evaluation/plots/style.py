@@ -15,6 +15,7 @@ from mri_design.errors import InputError
 from mri_design.kspace import Orientation
 
 __all__ = [
+    "CHOICE_ORDER",
     "GREY",
     "KY_LABEL",
     "MARKERS",
@@ -37,6 +38,7 @@ DPI = 160
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#6b6b6b"
+CHOICE_ORDER = "line number in the order of choice"
 KY_LABEL = "ky (cycles per field of view)"
 
 
