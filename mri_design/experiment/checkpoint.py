@@ -113,7 +113,7 @@ def load_state(path: Path, identity: str) -> DesignState:
             if found != identity:
                 raise InputError(
                     field=path.name,
-                    got="a checkpoint of another input, recipe, seed or start",
+                    got="a checkpoint of another input, recipe, seed, start or number of lines",
                     wanted="one of this design",
                     cure="Give the same options as before, or another --out.",
                 )

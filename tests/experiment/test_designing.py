@@ -63,7 +63,7 @@ def test_another_design_s_checkpoint_is_refused(tmp_path: Path, one: MRSlice, sm
     with pytest.raises(PlugPulledError):
         design(one, small, checkpoint=path, callback=stop_after(6))
     before = path.read_bytes()
-    with pytest.raises(InputError, match="another input, recipe, seed or start"):
+    with pytest.raises(InputError, match="another input, recipe, seed, start or number of lines"):
         design(one, small, checkpoint=path, identity="you")
     assert path.read_bytes() == before
 
