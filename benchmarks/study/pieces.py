@@ -13,6 +13,7 @@ from study.scans import Scan
 from mri_design.design import Choice, DesignView, Strategy, TrainingScan, replayed
 from mri_design.design.refine import begin_refinement, refine
 from mri_design.evaluation.comparison_pieces import (
+    DesignedMask,
     Lines,
     MaskJob,
     Material,
@@ -86,14 +87,14 @@ class NewMask:
         """Lines in order, how many of them can be trusted, and seconds."""
         began = time.process_time()
         made = design_mask(material.under(self.recipe), self.job)
-        lines = self._exchanged(material.under(self.judge), made.lines) if self.exchanges else made.lines
+        lines = self._exchanged(material.under(self.judge), made) if self.exchanges else made.lines
         return {
             "mask": " ".join(map(str, lines)),
             "converged_lines": made.converged_lines,
             "seconds": time.process_time() - began,
         }
 
-    def _exchanged(self, under: Material, lines: Lines) -> Lines:
+    def _exchanged(self, under: Material, made: DesignedMask) -> Lines:
         scans = [TrainingScan(image.one, image.reference, image.name) for image in under.training]
 
         def image_from(one: MRSlice, lines: Sequence[int]) -> Array:
@@ -102,8 +103,9 @@ class NewMask:
             return reconstruct(one, sorted(lines), method, under.recipe, rng, with_std=False).image
 
         evaluate = replayed(image_from, scans)
-        begun = begin_refinement(scans, lines, evaluate)
-        return refine(scans, begun, self.exchanges, evaluate, keep=lines[: self.job.start]).lines
+        begun = begin_refinement(scans, made.lines, evaluate)
+        start = made.lines[: self.job.start]
+        return refine(scans, begun, self.exchanges, evaluate, keep=start, importance=made.told).lines
 
 
 @dataclass(frozen=True)

@@ -24,47 +24,49 @@ not independent) and `worst change` are over images, each with its mean over lin
 `sd of draws` is the spread of random masks on one image. Rows with fewer `images` were measured on some only, with the
 posterior mean only, to save time: their changes are on these. Of every family tuning tries: polynomial five powers, the
 best of them with three centres; Gaussian three, the best with two centres; the evenly drawn ones (jittered, systematic,
-golden) the polynomial's best power and centre; those on a part of k-space ({", ".join(BESIDE)}), which
-are no part of `{TUNED}`, that power and half of it. A finer grid might find a little more: the best value is at times
-the last that was tried. `best of the random draws` looks at the truth too. Bold is the
-default strategy. Posterior strategies design each test scan on its own lines as they come, without training.
+golden) the polynomial's best power and centre; those on a part of k-space ({", ".join(BESIDE)}), which are no part of
+`{TUNED}`, that power and half of it (three shares of k-space for partial Fourier). The thesis figure and coils try four
+powers of the polynomial and one Gaussian. A finer grid might find a little more: the best value is at times the last
+that was tried. `best of the random draws` looks at the truth too. Bold is the default strategy. Posterior strategies
+design each test scan on its own lines as they come, without training.
 
 **Reconstructions.** *Default posterior mean*: the default recipe. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
 rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
 
 **Scans that were not measured**: `lf_4A`, `lf_4B` (which axis is phase encoding is not documented), the other low-field
 contrasts and slices of subjects that are here, `mc_brain_cimax2` (the brain that is here, by two coils), and the
-`mc_phantom_*` but one. So real scans with several coils in vivo are one, and low field is three test subjects.
+`mc_phantom_*` but one. So real scans with several coils in vivo are one, and the group low field is three test
+subjects.
 """
 
-TRIED = """**What was tried for the targets that are missed** (training images only: heads 0-5, low field 6A, magnitude
-images of 6A; not kept as rows). What
-brought most: to learn which side of k-space is brighter (all heads are lopsided by half a nat; -5 % on heads), pixel
-sites whose sharpness follows the noise (-16 to -34 % for every mask at low field), doubt as hope in the choice. What
-brought nothing that can be told from chance: other priors (Student-t, exponential power, isotropic sites, wavelets)
-within 2 %; more places in |k|; a look one line ahead at what a line teaches about others (it settles on a side before
-it knows which one is better); posterior variances beside the features of place (rank correlation .72 with and without
-them). A phase-aware posterior designs better masks for heads (-12 % against a tuned density where sites on moduli had
--8 %), at four times the products; `automatic` leaves that to the scan. The residual oracle says what is left: it
-knows each line's own energy, which no smooth model of k-space can.
+TRIED = """**What was tried for the targets that are missed.** Trials saw training images only (heads 0-5, low field 6A,
+magnitude images of 6A) and are not kept as rows; what is said of the tables below is. What brought most: to learn which
+side of k-space is brighter (all heads are lopsided by half a nat; -5 % on heads), pixel sites whose sharpness follows
+the noise (-16 to -34 % for every mask at low field), doubt as hope in the choice. What brought nothing that can be told
+from chance: other priors (Student-t, exponential power, isotropic sites, wavelets) within 2 %; more places in |k|; a
+look one line ahead at what a line teaches about others (it settles on a side before it knows which one is better);
+posterior variances beside the features of place (rank correlation .72 with and without them). A phase-aware posterior
+designed better masks for training heads before the sides of k-space were told apart (-12 % against a tuned density
+where sites on moduli had -8 %); since then the two are level (section models). The residual oracle says what is left:
+it knows each line's own energy, which no smooth model of k-space can.
 
 The largest error is not all: a regression fitted with weights by energy, with gaps near the centre among its features,
 chose lines whose true error was 0.38 nats below the largest on average instead of 0.42, and the images became 2 %
 worse, because lines between measured ones get better while they wait. A penalty of 0.3 nats for every measured
 neighbour made heads 1 % better, low field no different, magnitude images 2 to 5 % worse. Other starts (4 or 6 centre
-lines), covariances between scans of 0.3 to 10 times, and 1.5 to 3 times the spread are within 2 % of what ships on
+lines), covariances between scans of 0.3 to 10 times, and 1.5 to 3 times the spread are within 2.5 % of what ships on
 heads and low field, where another seed alone moves the mean by 0.7 %.
 
-- *The pair against MAP*: most of it would have to come from the masks, since on the tuned densities the posterior mean
-  is 8 % better than MAP on heads, 2 % on low field, and 17 % worse on the 16-coil brain.
+- *The pair against MAP*: most of it would have to come from the masks, since with the density tuned for either the
+  posterior mean is 8 % better than MAP on heads, 2 % on low field, and 17 % worse on the 16-coil brain (tables below).
 - *Synthetic phase*: a reconstruction that knows the phase, and designs under it: section phase-models.
 - *Coils at 6x*: on the raw brain the design takes every second line, which its 16 coils tell anyway. An error model
-  learnt from 24 heads with 4, 8 and 16 coils instead of 12 with four made two training heads with 8 coils 6 % worse
-  on average, one with 16 coils 2 %, and was not taken.
+  learnt from 24 heads with 4, 8 and 16 coils instead of 12 with four made two training heads with 8 coils 6 % worse on
+  average, one with 16 coils 2 %, and was not taken.
 - *LBCS at 48 x 48*: with 6 of 48 lines `calibrated` is the centre by construction, since it starts from 8 lines; LBCS
   starts from 4. Starts of 6, 4 and 3 lines were 5, 6 and 1 % worse on average over all line counts.
-- *Ratios of single lines*: within a factor of two in 95 % of cases along tuned densities, 75 % along a trained order,
-  55 % along the centre alone, which no design is near. Nothing else was tried.
+- *Ratios of single lines* (table below): within a factor of two in 95 % of cases along tuned densities, 75 % along a
+  trained order, 55 % along the centre alone, which no design is near. Nothing else was tried.
 - *Residual-greedy against LBCS*: nothing was tried.
 """
 
@@ -80,7 +82,8 @@ to it (`rough`). Such images flatter whatever models phase.""",
 chooses (`"automatic"`): masks that `{DEFAULT}` designs under each model, reconstructed by the phase-aware posterior
 mean, and densities tuned anew for that on the training images. The default recipe takes moduli: on training images of
 real phase `automatic` designed masks 3 % worse for two low-field slices (a gradient echo's phase is not smooth) and 2 %
-better for a head, and it takes three times as long.""",
+better for a head (no rows kept), and it takes three times as long. Where phase is known a density on one half of
+k-space is as good as a design.""",
     "full-size": """256 x 256, two heads with their own phase, two magnitude slices with a rough one. Densities are
 those tuned at 128 x 128 on the heads, their centre doubled; `fastmri-equispaced` is drawn once.""",
     "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones, MAP error. One

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.design.trials import Evaluate, Outcome, TrainingScan, shared_lines
 from mri_design.errors import InputError, require_counts
 
-__all__ = ["Exchange", "Refinement", "begin_refinement", "refine"]
+__all__ = ["Exchange", "Refinement", "begin_refinement", "refine", "with_exchanges"]
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,20 @@ def refine(
         if callback is not None:
             callback(state)
     return state
+
+
+def with_exchanges(trace: DesignTrace, refined: Refinement) -> DesignTrace:
+    """The design with its exchanges: steps of dropped lines are gone, lines that came in stand unpredicted at the end.
+
+    Steps that stay carry what was expected at the start of their block, which may be gone.
+    """
+    came = {exchange.added for exchange in refined.exchanges if exchange.accepted}
+    known = {}
+    for i, step in enumerate(trace.steps):
+        begun = trace.steps[i - step.pending]
+        known[step.line] = replace(step, pending=0, expected=begun.expected, corrected=begun.corrected)
+    chosen = refined.lines[len(trace.start) :]
+    return replace(trace, steps=tuple(DesignStep(line) if line in came else known[line] for line in chosen))
 
 
 def _attempt(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -112,10 +112,13 @@ class DesignedMask:
         In acquisition order.
     converged_lines : int
         That many of the first lines were chosen by steps that converged.
+    told : mapping of int to float
+        Energy of each chosen line's innovation, where its data were looked at.
     """
 
     lines: Lines
     converged_lines: int
+    told: Mapping[int, float] = field(default_factory=dict)
 
 
 def design_mask(material: Material, job: MaskJob) -> DesignedMask:
@@ -149,7 +152,8 @@ def _design(
     seed = int(np.random.SeedSequence([material.seed, draw]).generate_state(1)[0])
     trace = run_design(slices, strategy, target, material.recipe, seed=seed, start=start).trace
     missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.converged]
-    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines))
+    told = {step.line: step.actual_energy for step in trace.steps if np.isfinite(step.actual_energy)}
+    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), told)
 
 
 def _error(material: Material, image: TestImage, lines: Lines) -> dict[str, object]:

@@ -182,9 +182,11 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
 
 def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> Blocks:
     news = innovations(trace)
-    if news is None or len(trace.steps) < 2:
+    if news is None:
         return []
     known = np.isfinite(news["running"])
+    if known.sum() < 2:
+        return []
     predicted, found = news["predicted"][known], news["found"][known]
     ky = np.array([s.line for s in trace.steps])[known] - trace.n_lines // 2
     ratio = float(np.exp(np.mean(np.log(predicted / found))))
@@ -200,7 +202,8 @@ def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -
     )
     return [
         Paragraph(
-            "Every line was predicted, with error bars, before it was measured. Predicted over found energy of the "
+            f"{'Every line' if known.all() else f'{known.sum()} of {len(known)} chosen lines (exchanges not)'} "
+            "had been predicted, with error bars, before the data were looked at. Predicted over found energy of the "
             f"innovation, geometric mean over lines: {ratio:.2f} (1 is calibrated, below 1 is overconfident)."
         ),
         saved_figure(

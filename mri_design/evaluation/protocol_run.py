@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mri_design.design import DesignStep, DesignTrace, Outcome, TrainingScan
-from mri_design.design.refine import Refinement, begin_refinement, refine
+from mri_design.design import DesignTrace, Outcome, TrainingScan
+from mri_design.design.refine import Refinement, begin_refinement, refine, with_exchanges
 from mri_design.design.trials import Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.comparison import Comparison
@@ -154,7 +153,7 @@ def protocol_into(
             mapping=mapping,
         ).trace
         refined = _refined(scans, trace, recipe, swaps, files[REFINEMENT], identity, workers, show) if swaps else None
-    final = _final(trace, refined)
+    final = trace if refined is None else with_exchanges(trace, refined)
     tested = _tested(tests, training, final.lines, against, recipe, seeds, seed, jobs, files[TESTED], identity, show)
     manifest = Manifest(
         command=command,
@@ -218,15 +217,6 @@ def _refined(
     return refine(
         scans, state, swaps, evaluate, keep=trace.start, allowed=allowed, importance=told, callback=after_attempt
     )
-
-
-def _final(trace: DesignTrace, refined: Refinement | None) -> DesignTrace:
-    """The design with its exchanges: steps of dropped lines are gone, lines that came in stand at the end."""
-    if refined is None:
-        return trace
-    known = {step.line: step for step in trace.steps}
-    chosen = refined.lines[len(trace.start) :]
-    return replace(trace, steps=tuple(known.get(line, DesignStep(line)) for line in chosen))
 
 
 def _tested(

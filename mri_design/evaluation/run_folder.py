@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -68,8 +69,9 @@ class RunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        if error is not None and self._new and not any(self.path.iterdir()):
-            self.path.rmdir()  # refused before anything was written: nothing stays behind
+        if error is not None and self._new:
+            with suppress(OSError):  # not empty: something was written before the error
+                self.path.rmdir()
 
     def close(self) -> None:
         """Let the next run in; doing it twice is harmless."""

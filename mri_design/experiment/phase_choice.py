@@ -16,7 +16,9 @@ from mri_design.model.mr_image import central_run
 __all__ = ["choose_phase_model"]
 
 HELD_BACK = 3
-"""Every third line outside the centre, from one edge to the other."""
+"""Of the lines outside the centre one in so many is held back, from one edge to the other."""
+FEWEST = 4
+"""Lines held back that a choice takes (`design.best_model`)."""
 LOOPS = 3
 
 
@@ -25,8 +27,9 @@ def choose_phase_model(
 ) -> MRSlice:
     """The candidate model that predicted best a third of the lines outside the centre, from the others.
 
-    Which third does not depend on the order of ``lines``, so that a mask without one is treated like a design. With
-    fewer than 12 such lines it is up to a half of them, since a choice takes four.
+    Which third does not depend on the order of ``lines``, so that a mask without one is treated like a design; no line
+    is held back together with its mirror image, which is what a phase tells it from. With fewer than 12 such lines it
+    is a half of them, since a choice takes four.
 
     Parameters
     ----------
@@ -49,12 +52,11 @@ def choose_phase_model(
     """
     modulus = replace(one, phase=None)
     centre = set(central_run(lines, one.shape[0]))
-    outer = sorted(line for line in lines if line not in centre)
-    held = outer[1 :: 2 if len(outer) < 12 else HELD_BACK]
+    held = _held_back(sorted(line for line in lines if line not in centre), one.shape[0])
     known = [line for line in lines if line not in set(held)]
     loop: DoubleLoop = replace(recipe.inference.engine(), outer_iterations=LOOPS)
     seed = int(rng.integers(2**63))
-    if not held or not centre:
+    if len(held) < FEWEST or not centre:
         return modulus
     level = modulus.signal_level(lines) if signal is None else signal
     candidates, energies = [modulus], []
@@ -66,3 +68,13 @@ def choose_phase_model(
         if number == 0:
             candidates = recipe.phase.variants(one, posterior.mean)
     return candidates[best_model(np.transpose(energies))]
+
+
+def _held_back(outer: Sequence[int], n_lines: int) -> list[int]:
+    step = HELD_BACK if len(outer) >= FEWEST * HELD_BACK else 2
+    count = len(outer) // step
+    held: list[int] = []
+    for line in (line for first in range(step) for line in outer[(first + 1) % step :: step]):
+        if len(held) < count and (2 * (n_lines // 2) - line) % n_lines not in held:
+            held.append(line)
+    return held

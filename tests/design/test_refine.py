@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.design import Outcome, TrainingScan, replayed
-from mri_design.design.refine import Refinement, begin_refinement, refine
+from mri_design.design import DesignStep, DesignTrace, Outcome, TrainingScan, replayed
+from mri_design.design.refine import Exchange, Refinement, begin_refinement, refine, with_exchanges
 from mri_design.design.trials import Evaluate, Trial
 from mri_design.errors import InputError
 from mri_design.estimation import zero_filled
@@ -139,3 +139,22 @@ def test_lines_that_may_not_be_measured_do_not_come_in(scans: list[TrainingScan]
     begun = begin_refinement(scans, POOR, evaluate)
     final = refine(scans, begun, 12, evaluate, keep=POOR[:3], allowed=allowed)
     assert final.exchanges and allowed[[e.added for e in final.exchanges]].all()
+
+
+def test_steps_that_stay_keep_what_their_block_had_expected() -> None:
+    """Two blocks of three; the first line of the second is dropped, one of the first comes back unpredicted."""
+    expected = [np.full(12, 100.0)] * 3 + [np.full(12, 10.0)] * 3
+    steps = tuple(
+        DesignStep(line, predicted_energy=e[0] + 1, actual_energy=7.0, expected=e, corrected=e / 2, pending=i % 3)
+        for i, (line, e) in enumerate(zip(range(6), expected, strict=True))
+    )
+    trace = DesignTrace("calibrated", 12, (6, 7), steps)
+    exchanges = (Exchange(3, 9, 0.2, True), Exchange(1, 8, 0.3, False), Exchange(2, 11, 0.2, True))
+    made = with_exchanges(trace, Refinement((6, 7, 0, 1, 4, 5, 9, 11), 0.2, exchanges))
+    assert made.lines == (6, 7, 0, 1, 4, 5, 9, 11)
+    assert [step.pending for step in made.steps] == [0] * 6
+    assert [None if s.corrected is None else s.corrected[0] for s in made.steps] == [50, 50, 5, 5, None, None]
+    assert [s.predicted_energy - s.expected[0] for s in made.steps[:4] if s.expected is not None] == [1, 1, 1, 1]
+    there_and_back = (Exchange(0, 9, 0.3, True), Exchange(9, 0, 0.2, True))
+    back = with_exchanges(trace, Refinement((6, 7, 1, 2, 3, 4, 5, 0), 0.2, there_and_back))
+    assert np.isnan(back.steps[-1].actual_energy)

@@ -44,6 +44,14 @@ def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not():
     assert choose_phase_model(textured(rough), LINES, settings, np.random.default_rng(0)).phase is None
 
 
+def test_a_mask_that_is_its_own_mirror_image_shows_a_phase_too():
+    mirrored = [*CENTRE, *(16 + side * k for k in (6, 8, 10, 12, 14, 15) for side in (1, -1))]
+    settings = recipe(model="automatic", imaginary_ratios=(3.0,))
+    assert choose_phase_model(textured(smooth()), mirrored, settings, np.random.default_rng(0)).phase is not None
+    few = [*CENTRE, 22, 10, 24, 8, 26, 6, 28]  # three held back, from which nothing follows
+    assert choose_phase_model(textured(smooth()), few, settings, np.random.default_rng(0)).phase is None
+
+
 def test_too_few_lines_or_no_phase_keep_the_modulus():
     settings = recipe(model="automatic")
     one = textured(smooth())

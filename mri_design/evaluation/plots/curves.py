@@ -19,8 +19,8 @@ __all__ = ["ErrorCurve", "calibration", "error_against_lines"]
 
 MOST_INSIDE = 6
 """Curves whose legend fits inside the axes."""
-MOST_DECADES = 6
-"""Labels of a logarithmic axis."""
+CLOSE = 100
+"""Ratio of a logarithmic axis's ends up to which there is room for labels between the decades."""
 _LINE_STYLES = ("-", "--", "-.", ":")
 
 
@@ -161,9 +161,8 @@ def calibration(
         bar.ax.tick_params(labelsize=7)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(numticks=MOST_DECADES))
         axis.set_minor_formatter(NullFormatter())  # labels between the decades would overlap
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ends[1] < CLOSE * ends[0] else (1.0,)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_xlabel(plain_text(f"predicted residual energy ({unit})"), fontsize=8)
     axes.set_ylabel(plain_text(f"actual residual energy ({unit})"), fontsize=8)
