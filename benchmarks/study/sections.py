@@ -163,7 +163,11 @@ def full_size(setting: Setting) -> list[Group]:
         tests += _magnitudes(setting, ("6B",), ("rough",), 256, ("T2w",))
         tests += _magnitudes(setting, ("7B",), ("rough",), 256, ("T1w",))
     entries = [Entry(name) for name in POSTERIOR]
-    entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds), Entry("fastmri-equispaced"), Entry(ORACLE)]
+    entries += [
+        Entry("low-pass"),
+        *(Entry(name, draws=setting.seeds) for name in (TUNED, "fastmri-equispaced")),
+        Entry(ORACLE),
+    ]
     shares = setting.shares if setting.quick else ("1/8", "1/4", "1/2")
     return [
         Group(
@@ -264,7 +268,7 @@ def models(setting: Setting) -> list[Group]:
     recipes = setting.recipes() | {name: make(setting) for name, make in MODELS.items()}
     entries = [Entry(f"information-gain, {name}", "information-gain", design=name) for name in MODELS]
     entries += [Entry(f"{DEFAULT}, {name}", DEFAULT, design=name) for name in ("modulus", *PHASE_MODELS)]
-    entries += [Entry(TUNED, draws=2), Entry("low-pass")]
+    entries += [Entry(TUNED, draws=setting.seeds), Entry("low-pass")]
     shares = setting.shares if setting.quick else ("1/8", "1/4", "1/2")
     return [
         Group(

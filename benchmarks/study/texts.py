@@ -85,7 +85,7 @@ real phase `automatic` designed masks 3 % worse for two low-field slices (a grad
 better for a head (no rows kept), and it takes three times as long. Where phase is known a density on one half of
 k-space is as good as a design.""",
     "full-size": """256 x 256, two heads with their own phase, two magnitude slices with a rough one. Densities are
-those tuned at 128 x 128 on the heads, their centre doubled; `fastmri-equispaced` is drawn once.""",
+those tuned at 128 x 128 on the heads, their centre doubled.""",
     "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones, MAP error. One
 mask per strategy, designed on three training slices together, used on other slices, contrasts and subjects; the
 density is tuned on the same three, with the same centre. Exchanges drop a line and add another where that lowers the
