@@ -10,8 +10,9 @@ from functools import lru_cache
 import numpy as np
 from study.scans import Scan
 
-from mri_design.design import Choice, DesignView, Strategy, TrainingScan, replayed
+from mri_design.design import Choice, DesignView, Outcome, Strategy, TrainingScan
 from mri_design.design.refine import begin_refinement, refine
+from mri_design.design.trials import Trial as TrainingTrial
 from mri_design.evaluation.comparison_pieces import (
     DesignedMask,
     Lines,
@@ -24,9 +25,8 @@ from mri_design.evaluation.comparison_pieces import (
 )
 from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
 from mri_design.evaluation.tables import Row
-from mri_design.experiment import Recipe, candidate_models, make_strategy, reconstruct, run_design
-from mri_design.model import MRSlice
-from mri_design.operators import Array
+from mri_design.evaluation.training_run import TrainingMaterial, trial_outcome
+from mri_design.experiment import Recipe, candidate_models, make_strategy, run_design
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,11 @@ class NewMask:
 
     def _exchanged(self, under: Material, made: DesignedMask) -> Lines:
         scans = [TrainingScan(image.one, image.reference, image.name) for image in under.training]
+        training = TrainingMaterial(scans, under.recipe, under.seed)
 
-        def image_from(one: MRSlice, lines: Sequence[int]) -> Array:
-            rng = np.random.default_rng([under.seed, 2])
-            method = under.recipe.reconstruction.method
-            return reconstruct(one, sorted(lines), method, under.recipe, rng, with_std=False).image
+        def evaluate(trials: Sequence[TrainingTrial]) -> list[Outcome]:
+            return [trial_outcome(training, trial) for trial in trials]
 
-        evaluate = replayed(image_from, scans)
         begun = begin_refinement(scans, made.lines, evaluate)
         start = made.lines[: self.job.start]
         return refine(scans, begun, self.exchanges, evaluate, keep=start, importance=made.told).lines

@@ -86,11 +86,11 @@ better for a head (no rows kept), and it takes three times as long. Where phase 
 k-space is as good as a design.""",
     "full-size": """256 x 256, two heads with their own phase, two magnitude slices with a rough one. Densities are
 those tuned at 128 x 128 on the heads, their centre doubled.""",
-    "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones, MAP error. One
-mask per strategy, designed on three training slices together, used on other slices, contrasts and subjects; the
+    "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones, MAP error.
+One mask per strategy, designed on three training slices together, used on other slices, contrasts and subjects; the
 density is tuned on the same three, with the same centre. Exchanges drop a line and add another where that lowers the
-MAP error of the three. There (another
-scan, in that figure's own measure): low-pass 6.62, optimised 4.38, variable density 5.60, equispaced 7.77.""",
+MAP error of the three. There (another scan, in that figure's own measure): low-pass 6.62, optimised 4.38, variable
+density 5.60, equispaced 7.77.""",
     "multi-coil": """128 x 128: the raw 16-coil brain, judged by its own complete image, and two heads seen by eight
 simulated coils. Coil maps count as known from a calibration scan of their own. `regular + 8 ACS` is every R-th line and
 a centre of eight, R the smallest that fits.""",

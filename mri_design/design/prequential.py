@@ -17,9 +17,10 @@ from mri_design.errors import InputError
 from mri_design.model import GaussianPosterior, MRSlice
 from mri_design.operators import Array
 
-__all__ = ["LinePrediction", "best_model", "predict_line"]
+__all__ = ["FEWEST", "LinePrediction", "best_model", "predict_line"]
 
 FEWEST = 4
+"""Lines that a choice between models takes."""
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def with_exchanges(trace: DesignTrace, refined: Refinement) -> DesignTrace:
     came = {exchange.added for exchange in refined.exchanges if exchange.accepted}
     known = {}
     for i, step in enumerate(trace.steps):
-        begun = trace.steps[i - step.pending]
+        begun = trace.block_start(i)
         known[step.line] = replace(step, pending=0, expected=begun.expected, corrected=begun.corrected)
     chosen = refined.lines[len(trace.start) :]
     return replace(trace, steps=tuple(DesignStep(line) if line in came else known[line] for line in chosen))

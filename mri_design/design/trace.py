@@ -118,6 +118,15 @@ class DesignTrace:
         return flags
 
     @property
+    def told(self) -> dict[int, float]:
+        """Energy of each chosen line's innovation, where its data were looked at."""
+        return {step.line: step.actual_energy for step in self.steps if np.isfinite(step.actual_energy)}
+
+    def block_start(self, index: int) -> DesignStep:
+        """The step whose posterior the block of step ``index`` was chosen from."""
+        return self.steps[max(index - self.steps[index].pending, 0)]
+
+    @property
     def converged(self) -> bool:
         """True where every step was."""
         return all(step.converged for step in self.steps)

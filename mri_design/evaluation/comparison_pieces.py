@@ -152,8 +152,7 @@ def _design(
     seed = int(np.random.SeedSequence([material.seed, draw]).generate_state(1)[0])
     trace = run_design(slices, strategy, target, material.recipe, seed=seed, start=start).trace
     missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.converged]
-    told = {step.line: step.actual_energy for step in trace.steps if np.isfinite(step.actual_energy)}
-    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), told)
+    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.told)
 
 
 def _error(material: Material, image: TestImage, lines: Lines) -> dict[str, object]:

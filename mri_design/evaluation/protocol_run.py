@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mri_design.design import DesignTrace, Outcome, TrainingScan
 from mri_design.design.refine import Refinement, begin_refinement, refine, with_exchanges
 from mri_design.design.trials import Trial, shared_lines
@@ -212,10 +210,9 @@ def _refined(
         show("exchanging", len(state.exchanges), swaps)
 
     state = load_refinement(path, identity) if path.exists() else begin_refinement(scans, trace.lines, evaluate)
-    told = {step.line: step.actual_energy for step in trace.steps if np.isfinite(step.actual_energy)}
     allowed = recipe.constraints.rules().allowed(trace.n_lines)
     return refine(
-        scans, state, swaps, evaluate, keep=trace.start, allowed=allowed, importance=told, callback=after_attempt
+        scans, state, swaps, evaluate, keep=trace.start, allowed=allowed, importance=trace.told, callback=after_attempt
     )
 
 

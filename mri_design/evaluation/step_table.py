@@ -21,7 +21,7 @@ def score_is_information(trace: DesignTrace) -> bool:
 def noise_share(trace: DesignTrace, index: int) -> float:
     """The noise's part of a step's predicted energy; NaN without a prediction for every line."""
     step = trace.steps[index]
-    first = trace.steps[max(index - step.pending, 0)]  # a block's energies are those expected at its start
+    first = trace.block_start(index)  # a block's energies are those expected there
     return float("nan") if first.expected is None else step.predicted_energy - float(first.expected[step.line])
 
 
@@ -63,7 +63,7 @@ def innovations(trace: DesignTrace) -> dict[str, NDArray[np.float64]] | None:
 
 def _believed(trace: DesignTrace, index: int, noise: float) -> float:
     step = trace.steps[index]
-    believed = trace.steps[max(index - step.pending, 0)].corrected
+    believed = trace.block_start(index).corrected
     return step.predicted_energy if believed is None or np.isnan(noise) else float(believed[step.line]) + noise
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design.design import best_model, innovation
+from mri_design.design.prequential import FEWEST
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference import DoubleLoop
 from mri_design.model import MRSlice
@@ -17,8 +18,6 @@ __all__ = ["choose_phase_model"]
 
 HELD_BACK = 3
 """Of the lines outside the centre one in so many is held back, from one edge to the other."""
-FEWEST = 4
-"""Lines held back that a choice takes (`design.best_model`)."""
 LOOPS = 3
 
 
