@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,10 @@ _KERNEL, _SMALL_KERNEL, _ENOUGH_FOR_KERNEL = 6, 4, 16
 
 
 def calibration_lines(data: KSpaceData) -> int:
-    """Number of measured lines in the largest gapless block that is centred on the centre of k-space."""
-    measured, centre = data.measured, data.grid_shape[0] // 2
+    """Side of the largest square of measured samples that is centred on the centre of k-space, in all slices."""
+    samples = np.logical_and.reduce([sampling.samples for sampling in data.samplings if sampling.lines.any()])
     most = min(data.grid_shape)
-    fits = [n for n in range(1, most + 1) if measured[centre - n // 2 : centre - n // 2 + n].all()]
-    return max(fits, default=0)
+    return max((n for n in range(1, most + 1) if _centre(samples, n).all()), default=0)
 
 
 def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: MapPhase = "virtual-coil") -> KSpaceData:
@@ -89,7 +88,7 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
     if width < _FEWEST_LINES:
         raise InputError(
             field="measured",
-            got=f"{width} gapless lines around the centre of k-space",
+            got=f"{width} gapless lines and columns around the centre of k-space",
             wanted=f"at least {_FEWEST_LINES} for coil calibration",
             cure="Give coil maps, or measure a centre.",
         )
@@ -103,7 +102,7 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
     return replace(data, coil_maps=maps)
 
 
-def _centre(kspace: NDArray[np.complex64], width: int) -> NDArray[np.complex64]:
+def _centre(kspace: NDArray[Any], width: int) -> NDArray[Any]:
     rows, columns = kspace.shape[-2:]
     first_row, first_column = rows // 2 - width // 2, columns // 2 - width // 2
     return kspace[..., first_row : first_row + width, first_column : first_column + width]

@@ -31,13 +31,12 @@ def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:
     Raises
     ------
     InputError
-        Where lines are missing inside the acquired window, or maps cannot be estimated.
+        Where lines or samples are missing, or maps cannot be estimated.
     """
     if not data.fully_sampled:
-        missing = int(np.argmin(data.measured[np.argmax(data.measured) :]) + np.argmax(data.measured))
         raise InputError(
-            field="measured",
-            got=f"a scan without line {missing}",
+            field=data.name,
+            got=f"a scan that is not fully sampled: {data.missing}",
             wanted="full sampling",
             cure="Combine a fully sampled scan, or reconstruct this one.",
         )

@@ -38,7 +38,8 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     The first gives the number. Where the corners are more than twice as loud, they count instead: that is
     more than the signal in them explains, so the receiver's filter is at work. Where the third is more than
     1.5 times quieter than the result, it counts instead: there was signal in the result. All are medians of
-    :math:`|.|^2`; exact zeros are no samples.
+    :math:`|.|^2`; exact zeros are no samples. Lines with holes have no profiles: there the outermost eighth of the
+    measured samples counts, signal in it included.
 
     Parameters
     ----------
@@ -65,6 +66,8 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     where the object leaves air beside it; eight central lines alone: up to 1.7 too much.
     """
     regions = NoiseRegions.of(data)
+    if not regions.has_profiles:
+        return _positive(float(regions.rim().mean()), data)
     variance, corners = float(regions.air_beside().mean()), float(regions.corners().mean())
     if corners > _MORE_THAN_SIGNAL * variance:
         variance = corners
@@ -72,6 +75,11 @@ def estimate_noise_variance(data: KSpaceData) -> float:
         above = float(regions.air_above().mean())
         if variance > _AGREEMENT * above > 0:
             variance = above
+    return _positive(variance, data)
+
+
+def _positive(variance: float, data: KSpaceData) -> float:
+    """A variance of data scaled to a largest modulus of 1 in the data's own units; refused where it is none."""
     estimate = variance * float(np.abs(data.kspace).max()) ** 2
     if not (math.isfinite(estimate) and estimate > 0):
         raise InputError(
@@ -106,7 +114,8 @@ def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
     InputError
         Where there are fewer than four samples per coil, or a coil without noise.
     """
-    samples = NoiseRegions.of(data).air_samples()
+    regions = NoiseRegions.of(data)
+    samples = regions.air_samples() if regions.has_profiles else regions.rim_samples()
     n_coils, n_samples = samples.shape
     if n_samples < 4 * n_coils:
         raise InputError(

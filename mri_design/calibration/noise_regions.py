@@ -31,22 +31,49 @@ class NoiseRegions:
         Measured lines in groups of equal size, from the centre of k-space outwards.
     columns : int array
         Readout samples that are not zero-filled.
+    samples : bool array, shape (slice, ky, kx)
+        Samples that hold data.
     """
 
     kspace: NDArray[np.complex64]
     bands: list[NDArray[np.intp]]
     columns: NDArray[np.intp]
+    samples: NDArray[np.bool_]
 
     @classmethod
     def of(cls, data: KSpaceData) -> NoiseRegions:
         """The regions of ``data``."""
         lines = np.flatnonzero(data.measured)
         outwards = lines[np.argsort(np.abs(lines - data.grid_shape[0] // 2), kind="stable")]
+        samples = np.stack([sampling.samples for sampling in data.samplings])
         return cls(
             kspace=data.kspace / np.abs(data.kspace).max(),
             bands=np.array_split(outwards, max(1, min(_BANDS, len(lines) // 2))),
-            columns=np.flatnonzero(data.kspace.any(axis=(0, 1, 2))),
+            columns=np.flatnonzero(samples.any(axis=(0, 1))),
+            samples=samples,
         )
+
+    @property
+    def has_profiles(self) -> bool:
+        """Whether lines can be transformed along the readout: they hold the same samples, one gapless run of them."""
+        gapless = len(self.columns) == self.columns[-1] - self.columns[0] + 1
+        lines = self.samples.any(axis=2)
+        return gapless and bool((self.samples[..., self.columns] == lines[..., np.newaxis]).all())
+
+    def rim(self) -> NDArray[np.float64]:
+        """Variance in the outermost eighth of the measured samples, for masks over both directions."""
+        return _variance(self.rim_samples()[np.newaxis])
+
+    def rim_samples(self) -> NDArray[np.complex128]:
+        """The outermost eighth of the measured samples (coil, n), by distance from the centre of k-space."""
+        rows, columns = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in self.samples.shape[1:])
+        distance = np.hypot(rows[:, np.newaxis], columns)
+        found = []
+        for stack, samples in zip(self.kspace, self.samples, strict=True):
+            if samples.any():
+                outer = samples & (distance >= np.quantile(distance[samples], 1 - 1 / 8))
+                found.append(stack[:, outer])
+        return np.concatenate(found, axis=1).astype(np.complex128)
 
     def corners(self) -> NDArray[np.float64]:
         """Variance in the outer quarter of the lines and the outer eighths of the readout."""

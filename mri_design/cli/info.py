@@ -21,12 +21,11 @@ def info(source: Input, recipe: RecipeFile = None) -> int:
     settings = load_recipe(recipe)
     data = load_input(source, settings)
     ky, kx = data.grid_shape
-    measured = int(data.measured.sum())
     say(f"name            {data.name}")
     say(f"grid            {ky} phase-encode lines x {kx} readout samples (ky, kx)")
     say(f"slices, coils   {data.n_slices}, {data.n_coils}")
-    say(f"measured lines  {measured} of {ky}" + ("" if measured == ky else f", missing {_runs(~data.measured)}"))
-    say(f"fully sampled   {'yes' if data.fully_sampled else 'no: lines are missing inside the acquired window'}")
+    for label, text in sampling_rows(data):
+        say(f"{label:15s} {text}")
     prepared = prepare(data, settings).data
     variance = prepared.noise_variance or 0.0
     peak = float(np.abs(prepared.kspace).max())
@@ -40,9 +39,3 @@ def info(source: Input, recipe: RecipeFile = None) -> int:
     for key, value in data.card.items():
         say(f"{key:15s} {value}")
     return DONE
-
-
-def _runs(flags: Iterable[bool]) -> str:
-    """Index runs as text: 0-3, 7."""
-    runs = [[i for i, _ in group] for flag, group in groupby(enumerate(flags), key=lambda pair: pair[1]) if flag]
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -18,6 +18,7 @@ from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.design.unseen import with_unseen_lines
 from mri_design.errors import InputError, require_counts
 from mri_design.inference import DoubleLoop, WarmStart
+from mri_design.kspace import require_whole_lines
 from mri_design.model import GaussianPosterior, MRSlice
 
 __all__ = ["DesignEngine", "DesignState", "StopRule"]
@@ -105,7 +106,7 @@ class DesignEngine:
         Raises
         ------
         InputError
-            For no slice, or slices on different grids.
+            For no slice, slices on different grids, or lines with holes.
         """
         if not slices:
             raise InputError(field="slices", got="none", wanted="at least one")
@@ -115,6 +116,8 @@ class DesignEngine:
                 got=f"grids {sorted({s.shape for s in slices})}",
                 wanted="one grid for a shared mask",
             )
+        for number, one in enumerate(slices):
+            require_whole_lines(f"slice {number}", one.sampling)
         signals = tuple(s.signal_level(start) for s in slices)
         return DesignState(DesignTrace(self.strategy.name, slices[0].shape[0], tuple(start)), signals)
 

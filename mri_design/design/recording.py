@@ -42,7 +42,7 @@ class Inferred:
 
 def innovation(one: MRSlice, posterior: GaussianPosterior, line: int) -> float:
     """Energy of y - X_* mean on one line, noise included."""
-    return float(np.sum(np.abs(one.acquire([line]) - one.encoding([line])(posterior.mean)) ** 2))
+    return float(np.sum(np.abs(one.acquire([line]) - one.measurement([line])(posterior.mean)) ** 2))
 
 
 def most_information(energy: float, noise: float, values: int) -> float:

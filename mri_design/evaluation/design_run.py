@@ -43,6 +43,7 @@ from mri_design.experiment import (
     strategy_files,
     strategy_label,
 )
+from mri_design.kspace import require_whole_lines
 from mri_design.status import Convergence, Status
 
 __all__ = ["design_into"]
@@ -121,6 +122,7 @@ def design_into(
     if checkpoint.exists() and not resume:
         raise UsageError(f"{folder.path.name} holds an unfinished design; add --resume, or give another --out")
     data = load_input(source, recipe, seed).select_slice(index)
+    require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
     scan = prepare(data, recipe, calibration_lines=recipe.design.start)
     one = scan.slice_model(0, recipe)
     if name in ORACLES:

@@ -8,7 +8,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.scan_facts import simulated_from
 from mri_design.experiment import Recipe, load_input, prepare, split_source
-from mri_design.kspace import Orientation
+from mri_design.kspace import Orientation, require_whole_lines
 
 __all__ = ["load_images"]
 
@@ -41,14 +41,17 @@ def load_images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) 
         data = load_input(path, recipe, seed)
         orientation = data.orientation if not images else orientation
         for index in choice.indices(data.n_slices):
-            scan = prepare(data.select_slice(index), recipe)
-            reference = scan.reference(0)
-            if reference is None:
+            chosen = data.select_slice(index)
+            if not chosen.fully_sampled and chosen.reference is None:
                 raise InputError(
                     field=path,
-                    got="lines missing inside the acquired window",
-                    wanted="a fully sampled scan to compare with",
+                    got=f"a scan that is not fully sampled: {chosen.missing}",
+                    wanted="a fully sampled scan, whose image is the truth that errors are measured against",
                 )
+            require_whole_lines(path, chosen.samplings[0])
+            scan = prepare(chosen, recipe)
+            reference = scan.reference(0)
+            assert reference is not None
             one = scan.slice_model(0, recipe)
             name = f"{data.name}[{index}]"
             images.append(TestImage(name, one, reference, scan.calibration_lines, simulated_from(data)))

@@ -8,12 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.kspace.sampling import ROUND_OFF
 
 __all__ = ["measured_lines", "to_complex64", "to_float32"]
-
-# Of the strongest sample. A receiver's quantisation is 2^-24 at best, so a line this far down was never
-# digitised: it is a zero that went through a Fourier transform and back in floating point.
-_ROUND_OFF = 1e-10
 
 
 def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:
@@ -90,7 +87,7 @@ def measured_lines(
         Where a line declared as not acquired holds samples.
     """
     peaks = np.maximum(np.abs(kspace.real), np.abs(kspace.imag)).max(axis=(0, 1, 3))
-    measured: NDArray[np.bool_] = peaks > _ROUND_OFF * peaks.max()
+    measured: NDArray[np.bool_] = peaks > ROUND_OFF * peaks.max()
     if declared is not None:
         contradicted = np.flatnonzero(measured & ~declared)
         if contradicted.size:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.kspace.sampling import Sampling, measured_samples
 
 __all__ = ["ImageStack", "KSpaceData", "Orientation"]
 
@@ -24,9 +26,9 @@ class KSpaceData:
     Parameters
     ----------
     kspace : complex64 array, shape (slice, coil, ky, kx)
-        Centred orthonormal k-space, DC at ``N // 2``; rows that were not measured hold zeros.
+        Centred orthonormal k-space, DC at ``N // 2``; samples that were not measured are zero in all coils.
     measured : bool array, shape (ky,)
-        True where the phase-encode line was really acquired. Zero-filled lines are False.
+        True where the phase-encode line was really acquired, in any slice. Zero-filled lines are False.
     name : str
         Short name for tables and figures.
     noise_variance : float, optional
@@ -103,26 +105,50 @@ class KSpaceData:
         """Grid (ky, kx)."""
         return int(self.kspace.shape[2]), int(self.kspace.shape[3])
 
+    @cached_property
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Per slice, which samples hold data: those of measured lines that are not zero in all coils.
+
+        A slice without any is empty; the properties below are about the others.
+        """
+        strongest = float(np.maximum(np.abs(self.kspace.real), np.abs(self.kspace.imag)).max())
+        return tuple(
+            Sampling(measured_samples(stack, strongest) & self.measured[:, np.newaxis]) for stack in self.kspace
+        )
+
+    @property
+    def whole_lines(self) -> bool:
+        """True where every measured line of every slice has all its readout samples."""
+        return all(sampling.whole_lines for sampling in self.samplings if sampling.lines.any())
+
     @property
     def fully_sampled(self) -> bool:
-        """True where no line inside the acquired window is missing (zero-filled edges are allowed)."""
-        acquired = np.flatnonzero(self.measured)
-        return bool(self.measured[acquired[0] : acquired[-1] + 1].all())
+        """True where nothing is missing in any slice but edges of k-space, alike on both sides."""
+        return all(sampling.full for sampling in self.samplings if sampling.lines.any())
+
+    @property
+    def missing(self) -> str:
+        """What is missing, in words: of the first slice that is not fully sampled; empty where all are."""
+        return next((one.missing for one in self.samplings if one.lines.any() and not one.full), "")
 
     def select_slice(self, index: int) -> KSpaceData:
-        """The same data with the one slice ``index`` (negative counts from the end).
+        """The same data with the one slice ``index`` (negative counts from the end), and the lines it holds.
 
         Raises
         ------
         InputError
-            Where there is no such slice.
+            Where there is no such slice, or it holds no signal.
         """
         if not -self.n_slices <= index < self.n_slices:
             raise InputError(field="slice", got=str(index), wanted=f"0 to {self.n_slices - 1}")
         one = slice(index, index + 1) if index != -1 else slice(-1, None)
+        measured = self.samplings[index].lines
+        if not measured.any():
+            raise InputError(field=f"slice {index % self.n_slices}", got="no signal", wanted="a slice with samples")
         return replace(
             self,
             kspace=self.kspace[one],
+            measured=measured,
             coil_maps=None if self.coil_maps is None else self.coil_maps[one],
             reference=None if self.reference is None else self.reference[one],
             name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,

@@ -9,12 +9,13 @@ from typing import Literal
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.kspace import KSpaceData
+from mri_design.kspace import KSpaceData, Sampling
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.phase_prior import PhasePrior
 from mri_design.operators import (
     Array,
     CartesianLines,
+    CartesianSamples,
     FiniteDifferences,
     Identity,
     LinearOperator,
@@ -114,6 +115,9 @@ class MRSlice:
         FFT library.
     phase : PhasePrior, optional
         What is known of the image's phase: the phase-aware model. The unknown stays u. Without it sites act on moduli.
+    samples : bool array, shape (ky, kx), optional
+        Which samples of the measured lines hold data, where lines are not whole (partial echoes, masks over both
+        directions); None where all do.
 
     Raises
     ------
@@ -128,6 +132,7 @@ class MRSlice:
     prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR
     library: FourierLibrary = "scipy"
     phase: PhasePrior | None = None
+    samples: Array | None = None
 
     def __post_init__(self) -> None:
         if self.kspace.ndim != 3:
@@ -137,6 +142,10 @@ class MRSlice:
                 field="measured",
                 got=f"shape {self.measured.shape}",
                 wanted=f"one flag for each of {self.shape[0]} lines",
+            )
+        if self.samples is not None and (self.samples.shape != self.shape or self.samples.dtype != np.bool_):
+            raise InputError(
+                field="samples", got=f"{self.samples.dtype} {self.samples.shape}", wanted=f"bool {self.shape}"
             )
         if not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
             raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
@@ -174,19 +183,33 @@ class MRSlice:
             raise InputError(field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first.")
         one = data.select_slice(index)
         maps = None if one.coil_maps is None else one.coil_maps[0]
-        return cls(one.kspace[0], one.measured, data.noise_variance, maps, prior, library, phase)
+        sampling = one.samplings[0]
+        samples = None if sampling.whole_lines else sampling.samples
+        return cls(one.kspace[0], one.measured, data.noise_variance, maps, prior, library, phase, samples)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Image grid (ky, kx)."""
         return int(self.kspace.shape[-2]), int(self.kspace.shape[-1])
 
+    @property
+    def sampling(self) -> Sampling:
+        """Which samples hold data."""
+        whole = np.broadcast_to(self.measured[:, None], self.shape)
+        return Sampling(whole if self.samples is None else whole & self.samples)
+
     def encoding(self, lines: Sequence[int] | None = None) -> CartesianLines:
-        """X for the given lines (all of the grid without an argument)."""
+        """X for whole lines (all of the grid without an argument)."""
         return cartesian(range(self.shape[0]) if lines is None else lines, self.shape, self.maps, self.library)
 
+    def measurement(self, lines: Sequence[int]) -> CartesianLines | CartesianSamples:
+        """X for what some lines hold: the lines, or those of their samples that were measured."""
+        if self.samples is None:
+            return self.encoding(lines)
+        return CartesianSamples(self._samples_of(lines), self.maps, self.library)
+
     def acquire(self, lines: Sequence[int]) -> Array:
-        """The data of some lines, (coil, line, kx).
+        """The data of some lines, as `measurement` orders them: (coil, line, kx), or (coil, sample) with holes.
 
         Raises
         ------
@@ -197,12 +220,19 @@ class MRSlice:
         missing = chosen[~np.isin(chosen, np.flatnonzero(self.measured))]
         if missing.size:
             raise InputError(field="lines", got=f"{missing.tolist()}, not measured", wanted="lines with data")
-        return np.ascontiguousarray(self.kspace[:, chosen, :])
+        if self.samples is None:
+            return np.ascontiguousarray(self.kspace[:, chosen, :])
+        return np.ascontiguousarray(self.kspace[:, self._samples_of(lines)])
+
+    def _samples_of(self, lines: Sequence[int]) -> Array:
+        chosen = np.zeros(self.shape, dtype=bool)
+        chosen[list(lines)] = True
+        return np.asarray(chosen & self.samples)
 
     def central_image(self, lines: Sequence[int]) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
         centre = central_run(lines, self.shape[0])
-        return self.encoding(centre).adjoint(self.acquire(centre))
+        return self.measurement(centre).adjoint(self.acquire(centre))
 
     def signal_level(self, lines: Sequence[int]) -> float:
         """99.5th percentile of the modulus of the image that the central block of ``lines`` shows.
@@ -241,7 +271,7 @@ class MRSlice:
         if phase is not None and phase.phase is None:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
         blocks = tuple(block.sites(self.shape, level, noise_sd, phase) for block in self.prior)
-        return GeneralizedLinearModel(self.encoding(lines), self.acquire(lines), self.noise_variance, blocks)
+        return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)
 
 
 def central_run(lines: Sequence[int], n_lines: int) -> list[int]:

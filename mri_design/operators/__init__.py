@@ -7,7 +7,7 @@ from mri_design.operators.diagonal import Diagonal, Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.measurement import CartesianLines, cartesian
+from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
 from mri_design.operators.phased import PhasedParts
 from mri_design.operators.rows import RowsOnDisk, real_rows
 from mri_design.operators.sampling import LineSampling
@@ -16,6 +16,7 @@ from mri_design.operators.wavelet import Wavelet
 __all__ = [
     "Array",
     "CartesianLines",
+    "CartesianSamples",
     "CentredFFT",
     "Coils",
     "Dense",

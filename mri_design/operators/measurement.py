@@ -10,15 +10,70 @@ import numpy as np
 import scipy.fft
 
 from mri_design.errors import InputError
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.base import Array, LinearOperator, Shape
 from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT, FourierLibrary, transform
-from mri_design.operators.sampling import LineSampling
+from mri_design.operators.sampling import LineSampling, SampleSelection
 
-__all__ = ["CartesianLines", "cartesian"]
+__all__ = ["CartesianLines", "CartesianSamples", "cartesian"]
 
 
-class CartesianLines(LinearOperator):
+class _CartesianEncoding(LinearOperator):
+    """Samples of the centred FFT of every coil image: what lines and masks have in common."""
+
+    def __init__(
+        self, sampling: LineSampling | SampleSelection, grid: Shape, maps: Array | None, library: FourierLibrary
+    ) -> None:
+        self._coils = None if maps is None else Coils(maps)
+        self._fft = CentredFFT((grid[0], grid[1]), library)
+        self._chosen = sampling
+        super().__init__(grid, sampling.out_shape)
+        self.grid = (grid[0], grid[1])
+        self.maps = maps
+        self.library: FourierLibrary = library
+
+    def _apply(self, u: Array) -> Array:
+        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
+        return self._chosen._apply(self._fft._apply(coil_images))
+
+    def _adjoint(self, v: Array) -> Array:
+        coil_images = self._fft._adjoint(self._chosen._adjoint(v))
+        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+
+    def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """As in the base class; the noise of a sample is the same whichever others are measured."""
+        noise = np.empty((count, *self.out_shape), dtype=np.result_type(real, np.complex64))
+        for coil in range(self.out_shape[0]):
+            noise[:, coil] = self._chosen._apply(self._fft.unit_noise(rng, count, real))
+        return noise
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        weights = np.asarray(weights, dtype=float)
+        mask = self._chosen._adjoint(np.broadcast_to(weights, self._weight_shape(weights)))
+        mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
+        if self.maps is None:
+            return np.asarray(mask[0])
+        # Sample k' picks up frequency k through its coil's power at k' - k.
+        spectrum = scipy.fft.irfft2((scipy.fft.rfft2(mask) * self._coil_spread).sum(axis=0), s=self.grid)
+        return np.maximum(spectrum, 0)
+
+    def _weight_shape(self, weights: Array) -> Shape:
+        """Of the weights of all samples, of one coil where they are the same for all."""
+        full = self.out_shape
+        return (weights.shape[0] if weights.ndim == len(full) else 1, *full[1:])
+
+    def gram_spectrum(self) -> Array | None:
+        return self.circulant_spectrum() if self.maps is None else None
+
+    @cached_property
+    def _coil_spread(self) -> Array:
+        """Per coil the transform that correlates with |FFT of its map|^2."""
+        assert self.maps is not None
+        power = np.abs(scipy.fft.fft2(self.maps)) ** 2 / np.prod(self.grid) ** 2
+        return np.asarray(np.conj(scipy.fft.rfft2(power)))
+
+
+class CartesianLines(_CartesianEncoding):
     """Image (ky, kx) -> k-space lines (coil, line, kx): lines of the centred FFT of every coil image.
 
     Its Gram operator needs only FFTs along ky, since readouts are fully sampled and their FFTs cancel.
@@ -42,16 +97,8 @@ class CartesianLines(LinearOperator):
         maps: Array | None = None,
         library: FourierLibrary = "scipy",
     ) -> None:
-        if maps is not None and maps.shape[1:] != shape:
-            raise InputError(field="coil maps", got=f"shape {maps.shape}", wanted=f"(coil, {shape[0]}, {shape[1]})")
-        n_coils = 1 if maps is None else maps.shape[0]
-        self._coils = None if maps is None else Coils(maps)
-        self._fft = CentredFFT(shape, library)
-        self._sampling = LineSampling(lines, (n_coils, *shape))
-        super().__init__(shape, self._sampling.out_shape)
-        self.grid = shape
-        self.maps = maps
-        self.library: FourierLibrary = library
+        self._sampling = LineSampling(lines, _coil_grid(shape, maps))
+        super().__init__(self._sampling, shape, maps, library)
 
     @property
     def lines(self) -> Array:
@@ -71,39 +118,10 @@ class CartesianLines(LinearOperator):
         for sensitivity in self.maps:
             yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
 
-    def _apply(self, u: Array) -> Array:
-        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
-        return self._sampling._apply(self._fft._apply(coil_images))
-
-    def _adjoint(self, v: Array) -> Array:
-        coil_images = self._fft._adjoint(self._sampling._adjoint(v))
-        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
-
-    def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
-        """As in the base class; each line's noise is the same whichever other lines are measured."""
-        noise = np.empty((count, *self.out_shape), dtype=np.result_type(real, np.complex64))
-        for coil in range(self.out_shape[0]):
-            noise[:, coil] = self._fft.unit_noise(rng, count, real)[:, self.lines]
-        return noise
-
     @cached_property
     def gram(self) -> LinearOperator:
         """X^H X, made once: it keeps the coil maps in the order that its loops read."""
         return _CartesianGram(self.mask, self.grid, self.maps, self.library)
-
-    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
-        weights = np.asarray(weights, dtype=float)
-        mask = np.zeros((weights.shape[0] if weights.ndim == 3 else 1, *self.grid))
-        mask[:, self.lines] = weights
-        mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
-        if self.maps is None:
-            return np.asarray(mask[0])
-        # Sample k' picks up frequency k through its coil's power at k' - k.
-        spectrum = scipy.fft.irfft2((scipy.fft.rfft2(mask) * self._coil_spread).sum(axis=0), s=self.grid)
-        return np.maximum(spectrum, 0)
-
-    def gram_spectrum(self) -> Array | None:
-        return self.circulant_spectrum() if self.maps is None else None
 
     def column_gram(self) -> Array | None:
         kernel = scipy.fft.ifft(scipy.fft.ifftshift(self.mask).astype(float))
@@ -114,12 +132,40 @@ class CartesianLines(LinearOperator):
         maps = self.maps.astype(np.complex128).transpose(2, 1, 0)  # (kx, ky, coil)
         return np.asarray(aliasing * (maps.conj() @ maps.transpose(0, 2, 1)))
 
-    @cached_property
-    def _coil_spread(self) -> Array:
-        """Per coil the transform that correlates with |FFT of its map|^2."""
-        assert self.maps is not None
-        power = np.abs(scipy.fft.fft2(self.maps)) ** 2 / np.prod(self.grid) ** 2
-        return np.asarray(np.conj(scipy.fft.rfft2(power)))
+
+class CartesianSamples(_CartesianEncoding):
+    """Image (ky, kx) -> single k-space samples (coil, sample) of the centred FFT of every coil image.
+
+    For lines that are not whole: partial echoes, elliptical shutters, masks over both directions.
+
+    Parameters
+    ----------
+    mask : bool array, shape (ky, kx)
+        Samples that were measured; they come row by row.
+    maps : complex array, shape (coil, ky, kx), optional
+        Coil sensitivities; None is one coil of uniform sensitivity 1.
+    library : {"scipy", "pyfftw"}
+        FFT library, see `operators.fourier`.
+
+    Raises
+    ------
+    InputError
+        For a mask that is not two-dimensional or empty, or maps on another grid.
+    """
+
+    def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
+        if np.ndim(mask) != 2:
+            raise InputError(field="sample mask", got=f"shape {np.shape(mask)}", wanted="(ky, kx)")
+        grid = (int(mask.shape[0]), int(mask.shape[1]))
+        super().__init__(SampleSelection(mask, _coil_grid(grid, maps)), grid, maps, library)
+        self.mask = mask
+
+
+def _coil_grid(shape: tuple[int, int], maps: Array | None) -> Shape:
+    """(coil, ky, kx) of the k-space that is sampled."""
+    if maps is not None and maps.shape[1:] != shape:
+        raise InputError(field="coil maps", got=f"shape {maps.shape}", wanted=f"(coil, {shape[0]}, {shape[1]})")
+    return (1 if maps is None else maps.shape[0], *shape)
 
 
 class _CartesianGram(LinearOperator):

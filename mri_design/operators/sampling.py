@@ -1,4 +1,4 @@
-"""Choosing phase-encode lines out of a full k-space grid."""
+"""Choosing phase-encode lines, or single samples, out of a full k-space grid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator, Shape
 
-__all__ = ["LineSampling"]
+__all__ = ["LineSampling", "SampleSelection"]
 
 
 class LineSampling(LinearOperator):
@@ -46,3 +46,37 @@ class LineSampling(LinearOperator):
         flags = np.zeros(self.in_shape[-2], dtype=bool)
         flags[self.lines] = True
         return flags
+
+
+class SampleSelection(LinearOperator):
+    """(..., ky, kx) -> (..., sample): the samples of a mask, row by row.
+
+    Parameters
+    ----------
+    mask : bool array, shape (ky, kx)
+        True where a sample is chosen.
+    shape : tuple of int
+        Of one input; its last two axes are those of the mask.
+
+    Raises
+    ------
+    InputError
+        For a mask of another shape or type, or without a sample.
+    """
+
+    def __init__(self, mask: Array, shape: Shape) -> None:
+        if mask.dtype != np.bool_ or mask.shape != shape[-2:]:
+            raise InputError(field="sample mask", got=f"{mask.dtype} {mask.shape}", wanted=f"bool {shape[-2:]}")
+        if not mask.any():
+            raise InputError(field="sample mask", got="no sample", wanted="at least one")
+        self.mask = mask
+        self._chosen = np.flatnonzero(mask)
+        super().__init__(shape, (*shape[:-2], len(self._chosen)))
+
+    def _apply(self, u: Array) -> Array:
+        return u.reshape(*u.shape[:-2], -1)[..., self._chosen]
+
+    def _adjoint(self, v: Array) -> Array:
+        full = np.zeros((*v.shape[:-1], self.mask.size), dtype=v.dtype)
+        full[..., self._chosen] = v
+        return full.reshape(*v.shape[:-1], *self.mask.shape)

@@ -7,6 +7,7 @@ import pytest
 
 from mri_design.operators import (
     CartesianLines,
+    CartesianSamples,
     CentredFFT,
     Coils,
     Dense,
@@ -41,6 +42,11 @@ def lines_of(shape: tuple[int, int]) -> list[int]:
     return [n // 2, 0, n - 2, n // 2 - 1]
 
 
+def mask_of(shape: tuple[int, int]) -> np.ndarray:
+    """A third of the samples of a grid, in no pattern."""
+    return np.random.default_rng(4).random(shape) < 0.3
+
+
 def maps_of(shape: tuple[int, int], real: type, coils: int = 3) -> np.ndarray:
     return noise((coils, *shape), True, real, seed=3)
 
@@ -59,6 +65,8 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "lines, one coil": lambda shape, real: cartesian(lines_of(shape), shape),
     "lines, three coils": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)),
     "lines by pyfftw": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real), "pyfftw"),
+    "samples, one coil": lambda shape, real: CartesianSamples(mask_of(shape)),
+    "samples, three coils": lambda shape, real: CartesianSamples(mask_of(shape), maps_of(shape, real)),
     "no lines": lambda shape, real: cartesian([], shape, maps_of(shape, real)),
     "differences": lambda shape, real: FiniteDifferences(shape),
     "differences, real": lambda shape, real: FiniteDifferences(shape, is_complex=False),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.operators import CentredFFT, Coils, LineSampling, cartesian
+from mri_design.operators import CartesianSamples, CentredFFT, Coils, LineSampling, cartesian
 
 
 def test_lines_come_in_acquisition_order_from_the_centred_spectrum():
@@ -41,6 +41,34 @@ def test_all_lines_of_unit_coils_measure_everything():
     np.testing.assert_allclose(cartesian(range(5), (5, 6), maps).gram(u), u, atol=1e-13)
 
 
+def test_samples_come_row_by_row_from_the_centred_spectrum():
+    rng = np.random.default_rng(3)
+    shape = (7, 6)
+    mask = rng.random(shape) < 0.4
+    u = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    maps = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    X = CartesianSamples(mask, maps)
+    assert X.out_shape == (2, mask.sum())
+    for coil in range(2):
+        np.testing.assert_allclose(X(u)[coil], CentredFFT(shape)(maps[coil] * u)[mask], atol=1e-13)
+
+
+def test_a_mask_of_whole_lines_is_those_lines():
+    rng = np.random.default_rng(4)
+    shape, lines = (8, 6), [1, 4, 5]
+    maps = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    mask = np.zeros(shape, dtype=bool)
+    mask[lines] = True
+    u = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    for known in (None, maps):
+        X, Y = cartesian(lines, shape, known), CartesianSamples(mask, known)
+        np.testing.assert_allclose(Y(u), X(u).reshape(Y.out_shape), atol=1e-13)
+        np.testing.assert_allclose(Y.gram(u), X.gram(u), atol=1e-12)
+        np.testing.assert_allclose(Y.circulant_spectrum(), X.circulant_spectrum(), atol=1e-13)
+        noises = [operator.unit_noise(np.random.default_rng(0), 3, np.dtype(np.float32)) for operator in (X, Y)]
+        np.testing.assert_array_equal(noises[0].reshape(noises[1].shape), noises[1])
+
+
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
@@ -52,6 +80,10 @@ def test_all_lines_of_unit_coils_measure_everything():
         (lambda: cartesian([1], (8, 8), np.ones((2, 8, 7))), r"coil maps.*\(2, 8, 7\)"),
         (lambda: cartesian([1], (8, 8), np.ones((8, 8))), "coil maps"),
         (lambda: Coils(np.ones((8, 8))), "coil maps"),
+        (lambda: CartesianSamples(np.ones(8, dtype=bool)), r"sample mask.*\(8,\)"),
+        (lambda: CartesianSamples(np.ones((8, 8))), "sample mask.*float64"),
+        (lambda: CartesianSamples(np.zeros((8, 8), dtype=bool)), "sample mask.*no sample"),
+        (lambda: CartesianSamples(np.ones((8, 8), dtype=bool), np.ones((2, 8, 7))), r"coil maps.*\(2, 8, 7\)"),
     ],
 )
 def test_impossible_lines_and_coils_are_refused(wrong, match):

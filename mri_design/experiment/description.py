@@ -1,0 +1,81 @@
+"""What a scan holds and what the package would make of it, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.experiment.inputs import prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.kspace import KSpaceData, Sampling, index_runs
+
+__all__ = ["describe_scan"]
+
+
+def describe_scan(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
+    """Size, sampling, noise, coils and provenance; what cannot be told says why instead.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        As read.
+    recipe : Recipe
+        Whose noise and calibration settings would be in force.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text, in the order in which people ask.
+    """
+    ky, kx = data.grid_shape
+    return {
+        "name": data.name,
+        "grid": f"{ky} phase-encode lines x {kx} readout samples (ky, kx)",
+        "slices, coils": f"{data.n_slices}, {data.n_coils}",
+        **_sampling(data),
+        **_calibration(data, recipe),
+        **data.card,
+    }
+
+
+def _sampling(data: KSpaceData) -> dict[str, str]:
+    empty = [not sampling.lines.any() for sampling in data.samplings]
+    held = [sampling for sampling in data.samplings if sampling.lines.any()]
+    different = any((one.samples != held[0].samples).any() for one in held)
+    first = next((one for one in held if not one.full), held[0])
+    rows = _sampling_of(first)
+    if different:
+        rows["slices differ"] = "each has lines or samples of its own; the above is of the first one that lacks some"
+    if any(empty):
+        rows["empty slices"] = index_runs(empty)
+    return rows
+
+
+def _sampling_of(sampling: Sampling) -> dict[str, str]:
+    lines, columns = sampling.lines, sampling.columns
+    measured = f"{int(lines.sum())} of {len(lines)}"
+    if not lines.all():
+        measured += f", missing {index_runs(~lines)}"
+    rows = {"measured lines": measured}
+    if not sampling.whole_lines:
+        within = sampling.samples[lines].mean()
+        rows["samples"] = (
+            f"{sampling.share:.1%} of the grid: along ky {lines.mean():.1%} of the lines hold some, along kx "
+            f"{columns.mean():.1%} of the columns; a measured line holds {within:.1%} of its samples on average"
+        )
+    rows["fully sampled"] = "yes" if sampling.full else f"no: {sampling.missing}"
+    return rows
+
+
+def _calibration(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
+    try:
+        scan = prepare(data, recipe)
+    except InputError as error:
+        return {"calibration": f"not possible: {error}"}
+    variance, peak = scan.data.noise_variance or 0.0, float(np.abs(scan.data.kspace).max())
+    whitened = ", after whitening" if scan.whitened else ""
+    return {
+        "noise": f"sd {np.sqrt(variance):.4g} per real component, {scan.noise_source}{whitened}; "
+        f"largest sample {peak:.4g}",
+        "coil maps": scan.maps_source,
+    }

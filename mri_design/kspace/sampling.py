@@ -1,0 +1,178 @@
+"""Which samples of a Cartesian grid were measured, and what is missing in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+
+__all__ = ["Sampling", "index_runs", "measured_samples", "require_whole_lines"]
+
+# Of the strongest sample. A receiver's quantisation is 2^-24 at best, so a sample this far down was never
+# digitised: it is a zero that went through a Fourier transform and back in floating point.
+ROUND_OFF = 1e-10
+# Zeros that quantisation leaves by chance are expected from how often one component alone is zero; they crowd where the
+# signal is weakest, so that there may be several times as many as their average says.
+CHANCE = 10.0
+# Edges of k-space that differ by less than this part of the grid are equal: partial Fourier leaves out an eighth or more.
+EDGES = 32
+
+
+def measured_samples(kspace: NDArray[np.complexfloating], strongest: float | None = None) -> NDArray[np.bool_]:
+    """Which samples of one slice were measured: those that are not zero in all coils.
+
+    Receivers that digitise coarsely return some zeros by chance. They count as measured as long as there are not more
+    of them than the zeros of single components explain.
+
+    Parameters
+    ----------
+    kspace : complex array, shape (coil, ky, kx)
+        Zeros stand where nothing was measured: exact ones, or round-off below 1e-10 of the strongest sample, which
+        zero-filling in another domain leaves.
+    strongest : float, optional
+        Largest modulus of a component in the scan; by default that of this slice.
+
+    Returns
+    -------
+    bool array, shape (ky, kx)
+    """
+    components = np.maximum(np.abs(kspace.real), np.abs(kspace.imag))
+    limit = ROUND_OFF * (float(components.max(initial=0)) if strongest is None else strongest)
+    samples: NDArray[np.bool_] = (components > limit).any(axis=0)
+    lines = samples.any(axis=1)
+    holes = int((~samples[lines]).sum())
+    if holes:
+        within = kspace[:, lines][:, samples[lines]]
+        alone = ((within.real == 0) != (within.imag == 0)).mean(axis=1) / 2  # p (1 - p), close to p where it is small
+        if holes <= CHANCE * float(np.prod(alone**2)) * samples[lines].size:
+            samples[lines] = True
+    return samples
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The measured samples of one slice.
+
+    Parameters
+    ----------
+    samples : bool array, shape (ky, kx)
+        True where a sample was measured.
+
+    Raises
+    ------
+    InputError
+        For anything else than a mask over two directions.
+    """
+
+    samples: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        if self.samples.ndim != 2 or self.samples.dtype != np.bool_:
+            raise InputError(
+                field="samples", got=f"{self.samples.dtype} {self.samples.shape}", wanted="a bool array (ky, kx)"
+            )
+
+    @property
+    def lines(self) -> NDArray[np.bool_]:
+        """Bool (ky,): phase-encode lines of which at least one sample was measured."""
+        return np.asarray(self.samples.any(axis=1))
+
+    @property
+    def columns(self) -> NDArray[np.bool_]:
+        """Bool (kx,): readout positions at which at least one line was measured."""
+        return np.asarray(self.samples.any(axis=0))
+
+    @property
+    def share(self) -> float:
+        """Measured samples over samples of the grid."""
+        return float(self.samples.mean())
+
+    @property
+    def whole_lines(self) -> bool:
+        """True where every measured line has all its samples."""
+        return bool(self.samples[self.lines].all())
+
+    @property
+    def full(self) -> bool:
+        """True where nothing is missing but edges of k-space that were filled with zeros alike on both sides."""
+        return self.whole_lines and not self.missing_lines
+
+    @property
+    def missing_lines(self) -> str:
+        """What is missing along the phase encode, in words; empty where nothing is, or equal edges."""
+        measured = np.flatnonzero(self.lines)
+        if not len(measured):
+            return "no line was measured"
+        inside = np.zeros(len(self.lines), dtype=bool)
+        inside[measured[0] : measured[-1] + 1] = True
+        gaps = inside & ~self.lines
+        if gaps.any():
+            return f"lines {index_runs(gaps)} are missing inside the acquired window"
+        if not _alike(self.lines):
+            low, high = _reach(self.lines)
+            return (
+                f"partial Fourier, lines {index_runs(~self.lines)} are missing, so that k-space reaches from "
+                f"ky = {-low} to {high}"
+            )
+        return ""
+
+    @property
+    def missing_samples(self) -> str:
+        """What is missing inside the measured lines, in words; empty where they are whole."""
+        if self.whole_lines:
+            return ""
+        measured = self.samples[self.lines]
+        if measured[:, self.columns].all():
+            kind = "the readout is zero-filled" if _alike(self.columns) else "a partial echo"
+            return f"{kind}, columns {index_runs(~self.columns)} are empty in every line"
+        held = measured.sum(axis=1)
+        spread = f"{held.min()}" if held.min() == held.max() else f"{held.min()} to {held.max()}"
+        return f"samples are missing inside the measured lines, which hold {spread} of {measured.shape[1]} samples"
+
+    @property
+    def missing(self) -> str:
+        """Both, in words; empty for a fully sampled grid."""
+        return "; ".join(text for text in (self.missing_samples, self.missing_lines) if text)
+
+
+def require_whole_lines(name: str, sampling: Sampling) -> None:
+    """Refuse a scan that cannot be replayed line by line, because its lines have holes.
+
+    Raises
+    ------
+    InputError
+        With what is missing.
+    """
+    if not sampling.whole_lines:
+        raise InputError(
+            field=name,
+            got=f"{sampling.share:.0%} of the grid's samples: {sampling.missing_samples}",
+            wanted="all readout samples in every measured line, since lines are chosen and replayed whole",
+            cure="Give a scan whose lines are whole; `mri-design recon` reconstructs this one from the samples it has.",
+        )
+
+
+def _alike(measured: NDArray[np.bool_]) -> bool:
+    """Whether measured positions reach about equally far on both sides of DC."""
+    low, high = _reach(measured)
+    return abs(low - high) <= max(1, len(measured) // EDGES)
+
+
+def _reach(measured: NDArray[np.bool_]) -> tuple[int, int]:
+    """How far measured positions reach below and above DC, on a grid cut to equally many positions on both sides."""
+    at = np.flatnonzero(measured)
+    if not len(at):
+        return 0, 0
+    centre = len(measured) // 2
+    return min(centre - int(at[0]), (len(measured) - 1) // 2), int(at[-1]) - centre
+
+
+def index_runs(flags: Iterable[bool]) -> str:
+    """Runs of true flags as text: 0-3, 7."""
+    runs = [[i for i, _ in group] for flag, group in groupby(enumerate(flags), key=lambda pair: pair[1]) if flag]
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
