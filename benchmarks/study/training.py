@@ -16,7 +16,7 @@ from study.tables import ORACLE
 from study.tuning import Show
 
 from mri_design.evaluation.training_run import train_into, training_rule
-from mri_design.experiment import Recipe, load_trained
+from mri_design.experiment import Recipe, load_trained, scan_sources
 
 SMALL = 48
 """Side of the grid on which the whole of LBCS can be afforded: it tries every line at every step."""
@@ -84,7 +84,7 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
         rule = training_rule(course.rule, **(subsets if course.rule == "stochastic-lbcs" else {}))
         train_into(
             file,
-            course.sources,
+            scan_sources(course.sources, "middle"),
             trial_recipe(course.matrix),
             rule,
             course.lines,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from mri_design.calibration.centred_fft import to_image
 from mri_design.errors import InputError
 from mri_design.kspace.data import KSpaceData
+from mri_design.kspace.sampling import measured_samples
 
-__all__ = ["MapPhase", "calibration_lines", "estimate_coil_maps"]
+__all__ = ["MapPhase", "calibrates_itself", "calibration_lines", "estimate_coil_maps"]
 
 MapPhase = Literal["virtual-coil", "image"]
 """Where the phase that maps and image share is put; see `estimate_coil_maps`."""
@@ -24,13 +26,26 @@ _KERNEL, _SMALL_KERNEL, _ENOUGH_FOR_KERNEL = 6, 4, 16
 
 def calibration_lines(data: KSpaceData) -> int:
     """Side of the largest square of measured samples that is centred on the centre of k-space, in all slices."""
-    samples = np.logical_and.reduce([sampling.samples for sampling in data.samplings if sampling.lines.any()])
-    most = min(data.grid_shape)
-    return max((n for n in range(1, most + 1) if _centre(samples, n).all()), default=0)
+    return _square(sampling.samples for sampling in data.samplings if sampling.lines.any())
+
+
+def _square(samples: Iterable[NDArray[np.bool_]]) -> int:
+    everywhere = np.logical_and.reduce(list(samples))
+    most = min(everywhere.shape)
+    return max((n for n in range(1, most + 1) if _centre(everywhere, n).all()), default=0)
+
+
+def calibrates_itself(data: KSpaceData) -> bool:
+    """Whether coil maps come from the image's own lines; False where a calibration scan holds a larger centre."""
+    return data.calibration is None or _scanned(data.calibration) <= calibration_lines(data)
+
+
+def _scanned(calibration: NDArray[np.complex64]) -> int:
+    return _square(measured_samples(stack) for stack in calibration if stack.any())
 
 
 def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: MapPhase = "virtual-coil") -> KSpaceData:
-    r"""The same scan with coil maps, estimated by ESPIRiT from its central lines.
+    r"""The same scan with coil maps, estimated by ESPIRiT from its central lines, or those of its calibration scan.
 
     Maps have unit root-sum-of-squares at every pixel, also outside the object: nothing is cropped
     (``crop=0``). A cropped map would force the image to zero wherever the eigenvalue test failed, which in a
@@ -84,7 +99,9 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
         )
     if data.n_coils == 1 and phase == "virtual-coil":
         return replace(data, coil_maps=np.ones_like(data.kspace))
-    width = min(calibration_lines(data), lines or _USUAL_LINES)
+    own = calibrates_itself(data)
+    source = data.kspace if own or data.calibration is None else data.calibration
+    width = min(calibration_lines(data) if own else _scanned(source), lines or _USUAL_LINES)
     if width < _FEWEST_LINES:
         raise InputError(
             field="measured",
@@ -92,10 +109,9 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
             wanted=f"at least {_FEWEST_LINES} for coil calibration",
             cure="Give coil maps, or measure a centre.",
         )
-    centre = _centre(data.kspace, width)
-    directions = _coil_directions(centre)
+    directions = _coil_directions(_centre(source, width))
     maps = np.empty_like(data.kspace)
-    for index, stack in enumerate(data.kspace):
+    for index, stack in enumerate(source):
         maps[index] = _espirit(stack, directions, width)
         if phase == "image":
             maps[index] *= _image_phase(stack, maps[index], width)

@@ -57,8 +57,8 @@ class NoiseRegions:
     def has_profiles(self) -> bool:
         """Whether lines can be transformed along the readout: they hold the same samples, one gapless run of them."""
         gapless = len(self.columns) == self.columns[-1] - self.columns[0] + 1
-        lines = self.samples.any(axis=2)
-        return gapless and bool((self.samples[..., self.columns] == lines[..., np.newaxis]).all())
+        lines = self.samples.any(axis=2, keepdims=True)
+        return gapless and bool((self.samples[..., self.columns] == lines).all())
 
     def rim(self) -> NDArray[np.float64]:
         """Variance in the outermost eighth of the measured samples, for masks over both directions."""
@@ -71,7 +71,7 @@ class NoiseRegions:
         found = []
         for stack, samples in zip(self.kspace, self.samples, strict=True):
             if samples.any():
-                outer = samples & (distance >= np.quantile(distance[samples], 1 - 1 / 8))
+                outer = np.asarray(samples & (distance >= np.quantile(distance[samples], 1 - 1 / 8)))
                 found.append(stack[:, outer])
         return np.concatenate(found, axis=1).astype(np.complex128)
 

@@ -26,8 +26,8 @@ def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None
     data : KSpaceData
         Scan with any number of coils.
     covariance : complex array, shape (coil, coil), optional
-        :math:`\Psi = E[n n^H] / 2`, Hermitian and positive definite; `estimate_noise_covariance` of the data
-        by default.
+        :math:`\Psi = E[n n^H] / 2`, Hermitian and positive definite; by default that of the data's noise readouts,
+        or `estimate_noise_covariance` of the data where there are none.
 
     Returns
     -------
@@ -44,7 +44,8 @@ def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None
         On a covariance of another size, that is not Hermitian or not positive definite; and as
         `estimate_noise_covariance`.
     """
-    root = inverse_root(_checked(data, covariance) if covariance is not None else estimate_noise_covariance(data))
+    known = data.noise_covariance if covariance is None else covariance
+    root = inverse_root(_checked(data, known) if known is not None else estimate_noise_covariance(data))
     maps, reference = data.coil_maps, data.reference
     if maps is not None:
         seen = mix_coils(root, maps)
@@ -55,8 +56,15 @@ def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None
     elif reference is not None:
         single = data.n_coils == 1
         reference = (reference * root[0, 0].real).astype(np.complex64) if single else None
-    kspace = mix_coils(root, data.kspace)
-    return replace(data, kspace=kspace, noise_variance=1.0, coil_maps=maps, reference=reference)
+    return replace(
+        data,
+        kspace=mix_coils(root, data.kspace),
+        noise_variance=1.0,
+        noise_covariance=None,
+        coil_maps=maps,
+        reference=reference,
+        calibration=None if data.calibration is None else mix_coils(root, data.calibration),
+    )
 
 
 def _checked(data: KSpaceData, covariance: NDArray[np.complex128]) -> NDArray[np.complex128]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import JOBS, Jobs, MethodName, Out, Quiet, RecipeFile, Seed, Slices
+from mri_design.cli.options import JOBS, Jobs, MapsOfInputs, MethodName, Out, Quiet, RecipeFile, Seed, Slices
 from mri_design.cli.terminal import ending, exits, progress, say
 from mri_design.errors import UsageError
 
@@ -39,6 +39,7 @@ def compare(
         ),
     ] = None,
     slices: Slices = "middle",
+    maps: MapsOfInputs = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random strategy.")] = 5,
     method: MethodName = None,
     seed: Seed = 0,
@@ -52,7 +53,7 @@ def compare(
     """
     from mri_design.evaluation import RunFolder
     from mri_design.evaluation.comparison_run import compare_into
-    from mri_design.experiment import check_method, load_recipe, make_strategy
+    from mri_design.experiment import check_method, load_recipe, make_strategy, scan_sources
 
     counts = _counts(lines)
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
@@ -60,15 +61,15 @@ def compare(
     names = list(dict.fromkeys(name.strip() for name in strategies.split(",")))
     for name in names:
         make_strategy(name)
+    named = scan_sources([*sources, *(train or [])], slices, maps or [])
     with RunFolder(out) as folder, progress(quiet) as bar:
         status = compare_into(
             folder,
-            sources,
+            named[: len(sources)],
             settings,
             strategies=names,
             lines=counts,
-            train=train or [],
-            slices=slices,
+            train=named[len(sources) :],
             seeds=seeds,
             seed=seed,
             jobs=jobs,

@@ -57,7 +57,7 @@ def demo(
     from mri_design.evaluation.design_run import design_into
     from mri_design.evaluation.finished_run import finished_status
     from mri_design.evaluation.overview import RunSummary, save_overview
-    from mri_design.experiment import load_recipe
+    from mri_design.experiment import load_recipe, scan_sources
 
     recipe = load_recipe(None)
     command = sys.argv[1:]
@@ -70,11 +70,11 @@ def demo(
         with RunFolder(out / "compare") as study:
             second = compare_into(
                 study,
-                [HEAD],
+                scan_sources([HEAD], "middle"),
                 recipe.replacing("simulation", matrix=MATRIX),
                 strategies=STRATEGIES,
                 lines=COUNTS,
-                train=[TRAINING],
+                train=scan_sources([TRAINING], "middle"),
                 seeds=3,
                 seed=seed,
                 jobs=2,

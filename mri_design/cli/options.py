@@ -20,6 +20,8 @@ __all__ = [
     "Input",
     "Jobs",
     "LineCount",
+    "Maps",
+    "MapsOfInputs",
     "MaxJump",
     "MethodName",
     "Order",
@@ -85,6 +87,22 @@ Slices = Annotated[
 ]
 JOBS = max(1, min(4, os.cpu_count() or 1))
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes; results do not depend on it.")]
+Maps = Annotated[
+    Path | None,
+    typer.Option(
+        "--maps",
+        metavar="FILE",
+        help="Coil maps (.npy or .npz): (slice,) coil, rows, columns as in INPUT. [default: INPUT's, or estimated]",
+    ),
+]
+MapsOfInputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--maps",
+        metavar="INPUT=FILE",
+        help="Coil maps of one of the inputs, as for design; may be repeated. [default: INPUT's, or estimated]",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no result lines.")]
 RecipeFile = Annotated[

@@ -11,6 +11,7 @@ from mri_design.cli.options import (
     JOBS,
     Jobs,
     LineCount,
+    MapsOfInputs,
     MethodName,
     Out,
     PracticableName,
@@ -54,6 +55,7 @@ def protocol(
     start: Start = None,
     strategy: PracticableName = None,
     slices: Slices = "middle",
+    maps: MapsOfInputs = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random competitor.")] = 5,
     method: MethodName = None,
     seed: Seed = 0,
@@ -69,7 +71,7 @@ def protocol(
     """
     from mri_design.evaluation import RunFolder
     from mri_design.evaluation.protocol_run import protocol_into
-    from mri_design.experiment import check_method, load_recipe, make_strategy
+    from mri_design.experiment import check_method, load_recipe, make_strategy, scan_sources
 
     settings = load_recipe(recipe).replacing("design", strategy=strategy, start=start)
     settings = settings.replacing("reconstruction", method=method)
@@ -77,16 +79,16 @@ def protocol(
     rivals = list(dict.fromkeys(name.strip() for name in against.split(",")))
     for name in (settings.design.strategy, *rivals):
         make_strategy(name)  # an unknown name is refused before there is a folder
+    named = scan_sources([*sources, *(test or [])], slices, maps or [])
     with RunFolder(out) as folder, progress(quiet) as bar:
         status = protocol_into(
             folder,
-            sources,
+            named[: len(sources)],
             settings,
             lines,
-            test=test or [],
+            test=named[len(sources) :],
             against=rivals,
             swaps=swaps,
-            slices=slices,
             seeds=seeds,
             seed=seed,
             jobs=jobs,

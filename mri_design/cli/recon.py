@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import Input, MethodName, Out, Quiet, RecipeFile, Seed, SliceIndex
+from mri_design.cli.options import Input, Maps, MethodName, Out, Quiet, RecipeFile, Seed, SliceIndex
 from mri_design.cli.terminal import ending, exits, progress, say
 
 __all__ = ["recon"]
@@ -22,6 +22,7 @@ def recon(
         Path | None,
         typer.Option("--mask", metavar="MASK.npy", help="bool (ky,): use only these lines. [default: all measured]"),
     ] = None,
+    maps: Maps = None,
     method: MethodName = None,
     index: SliceIndex = 0,
     seed: Seed = 0,
@@ -42,6 +43,7 @@ def recon(
             source,
             settings,
             mask=mask,
+            maps=maps,
             index=index,
             seed=seed,
             command=sys.argv[1:],

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import JOBS, Jobs, LineCount, MethodName, Quiet, RecipeFile, Seed, Slices
+from mri_design.cli.options import JOBS, Jobs, LineCount, MapsOfInputs, MethodName, Quiet, RecipeFile, Seed, Slices
 from mri_design.cli.terminal import ending, exits, progress, say
 
 __all__ = ["train"]
@@ -40,6 +40,7 @@ def train(
         int | None, typer.Option("--scans", min=1, help="stochastic-lbcs: images to try them on. [default: 3]")
     ] = None,
     slices: Slices = "middle",
+    maps: MapsOfInputs = None,
     method: MethodName = None,
     seed: Seed = 0,
     recipe: RecipeFile = None,
@@ -53,20 +54,20 @@ def train(
     `hybrid:FILE`, which weighs it with the scan's own posterior. The same command goes on where it was interrupted.
     """
     from mri_design.evaluation.training_run import train_into, training_rule
-    from mri_design.experiment import check_method, load_recipe
+    from mri_design.experiment import check_method, load_recipe, scan_sources
 
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     check_method(settings.reconstruction.method)
     chosen = training_rule(rule, candidates, scans)
+    named = scan_sources(sources, slices, maps or [])
     with progress(quiet) as bar:
         status = train_into(
             out,
-            sources,
+            named,
             settings,
             chosen,
             lines,
             start=start,
-            slices=slices,
             seed=seed,
             jobs=jobs,
             show=bar.update,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from mri_design.errors import UsageError
 from mri_design.evaluation.comparison import Comparison
@@ -14,20 +13,19 @@ from mri_design.evaluation.finished_run import PROGRESS, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.scan_images import load_images
-from mri_design.experiment import Recipe, fingerprint, split_source, strategy_files, strategy_label
+from mri_design.experiment import Recipe, ScanSource, fingerprint, source_files, strategy_files, strategy_label
 
 __all__ = ["compare_into"]
 
 
 def compare_into(
     folder: RunFolder,
-    sources: Sequence[str],
+    sources: Sequence[ScanSource],
     recipe: Recipe,
     *,
     strategies: Sequence[str],
     lines: Sequence[int],
-    train: Sequence[str] = (),
-    slices: str = "middle",
+    train: Sequence[ScanSource] = (),
     seeds: int = 5,
     seed: int = 0,
     jobs: int = 1,
@@ -41,14 +39,12 @@ def compare_into(
     ----------
     folder : RunFolder
         Where to.
-    sources, train : sequence of str
-        Test and training inputs, each with its slices if wanted, see `experiment.split_source`.
+    sources, train : sequence of ScanSource
+        Test and training inputs.
     recipe : Recipe
         Inference and reconstruction.
     strategies, lines, seeds, seed, jobs
         See `Comparison`.
-    slices : str
-        Of inputs that do not name their own.
     command : sequence of str
         For the manifest.
     show : callable
@@ -72,22 +68,21 @@ def compare_into(
     began = time.perf_counter()
     if recipe.design.until_error is not None or recipe.design.until_gain is not None:
         raise UsageError("a comparison needs equal numbers of lines; take until_error and until_gain out of the recipe")
-    inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *train])))
+    inputs = InputFile.of_all(source_files([*sources, *train]))
     files = InputFile.of_all(strategy_files(strategies))
     choices = {
-        "sources": [Path(s).name for s in sources],
-        "train": [Path(s).name for s in train],
+        "sources": [source.label for source in sources],
+        "train": [source.label for source in train],
         "strategies": [strategy_label(name) for name in strategies],
         "lines": list(lines),
-        "slices": slices,
         "seeds": seeds,
         "seed": seed,
         **recipe.as_settings(),
     }
     identity = fingerprint({"run": "comparison", **choices, "inputs": [i.sha256 for i in (*inputs, *files)]})
     finished_status(folder, identity, own=PROGRESS)  # a finished one is written again from its pieces
-    tests, orientation = load_images(sources, slices, recipe, seed)
-    training, _ = load_images(train, slices, recipe, seed)
+    tests, orientation = load_images(sources, recipe, seed)
+    training, _ = load_images(train, recipe, seed)
     both = {t.name for t in tests} & {t.name for t in training}
     if both:
         raise UsageError(f"{sorted(both)[0]} is both a test and a training image")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +25,14 @@ from mri_design.evaluation.run_outputs import (
     save_report,
     with_zero_filled,
 )
-from mri_design.evaluation.scan_facts import level_settings, level_summary, simulated_from, simulation_summary
+from mri_design.evaluation.scan_facts import (
+    calibration_settings,
+    calibration_summary,
+    level_settings,
+    level_summary,
+    simulated_from,
+    simulation_summary,
+)
 from mri_design.evaluation.sequence_outputs import how_it_ended, save_acquisition
 from mri_design.experiment import (
     ORACLES,
@@ -56,6 +64,7 @@ def design_into(
     lines: int | None,
     *,
     index: int = 0,
+    maps: Path | None = None,
     seed: int = 0,
     resume: bool = False,
     command: Sequence[str] = (),
@@ -76,6 +85,8 @@ def design_into(
         Lines in the end, at most where the recipe has a stop rule; None is as many as can be measured then.
     index, seed : int
         Slice, and seed of everything random.
+    maps : Path, optional
+        File of coil maps.
     resume : bool
         Whether to go on from a checkpoint in the folder; where this very design is finished there, nothing is done.
     command : sequence of str
@@ -101,7 +112,8 @@ def design_into(
     began = time.perf_counter()
     name = recipe.design.strategy
     strategy = make_strategy(name)
-    inputs = InputFile.of_all([source, *strategy_files([name])])
+    beside = [*([] if maps is None else [str(maps)]), *strategy_files([name])]
+    inputs = InputFile.of_all([source, *beside])
     stop = checked_end(recipe, strategy, lines)
     checkpoint = folder.output_path(CHECKPOINT)
     identity = fingerprint(
@@ -109,7 +121,7 @@ def design_into(
             "run": "design",
             "recipe": recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
             "input": [i.sha256 for i in InputFile.of_all([source])] or source,
-            "files": [i.sha256 for i in InputFile.of_all(strategy_files([name]))],
+            "files": [i.sha256 for i in InputFile.of_all(beside)],
             "slice": index,
             "seed": seed,
             "lines": lines,
@@ -121,7 +133,7 @@ def design_into(
         return before
     if checkpoint.exists() and not resume:
         raise UsageError(f"{folder.path.name} holds an unfinished design; add --resume, or give another --out")
-    data = load_input(source, recipe, seed).select_slice(index)
+    data = load_input(source, recipe, seed, maps).select_slice(index)
     require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
     scan = prepare(data, recipe, calibration_lines=recipe.design.start)
     one = scan.slice_model(0, recipe)
@@ -194,6 +206,7 @@ def design_into(
             **({"ended": ended} if ended else {}),
             **({"reconstructed_under": reconstructed} if reconstructed else {}),
             **model_settings(trace, recipe.phase.names),
+            **calibration_settings(scan),
             **level_settings(one.noise_variance, state.signals[0]),
             **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
         },
@@ -210,6 +223,7 @@ def design_into(
         **({"ended": ended} if ended else {}),
         **simulation_summary([simulated_from(data)]),
         **({"model of the image": reconstructed} if reconstructed else {}),
+        **calibration_summary(scan),
         **level_summary(one.noise_variance, state.signals[0]),
         "multiplications with A": sum(s.matvecs for s in trace.steps),
         "seconds": round(manifest.wall_seconds, 1),

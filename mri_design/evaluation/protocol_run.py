@@ -26,10 +26,11 @@ from mri_design.evaluation.workers import Workers
 from mri_design.experiment import (
     ORACLES,
     Recipe,
+    ScanSource,
     fingerprint,
     make_strategy,
     run_design,
-    split_source,
+    source_files,
     start_lines,
     strategy_files,
     strategy_label,
@@ -44,14 +45,13 @@ Show = Callable[[str, int, int], None]
 
 def protocol_into(
     folder: RunFolder,
-    sources: Sequence[str],
+    sources: Sequence[ScanSource],
     recipe: Recipe,
     lines: int,
     *,
-    test: Sequence[str] = (),
+    test: Sequence[ScanSource] = (),
     against: Sequence[str] = ("low-pass", "vd-polynomial"),
     swaps: int = 0,
-    slices: str = "middle",
     seeds: int = 5,
     seed: int = 0,
     jobs: int = 1,
@@ -66,8 +66,8 @@ def protocol_into(
     ----------
     folder : RunFolder
         Where to.
-    sources, test : sequence of str
-        Training and test inputs, each with its slices if wanted, see `experiment.split_source`.
+    sources, test : sequence of ScanSource
+        Training and test inputs.
     recipe : Recipe
         Strategy, start, inference, and the reconstruction behind every error.
     lines : int
@@ -76,8 +76,6 @@ def protocol_into(
         What to compare with on the test scans; densities are tuned on the training scans.
     swaps : int
         Exchanges to try at the end (`design.refine`).
-    slices : str
-        Of inputs that do not name their own.
     seeds, seed, jobs : int
         Draws of random competitors; seed of everything; processes, on which nothing depends.
     resume : bool
@@ -105,15 +103,14 @@ def protocol_into(
     if swaps and recipe.constraints.rules().max_jump is not None:
         raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
     strategy = make_strategy(name)
-    inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in [*sources, *test])))
+    inputs = InputFile.of_all(source_files([*sources, *test]))
     inputs += InputFile.of_all(strategy_files([name, *against]))
     choices: dict[str, object] = {
-        "sources": [Path(s).name for s in sources],
-        "test": [Path(s).name for s in test],
+        "sources": [source.label for source in sources],
+        "test": [source.label for source in test],
         "against": [strategy_label(other) for other in against],
         "lines": lines,
         "swaps": swaps,
-        "slices": slices,
         "seeds": seeds,
         "seed": seed,
         **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
@@ -126,8 +123,8 @@ def protocol_into(
         return ended
     if files[CHECKPOINT].exists() and not resume:
         raise UsageError(f"{folder.path.name} holds an unfinished protocol; add --resume, or give another --out")
-    training, _ = load_images(sources, slices, recipe, seed)
-    tests, _ = load_images(test, slices, recipe, seed)
+    training, _ = load_images(sources, recipe, seed)
+    tests, _ = load_images(test, recipe, seed)
     _require_apart(training, tests)
     calibration = max(image.calibration_lines for image in (*training, *tests))
     scans = [TrainingScan(image.one, image.reference, image.name) for image in training]

@@ -21,7 +21,14 @@ from mri_design.evaluation.run_outputs import (
     save_report,
     with_zero_filled,
 )
-from mri_design.evaluation.scan_facts import level_settings, level_summary, simulated_from, simulation_summary
+from mri_design.evaluation.scan_facts import (
+    calibration_settings,
+    calibration_summary,
+    level_settings,
+    level_summary,
+    simulated_from,
+    simulation_summary,
+)
 from mri_design.experiment import (
     PHANTOM_PREFIX,
     Recipe,
@@ -42,6 +49,7 @@ def reconstruct_into(
     recipe: Recipe,
     *,
     mask: Path | None = None,
+    maps: Path | None = None,
     index: int = 0,
     seed: int = 0,
     command: Sequence[str] = (),
@@ -60,6 +68,8 @@ def reconstruct_into(
         Method, prior, inference.
     mask : Path, optional
         ``.npy``, bool (ky,): the lines to use; all measured ones by default.
+    maps : Path, optional
+        File of coil maps.
     index, seed : int
         Slice, and seed of everything random.
     command : sequence of str
@@ -83,19 +93,20 @@ def reconstruct_into(
     """
     began = time.perf_counter()
     method = recipe.reconstruction.method
-    inputs = InputFile.of_all([source] if mask is None else [source, str(mask)])
+    inputs = InputFile.of_all([source, *(str(path) for path in (mask, maps) if path is not None)])
     identity = fingerprint(
         {
             "run": "reconstruction",
             "recipe": recipe.as_settings(),
             "phantom": source if source.startswith(PHANTOM_PREFIX) else "",
             "inputs": [i.sha256 for i in inputs],
+            "beside": [name for name, path in (("mask", mask), ("maps", maps)) if path is not None],
             "slice": index,
             "seed": seed,
         }
     )
     finished_status(folder, identity)  # the same reconstruction may be made again
-    data = load_input(source, recipe, seed).select_slice(index)
+    data = load_input(source, recipe, seed, maps).select_slice(index)
     flags = data.measured if mask is None else read_mask(mask, data.measured)
     lines = np.flatnonzero(flags).tolist()
     scan = prepare(data, recipe, measured=flags)
@@ -131,6 +142,7 @@ def reconstruct_into(
             "source": source,
             "slice": index,
             "identity": identity,
+            **calibration_settings(scan),
             **level_settings(one.noise_variance, signal),
             **recipe.as_settings(),
         },
@@ -143,6 +155,7 @@ def reconstruct_into(
         "lines": len(lines),
         "of": len(flags),
         **simulation_summary([simulated_from(data)]),
+        **calibration_summary(scan),
         **level_summary(one.noise_variance, signal),
         **_learnt_summary(result),
         "multiplications with A": result.convergence.matvecs,

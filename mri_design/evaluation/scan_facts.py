@@ -6,9 +6,19 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from mri_design.experiment import PreparedScan
 from mri_design.kspace import KSpaceData
 
-__all__ = ["level_settings", "level_summary", "simulated_from", "simulation_summary"]
+__all__ = [
+    "calibration_settings",
+    "calibration_summary",
+    "level_settings",
+    "level_summary",
+    "simulated_from",
+    "simulation_summary",
+]
+
+_CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil_maps_file", "coil_maps_explain")
 
 
 def simulated_from(data: KSpaceData) -> str:
@@ -31,6 +41,17 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     some = sum(bool(origin) for origin in listed)
     share = "" if some == len(listed) else f" ({some} of {len(listed)} images)"
     return {"k-space": f"simulated {' and '.join(kinds)}{share}"}
+
+
+def calibration_settings(scan: PreparedScan) -> dict[str, object]:
+    """Where noise and coil maps are from, and what the file says about either, for a manifest."""
+    details = {name: text for name, text in scan.data.card.items() if name in _CALIBRATION}
+    return {"noise_source": scan.noise_source, "coil_maps_source": scan.maps_source, **details}
+
+
+def calibration_summary(scan: PreparedScan) -> dict[str, object]:
+    """The same for a report's table."""
+    return {"noise": scan.noise_source, "coil maps": scan.maps_source}
 
 
 def level_settings(noise_variance: float, signal: float) -> dict[str, object]:

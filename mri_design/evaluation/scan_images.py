@@ -7,21 +7,19 @@ from collections.abc import Sequence
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.scan_facts import simulated_from
-from mri_design.experiment import Recipe, load_input, prepare, split_source
+from mri_design.experiment import Recipe, ScanSource, load_input, prepare
 from mri_design.kspace import Orientation, require_whole_lines
 
 __all__ = ["load_images"]
 
 
-def load_images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) -> tuple[list[TestImage], Orientation]:
+def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tuple[list[TestImage], Orientation]:
     """Calibrated slices whose truth is known, and the orientation of the first.
 
     Parameters
     ----------
-    sources : sequence of str
-        Files or phantoms, each with its slices if wanted, see `experiment.split_source`.
-    slices : str
-        Of inputs that do not name their own.
+    sources : sequence of ScanSource
+        Files or phantoms, their slices and coil maps.
     recipe : Recipe
         Simulation, calibration and prior.
     seed : int
@@ -37,18 +35,17 @@ def load_images(sources: Sequence[str], slices: str, recipe: Recipe, seed: int) 
     images: list[TestImage] = []
     orientation: Orientation = "ky-rows"
     for source in sources:
-        path, choice = split_source(source, slices)
-        data = load_input(path, recipe, seed)
+        data = load_input(source.path, recipe, seed, source.maps)
         orientation = data.orientation if not images else orientation
-        for index in choice.indices(data.n_slices):
+        for index in source.slices.indices(data.n_slices):
             chosen = data.select_slice(index)
             if not chosen.fully_sampled and chosen.reference is None:
                 raise InputError(
-                    field=path,
+                    field=source.path,
                     got=f"a scan that is not fully sampled: {chosen.missing}",
                     wanted="a fully sampled scan, whose image is the truth that errors are measured against",
                 )
-            require_whole_lines(path, chosen.samplings[0])
+            require_whole_lines(source.path, chosen.samplings[0])
             scan = prepare(chosen, recipe)
             reference = scan.reference(0)
             assert reference is not None

@@ -25,7 +25,7 @@ from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.same_run import require_same_run
 from mri_design.evaluation.scan_images import load_images
 from mri_design.evaluation.workers import Workers
-from mri_design.experiment import Recipe, fingerprint, load_trained, reconstruct, save_trained, split_source
+from mri_design.experiment import Recipe, ScanSource, fingerprint, load_trained, reconstruct, save_trained, source_files
 from mri_design.status import Status
 
 __all__ = ["RULES", "TrainingMaterial", "train_into", "training_rule", "trial_outcome"]
@@ -86,13 +86,12 @@ def trial_outcome(material: TrainingMaterial, trial: tuple[int, tuple[int, ...]]
 
 def train_into(
     path: Path,
-    sources: Sequence[str],
+    sources: Sequence[ScanSource],
     recipe: Recipe,
     rule: TrainingRule,
     lines: int,
     *,
     start: int | None = None,
-    slices: str = "middle",
     seed: int = 0,
     jobs: int = 1,
     show: Callable[[str, int, int], None] = lambda *_: None,
@@ -104,8 +103,8 @@ def train_into(
     ----------
     path : Path
         The file; beside it stands NAME.unfinished until the order is complete.
-    sources : sequence of str
-        Training inputs, each with its slices if wanted, see `experiment.split_source`.
+    sources : sequence of ScanSource
+        Training inputs.
     recipe : Recipe
         Reconstruction, simulation, calibration, and what the sequence asks of the lines.
     rule : TrainingRule
@@ -114,8 +113,6 @@ def train_into(
         Lines in the end.
     start : int, optional
         Centre lines to begin with: four, and no fewer than coil calibration took.
-    slices : str
-        Of inputs that do not name their own.
     seed, jobs : int
         Of everything random; processes, on which the order does not depend.
     show : callable
@@ -135,13 +132,12 @@ def train_into(
     InputError
         Where an input cannot be used, scans are on different grids, or the beginning of another run stands there.
     """
-    inputs = InputFile.of_all(list(dict.fromkeys(split_source(s, slices)[0] for s in sources)))
+    inputs = InputFile.of_all(source_files(sources))
     settings: dict[str, object] = {
         "rule": repr(rule),
         "lines": lines,
         "start": start,
-        "slices": slices,
-        "sources": [Path(s).name for s in sources],
+        "sources": [source.label for source in sources],
         "seed": seed,
         "recipe": recipe.as_settings(),
     }
@@ -154,7 +150,7 @@ def train_into(
         say("nothing to do")
         return _status(finished)
     path.parent.mkdir(parents=True, exist_ok=True)
-    images, _ = load_images(sources, slices, recipe, seed)
+    images, _ = load_images(sources, recipe, seed)
     scans = [TrainingScan(image.one, image.reference, image.name) for image in images]
     first = _start(images, start, lines)
     rules = recipe.constraints.rules()

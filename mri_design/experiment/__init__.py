@@ -2,12 +2,13 @@
 
 from mri_design.experiment.candidate_models import FinalModel, candidate_models, final_models
 from mri_design.experiment.checkpoint import fingerprint, load_state, save_state
+from mri_design.experiment.description import describe_scan
 from mri_design.experiment.designing import run_design, start_count, start_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_input, load_kspace, mr_image_model, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.reconstruction import METHODS, Method, Reconstruction, check_method, pixel_std, reconstruct
 from mri_design.experiment.sequence import checked_end, in_acquisition_order, most_lines, stop_rule
-from mri_design.experiment.sources import SliceChoice, split_source
+from mri_design.experiment.sources import ScanSource, SliceChoice, scan_sources, source_files
 from mri_design.experiment.strategies import (
     FROM_FILES,
     ORACLES,
@@ -31,10 +32,12 @@ __all__ = [
     "PreparedScan",
     "Recipe",
     "Reconstruction",
+    "ScanSource",
     "SliceChoice",
     "candidate_models",
     "check_method",
     "checked_end",
+    "describe_scan",
     "final_models",
     "fingerprint",
     "in_acquisition_order",
@@ -53,8 +56,9 @@ __all__ = [
     "run_design",
     "save_state",
     "save_trained",
+    "scan_sources",
     "shipped_recipes",
-    "split_source",
+    "source_files",
     "start_count",
     "start_lines",
     "stop_rule",

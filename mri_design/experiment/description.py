@@ -73,7 +73,7 @@ def _calibration(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
     variance, peak = scan.data.noise_variance or 0.0, float(np.abs(scan.data.kspace).max())
-    whitened = ", after whitening" if scan.whitened else ""
+    whitened = ", after whitening" if data.n_coils > 1 and variance == 1 else ""
     return {
         "noise": f"sd {np.sqrt(variance):.4g} per real component, {scan.noise_source}{whitened}; "
         f"largest sample {peak:.4g}",

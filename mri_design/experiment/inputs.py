@@ -8,15 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.calibration import (
+    calibrates_itself,
     coil_combined,
     estimate_coil_maps,
     estimate_noise_covariance,
     estimate_noise_variance,
+    explained_by_maps,
     prewhiten,
 )
 from mri_design.errors import InputError
 from mri_design.experiment.recipe import Recipe
-from mri_design.io import read
+from mri_design.io import read, with_maps
 from mri_design.kspace import ImageStack, KSpaceData
 from mri_design.model import GeneralizedLinearModel, MRSlice
 from mri_design.operators import Array
@@ -26,9 +28,11 @@ __all__ = ["PHANTOM_PREFIX", "PreparedScan", "load_input", "load_kspace", "mr_im
 
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
+LEAST_EXPLAINED = 0.8
+"""Coil maps that explain less of the coil images than this belong to another scan, or lie otherwise."""
 
 
-def load_input(source: str, recipe: Recipe, seed: int = 0) -> KSpaceData:
+def load_input(source: str, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> KSpaceData:
     """k-space from a file or an embedded phantom; images become simulated k-space by the recipe.
 
     Parameters
@@ -39,12 +43,30 @@ def load_input(source: str, recipe: Recipe, seed: int = 0) -> KSpaceData:
         Its ``simulation`` applies to images and simulated phantoms, its ``input`` to files.
     seed : int
         Of the simulation.
+    maps : Path, optional
+        File of coil maps (`io.with_maps`) in the place of the input's own, or of what would be estimated.
 
     Raises
     ------
     InputError
-        Where the input cannot be used; the message says why.
+        Where the input or the maps cannot be used; the message says why.
     """
+    data = _loaded(source, recipe, seed)
+    if maps is None:
+        return data
+    known = with_maps(data, maps)
+    explained = explained_by_maps(known)
+    if explained < LEAST_EXPLAINED:
+        raise InputError(
+            field=maps.name,
+            got=f"coil maps that explain {explained:.0%} of the central coil images' energy",
+            wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
+            cure="Compare the order of the coils, and rows and columns, with the scan's.",
+        )
+    return replace(known, card={**known.card, "coil_maps_explain": f"{explained:.1%} of the central coil images"})
+
+
+def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData:
     settings = recipe.simulation
     rng = np.random.default_rng([seed, 1])
     if source.startswith(PHANTOM_PREFIX):
@@ -81,10 +103,14 @@ class PreparedScan:
     calibration_lines : int
         Centre lines that the coil maps were estimated from; 0 where no calibration was needed. A design has to start
         with them.
+    noise_source, maps_source : str
+        Where the noise and the coil maps are from, in words.
     """
 
     data: KSpaceData
     calibration_lines: int = 0
+    noise_source: str = ""
+    maps_source: str = ""
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
@@ -122,19 +148,38 @@ def prepare(
     InputError
         Where there is not enough data to calibrate.
     """
-    variance = recipe.noise.variance
-    if variance is not None:
-        data = replace(data, noise_variance=variance)
-    elif data.n_coils > 1 and data.noise_variance is None:
-        data = prewhiten(data, estimate_noise_covariance(data))
-    elif data.noise_variance is None:
-        data = replace(data, noise_variance=estimate_noise_variance(data))
-    if data.n_coils == 1 or data.coil_maps is not None:
-        return PreparedScan(data)
+    data, noise_source = _with_noise(data, recipe)
+    if data.n_coils == 1:
+        return PreparedScan(data, 0, noise_source, "one coil")
+    if data.coil_maps is not None:
+        return PreparedScan(data, 0, noise_source, f"given ({data.card.get('coil_maps_file', 'with the data')})")
     lines = calibration_lines or min(recipe.coils.calibration_lines, data.grid_shape[0])
     allowed = data if measured is None else _only(data, measured)
-    maps = estimate_coil_maps(allowed, lines=lines).coil_maps
-    return PreparedScan(replace(data, coil_maps=maps), lines)
+    known = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
+    if calibrates_itself(allowed):
+        return PreparedScan(known, lines, noise_source, f"estimated from {lines} centre lines at most")
+    return PreparedScan(known, 0, noise_source, "estimated from the calibration scan")
+
+
+def _with_noise(data: KSpaceData, recipe: Recipe) -> tuple[KSpaceData, str]:
+    """The data with their noise known, and where it is from: the recipe, the scanner, the file or the data."""
+    variance = recipe.noise.variance
+    if variance is not None:
+        return replace(data, noise_variance=variance, noise_covariance=None), "given in the recipe"
+    if data.noise_covariance is not None:
+        return _whitened(data, data.noise_covariance), "from the noise readouts"
+    if data.noise_variance is not None:
+        return data, "given with the data"
+    if data.n_coils > 1:
+        return _whitened(data, estimate_noise_covariance(data)), "estimated from the data"
+    return replace(data, noise_variance=estimate_noise_variance(data)), "estimated from the data"
+
+
+def _whitened(data: KSpaceData, covariance: Array) -> KSpaceData:
+    """One coil keeps its units; several get independent noise of variance 1."""
+    if data.n_coils == 1:
+        return replace(data, noise_variance=float(covariance[0, 0].real), noise_covariance=None)
+    return prewhiten(data, covariance)
 
 
 def _only(data: KSpaceData, measured: Array) -> KSpaceData:

@@ -1,13 +1,15 @@
-"""``INPUT#SLICES`` on the command line: a file or phantom, and which of its slices."""
+"""``INPUT#SLICES`` on the command line: a file or phantom, which of its slices, and the coil maps that belong to it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mri_design.errors import InputError, UsageError
 
-__all__ = ["SliceChoice", "split_source"]
+__all__ = ["ScanSource", "SliceChoice", "scan_sources", "source_files"]
 
 MIDDLE, EVERY = "middle", "all"
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
@@ -64,7 +66,74 @@ class SliceChoice:
         return [(int(match[1]), int(match[2] or match[1])) for match in matches if match]
 
 
-def split_source(source: str, default: str) -> tuple[str, SliceChoice]:
-    """``scan.h5#0,3-5`` into the file and its slices; without ``#`` the slices are ``default``."""
-    name, mark, slices = source.rpartition("#")
-    return (name, SliceChoice(slices)) if mark else (source, SliceChoice(default))
+@dataclass(frozen=True)
+class ScanSource:
+    """What the user named as one input.
+
+    Parameters
+    ----------
+    path : str
+        File or ``phantom:NAME``.
+    slices : SliceChoice
+        Which of its slices.
+    maps : Path, optional
+        File of coil maps.
+    """
+
+    path: str
+    slices: SliceChoice
+    maps: Path | None = None
+
+    @property
+    def label(self) -> str:
+        """The same without folders, for manifests."""
+        maps = "" if self.maps is None else f" with maps {self.maps.name}"
+        return f"{Path(self.path).name}#{self.slices.text}{maps}"
+
+
+def scan_sources(inputs: Sequence[str], slices: str, maps: Sequence[str] = ()) -> list[ScanSource]:
+    """``scan.h5#0,3-5`` and its like as sources.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        Files or phantoms, each with its slices behind ``#`` if wanted.
+    slices : str
+        Of inputs that do not name their own.
+    maps : sequence of str
+        ``INPUT=FILE`` for each input with a file of coil maps; FILE alone where there is one input.
+
+    Raises
+    ------
+    UsageError
+        For slices that are no numbers, maps of an input that is none of these, or maps twice for one.
+    """
+    split = [_split(text, slices) for text in inputs]
+    known = _maps_by_input(maps, list(dict.fromkeys(path for path, _ in split)))
+    return [ScanSource(path, choice, known.get(path)) for path, choice in split]
+
+
+def source_files(sources: Iterable[ScanSource]) -> list[str]:
+    """Inputs and maps of some sources, each once; phantoms among them."""
+    files = [name for source in sources for name in (source.path, source.maps) if name is not None]
+    return list(dict.fromkeys(str(name) for name in files))
+
+
+def _split(text: str, default: str) -> tuple[str, SliceChoice]:
+    name, mark, slices = text.rpartition("#")
+    return (name, SliceChoice(slices)) if mark else (text, SliceChoice(default))
+
+
+def _maps_by_input(maps: Sequence[str], paths: Sequence[str]) -> dict[str, Path]:
+    known: dict[str, Path] = {}
+    for text in maps:
+        path, mark, file = text.partition("=")
+        if not mark and len(paths) == 1:
+            path, file = paths[0], text
+        matches = [one for one in paths if path in (one, Path(one).name)]
+        if not file or len(matches) != 1:
+            raise UsageError(f"--maps {text}: give INPUT=FILE, with one of the inputs {', '.join(paths)}")
+        if matches[0] in known:
+            raise UsageError(f"--maps {text}: {path} has maps already")
+        known[matches[0]] = Path(file)
+    return known

@@ -94,7 +94,7 @@ def _card(file: h5py.File, path: Path, limits: ReadLimits) -> dict[str, str]:
             card[name] = text[:200]
     if has_object(file, "ismrmrd_header"):
         header = parse_mrd_header(f"{path}: ismrmrd_header", read_text(file, "ismrmrd_header", limits), limits)
-        encoded, reconstructed = header.encoded, header.reconstructed
+        encoded, reconstructed = header.encodings[0].encoded, header.encodings[0].reconstructed
         card["encoded_matrix"] = "{} x {} x {}".format(*encoded.matrix)
         card["reconstruction_matrix"] = "{} x {} x {}".format(*reconstructed.matrix)
         if not math.isnan(reconstructed.field_of_view[0]):

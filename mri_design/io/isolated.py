@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.io.npy_stream import read_npy_stream
@@ -29,6 +30,7 @@ __all__ = ["read_isolated", "serve"]
 
 _CHILD = "from mri_design.io import formats, isolated; isolated.serve(formats.read)"
 _SECONDS, _BYTES_PER_SECOND = 30, 5_000_000
+_ARRAYS = ("kspace", "noise_covariance", "calibration")  # what raw data hold, in the order in which they are sent
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
 
 
@@ -96,13 +98,14 @@ def serve(read: Callable[..., Any]) -> None:
     if room < sys.maxsize and (inherited == resource.RLIM_INFINITY or room < inherited):
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
     reply: dict[str, Any]
-    kspace = None
+    arrays: dict[str, NDArray[Any]] = {}
     try:
         scan = read(request["path"], limits=limits, duplicates=request["duplicates"], isolated=False)
-        kspace = np.ascontiguousarray(scan.kspace)
-        lines = np.flatnonzero(scan.measured).tolist()
+        known = {name: getattr(scan, name) for name in _ARRAYS}
+        arrays = {name: np.ascontiguousarray(array) for name, array in known.items() if array is not None}
         reply = {
-            "measured": lines,
+            "arrays": list(arrays),
+            "measured": np.flatnonzero(scan.measured).tolist(),
             "name": scan.name,
             "orientation": scan.orientation,
             "card": dict(scan.card),
@@ -112,9 +115,9 @@ def serve(read: Callable[..., Any]) -> None:
         reply = {"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}}
     stream = sys.stdout.buffer
     stream.write(json.dumps(reply).encode() + b"\n")
-    if kspace is not None:
-        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(kspace))
-        stream.write(kspace.reshape(-1).view(np.uint8).data)
+    for array in arrays.values():
+        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+        stream.write(array.reshape(-1).view(np.uint8).data)
     stream.flush()
 
 
@@ -132,9 +135,11 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | None:
     if "error" in reply:
         raise InputError(**reply["error"])
     try:
-        kspace = read_npy_stream(stream, None, "kspace", limits)
+        names = [name for name in _ARRAYS if name in reply["arrays"]]
+        arrays: dict[str, Any] = {name: read_npy_stream(stream, None, name, limits, alone=False) for name in names}
     except InputError:  # cut short: the child was killed
         return None
-    measured = np.zeros(kspace.shape[2], dtype=bool)
+    measured = np.zeros(arrays["kspace"].shape[2], dtype=bool)
     measured[reply.pop("measured")] = True
-    return KSpaceData(kspace=kspace, measured=measured, **reply)
+    del reply["arrays"]
+    return KSpaceData(measured=measured, **arrays, **reply)

@@ -1,4 +1,4 @@
-"""The part of an ISMRMRD XML header that places Cartesian readouts, read without trusting it."""
+"""The parts of an ISMRMRD XML header that place Cartesian readouts, read without trusting it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from mri_design.errors import InputError
 from mri_design.io.safe import ReadLimits
 
-__all__ = ["EncodedSpace", "MrdHeader", "parse_mrd_header"]
+__all__ = ["EncodedSpace", "MrdEncoding", "MrdHeader", "parse_mrd_header"]
+
+_MAX_ENCODINGS = 64
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class EncodedSpace:
 
 
 @dataclass(frozen=True)
-class MrdHeader:
-    """First encoding of an ISMRMRD header.
+class MrdEncoding:
+    """One encoding of an ISMRMRD header: the image, or a scan that serves its calibration.
 
     Parameters
     ----------
@@ -40,16 +42,52 @@ class MrdHeader:
         Value of the phase-encode counter at the centre of k-space; None where the header gives none.
     trajectory : str
         "cartesian", "radial", ... in lower case; empty where the header gives none.
+    calibration_mode : str
+        Of parallel imaging: "embedded", "interleaved", "separate", "external" or "other"; empty where there is none.
     """
 
     encoded: EncodedSpace
     reconstructed: EncodedSpace
     centre_line: int | None
     trajectory: str
+    calibration_mode: str = ""
+
+
+@dataclass(frozen=True)
+class MrdHeader:
+    """An ISMRMRD header.
+
+    Parameters
+    ----------
+    encodings : tuple of MrdEncoding
+        Readouts name theirs by its place (``encoding_space_ref``).
+    noise_bandwidth : float, optional
+        Noise that the receiver's filter lets through over that of white noise, 0 to 1
+        (``relativeReceiverNoiseBandwidth``); None where the header gives none.
+    """
+
+    encodings: tuple[MrdEncoding, ...]
+    noise_bandwidth: float | None = None
+
+    def encoding(self, field: str, number: int) -> MrdEncoding:
+        """The encoding that readouts call ``number``.
+
+        Raises
+        ------
+        InputError
+            Where the header has none of that number.
+        """
+        if not 0 <= number < len(self.encodings):
+            raise InputError(
+                field=f"{field}: encoding_space_ref",
+                got=str(number),
+                wanted=f"0 to {len(self.encodings) - 1}, the encodings of the header",
+            )
+        return self.encodings[number]
 
 
 def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
-    """The first encoding of an ISMRMRD XML header.
+    """The encodings of an ISMRMRD XML header.
 
     Parameters
     ----------
@@ -72,15 +110,28 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
         root = ET.fromstring(text)
     except (ET.ParseError, ValueError, RecursionError) as error:
         raise InputError(field=field, got=f"bad XML ({error})", wanted="an ISMRMRD header") from error
-    encoding = root.find("{*}encoding")
-    if encoding is None:
-        raise InputError(field=field, got="no <encoding>", wanted="an ISMRMRD header with an encoding")
-    centre = encoding.findtext("{*}encodingLimits/{*}kspace_encoding_step_1/{*}center")
+    encodings = root.findall("{*}encoding")
+    if not 1 <= len(encodings) <= _MAX_ENCODINGS:
+        raise InputError(
+            field=field,
+            got=f"{len(encodings) or 'no'} <encoding>",
+            wanted=f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings",
+        )
+    bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
     return MrdHeader(
+        tuple(_encoding(field if not i else f"{field}: encoding {i}", one, limits) for i, one in enumerate(encodings)),
+        None if bandwidth is None else _share(f"{field}: relativeReceiverNoiseBandwidth", bandwidth),
+    )
+
+
+def _encoding(field: str, encoding: ET.Element, limits: ReadLimits) -> MrdEncoding:
+    centre = encoding.findtext("{*}encodingLimits/{*}kspace_encoding_step_1/{*}center")
+    return MrdEncoding(
         encoded=_space(field, encoding, "encodedSpace", limits),
         reconstructed=_space(field, encoding, "reconSpace", limits),
         centre_line=None if centre is None else _whole(f"{field}: kspace_encoding_step_1.center", centre, 0, 65535),
         trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
+        calibration_mode=(encoding.findtext("{*}parallelImaging/{*}calibrationMode") or "").strip().lower(),
     )
 
 
@@ -105,12 +156,18 @@ def _whole(field: str, text: str, low: int, high: int) -> int:
 
 
 def _length(field: str, text: str | None) -> float:
-    if text is None:
-        return math.nan
+    return math.nan if text is None else _number(field, text, 1e6, "a positive length in millimetres")
+
+
+def _share(field: str, text: str) -> float:
+    return _number(field, text, 1 + 1e-6, "a share above 0, 1 at most")
+
+
+def _number(field: str, text: str, most: float, wanted: str) -> float:
     try:
-        length = float(text)
+        number = float(text)
     except ValueError:
-        length = -1.0
-    if not (math.isfinite(length) and 0 < length < 1e6):
-        raise InputError(field=field, got=repr(text[:40]), wanted="a positive length in millimetres")
-    return length
+        number = -1.0
+    if not (math.isfinite(number) and 0 < number < most):
+        raise InputError(field=field, got=repr(text[:40]), wanted=wanted)
+    return number

@@ -22,8 +22,10 @@ _MAX_AXES = 8
 _PLAIN_DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c8|c16)")
 
 
-def read_npy_stream(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> NDArray[Any]:
-    """Read one plain numeric array that must fill the stream exactly.
+def read_npy_stream(
+    stream: IO[bytes], available: int | None, field: str, limits: ReadLimits, *, alone: bool = True
+) -> NDArray[Any]:
+    """Read one plain numeric array.
 
     Parameters
     ----------
@@ -35,6 +37,8 @@ def read_npy_stream(stream: IO[bytes], available: int | None, field: str, limits
         File and member, for messages.
     limits : ReadLimits
         The budget.
+    alone : bool
+        Whether the array must fill the stream exactly; False leaves what follows it.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def read_npy_stream(stream: IO[bytes], available: int | None, field: str, limits
             raise InputError(field=field, got=f"{filled} of {size} bytes", wanted="the whole array")
         view[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
         filled += len(chunk)
-    if stream.read(1):
+    if alone and stream.read(1):
         raise InputError(field=field, got="more bytes than the archive declares", wanted=f"{available} bytes")
     return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
 

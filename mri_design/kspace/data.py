@@ -35,6 +35,11 @@ class KSpaceData:
         Noise variance per real component, in units of ``kspace`` squared; None where unknown.
     coil_maps : complex64 array, shape (slice, coil, ky, kx), optional
         Coil sensitivities with unit root-sum-of-squares; None where unknown.
+    noise_covariance : complex128 array, shape (coil, coil), optional
+        Noise covariance E[n n^H] / 2 of one sample, from the scanner's own noise readouts, in units of ``kspace``
+        squared; it says more than ``noise_variance`` and is used before it.
+    calibration : complex64 array, shape (slice, coil, ky, kx), optional
+        Samples for coil maps that are no data of the image (a separate calibration scan), on the same grid.
     reference : complex64 array, shape (slice, ky, kx), optional
         True image (simulated data only); None for scans.
     orientation : {"ky-rows", "ky-columns"}
@@ -56,6 +61,8 @@ class KSpaceData:
     reference: NDArray[np.complex64] | None = None
     orientation: Orientation = "ky-rows"
     card: Mapping[str, str] = field(default_factory=dict)
+    noise_covariance: NDArray[np.complex128] | None = None
+    calibration: NDArray[np.complex64] | None = None
 
     def __post_init__(self) -> None:
         k = self.kspace
@@ -80,10 +87,12 @@ class KSpaceData:
         if self.noise_variance is not None and not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
             raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
         self._check_companion("coil_maps", self.coil_maps, k.shape)
+        self._check_companion("calibration", self.calibration, k.shape)
+        self._check_companion("noise_covariance", self.noise_covariance, (k.shape[1], k.shape[1]))
         self._check_companion("reference", self.reference, (k.shape[0], *k.shape[2:]))
 
     @staticmethod
-    def _check_companion(name: str, array: NDArray[np.complex64] | None, shape: tuple[int, ...]) -> None:
+    def _check_companion(name: str, array: NDArray[np.complexfloating] | None, shape: tuple[int, ...]) -> None:
         if array is None:
             return
         if array.shape != shape:
@@ -150,6 +159,7 @@ class KSpaceData:
             kspace=self.kspace[one],
             measured=measured,
             coil_maps=None if self.coil_maps is None else self.coil_maps[one],
+            calibration=None if self.calibration is None else self.calibration[one],
             reference=None if self.reference is None else self.reference[one],
             name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
         )

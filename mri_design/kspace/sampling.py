@@ -19,7 +19,7 @@ ROUND_OFF = 1e-10
 # Zeros that quantisation leaves by chance are expected from how often one component alone is zero; they crowd where the
 # signal is weakest, so that there may be several times as many as their average says.
 CHANCE = 10.0
-# Edges of k-space that differ by less than this part of the grid are equal: partial Fourier leaves out an eighth or more.
+# Edges of k-space that differ by less than this part of the grid count as equal; partial Fourier leaves out more.
 EDGES = 32
 
 

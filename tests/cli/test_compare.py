@@ -80,7 +80,7 @@ def test_the_manifest_names_inputs_and_choices_without_places(compared: tuple[Pa
     text = (out / "manifest.json").read_text()
     manifest = json.loads(text)
     assert [entry["name"] for entry in manifest["inputs"]] == ["scan.npz", "head.npz"]
-    assert manifest["settings"]["sources"] == ["scan.npz"]
+    assert manifest["settings"]["sources"] == ["scan.npz#middle"]
     assert manifest["settings"]["lines"] == [10, 12]
     assert manifest["settings"]["reconstruction"]["method"] == "zero-filled"
     assert str(out.parent) not in text

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design.simulation import load_phantom
+
 Run = Callable[..., Result]
 
 
@@ -131,7 +133,7 @@ def test_info_tells_shape_lines_noise_and_coils(run: Run, work: Path, tmp_path: 
     text = run("info", "scan.npz").stdout
     assert "24 phase-encode lines x 20 readout samples" in text
     assert "measured lines  24 of 24\n" in text
-    assert "0.007 per real component (given)" in text
+    assert "0.007 per real component, given with the data" in text
     assert "coil maps       one coil" in text
     with np.load(work / "scan.npz") as stored:
         kspace = stored["kspace"].copy()
@@ -139,5 +141,38 @@ def test_info_tells_shape_lines_noise_and_coils(run: Run, work: Path, tmp_path: 
     np.save(tmp_path / "holed.npy", kspace)
     text = run("info", tmp_path / "holed.npy").stdout
     assert "measured lines  19 of 24, missing 0-2, 7, 23" in text
-    assert "fully sampled   no" in text
-    assert "(estimated)" in text
+    assert "fully sampled   no: lines 7 are missing inside the acquired window" in text
+    assert "estimated from the data" in text
+
+
+def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
+    assert data.coil_maps is not None and data.noise_variance is not None
+    scan, maps, wrong = (tmp_path / name for name in ("coils.npz", "maps.npy", "wrong.npy"))
+    known = {"noise_variance": np.float64(data.noise_variance), "reference": data.reference}
+    np.savez(scan, kspace=data.kspace, **known)
+    np.save(maps, data.coil_maps)
+    np.save(wrong, data.coil_maps[:, [3, 0, 1, 2]])
+    text = run("info", scan, "--maps", maps).stdout
+    assert "coil maps       given (maps.npy)" in text
+    assert "coil_maps_explain" in text
+    quick = ("--recipe", "quick.toml")
+    assert run("recon", scan, "--maps", maps, *quick, "--out", tmp_path / "r").exit_code == 0
+    assert (
+        run("design", scan, "--maps", maps, "--lines", 8, "--start", 4, *quick, "--out", tmp_path / "d").exit_code == 0
+    )
+    strategies = ("--strategies", "low-pass", "--lines", 8, *quick)
+    compared = run("compare", scan, "--maps", f"{scan}={maps}", *strategies, "--out", tmp_path / "c")
+    assert compared.exit_code == 0, compared.output
+    for folder in "rdc":
+        manifest = json.loads((tmp_path / folder / "manifest.json").read_text())
+        assert "maps.npy" in [entry["name"] for entry in manifest["inputs"]]
+    settings = json.loads((tmp_path / "d" / "manifest.json").read_text())["settings"]
+    assert settings["coil_maps_source"] == "given (maps.npy)"
+    assert settings["noise_source"] == "given with the data"
+    assert settings["start"] == 4  # nothing was calibrated, so that nothing has to be measured for it
+    refused = run("recon", scan, "--maps", wrong, *quick, "--out", tmp_path / "w")
+    assert refused.exit_code == 3
+    assert "order of the coils" in refused.stderr
+    other = run("recon", scan, *quick, "--out", tmp_path / "r")
+    assert other.exit_code == 2  # the same scan without these maps is another run

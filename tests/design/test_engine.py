@@ -247,3 +247,10 @@ def test_slices_may_be_inferred_in_other_processes_and_in_any_order(make_slice: 
         assert (a.matvecs, a.converged, a.actual_energy) == (b.matvecs, b.converged, b.actual_energy)
     for first, second in zip(here.warm, there.warm, strict=True):
         np.testing.assert_array_equal(first.mean, second.mean)
+
+
+def test_lines_with_holes_cannot_be_replayed(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    holes = np.random.default_rng(0).random(one.shape) < 0.5
+    with pytest.raises(InputError, match=r"slice 1: got .* samples are missing inside.* whole"):
+        engine().begin([one, replace(one, samples=holes)], centre_lines(one.measured, 5))

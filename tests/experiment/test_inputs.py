@@ -138,3 +138,66 @@ def test_a_slice_model_follows_the_recipe_s_prior_and_library(make_scan: ScanMak
     one = prepare(make_scan(), recipe).slice_model(0, recipe)
     assert [(b.kind, b.scale) for b in one.prior] == [("differences", 7.0)]
     assert one.library == "pyfftw"
+
+
+def test_noise_readouts_come_before_an_estimate_and_a_card_and_after_the_recipe(small: Recipe) -> None:
+    data = unknown_noise(load_input("phantom:brain", simulating(small, matrix=48, coils=1)))
+    scanned = replace(data, noise_covariance=np.array([[0.04 + 0j]]))
+    known = prepare(replace(scanned, noise_variance=9.0), small)
+    assert (known.data.noise_variance, known.noise_source) == (0.04, "from the noise readouts")
+    np.testing.assert_array_equal(known.data.kspace, data.kspace)
+    given = prepare(scanned, Recipe.model_validate({"noise": {"variance": 0.25}}))
+    assert (given.data.noise_variance, given.noise_source) == (0.25, "given in the recipe")
+    assert prepare(data, small).noise_source == "estimated from the data"
+    assert prepare(replace(data, noise_variance=9.0), small).noise_source == "given with the data"
+
+
+def test_several_coils_are_whitened_by_their_noise_readouts(small: Recipe) -> None:
+    data = load_input("phantom:brain", simulating(small, matrix=48, coils=2, noise=0.01))
+    mixing = np.array([[1.0, 0.0], [0.6j, 0.8]])
+    mixed = np.einsum("cd,sdyx->scyx", mixing, data.kspace).astype(np.complex64)
+    covariance = 1e-4 * (mixing @ mixing.conj().T)
+    scanned = replace(data, kspace=mixed, noise_variance=None, reference=None, coil_maps=None)
+    found = prepare(replace(scanned, noise_covariance=covariance), small)
+    assert found.noise_source == "from the noise readouts"
+    assert found.data.noise_variance == 1
+    whitened = np.tensordot(np.linalg.inv(np.linalg.cholesky(covariance)), mixed[0], 1)
+    power = [np.sum(np.abs(coils) ** 2, axis=0) for coils in (found.data.kspace[0], whitened)]
+    np.testing.assert_allclose(power[0], power[1], rtol=1e-4)  # any two whitenings differ by a unitary matrix
+
+
+def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with(small: Recipe) -> None:
+    data = load_input("phantom:brain", simulating(small, matrix=48, coils=3))
+    every = replace(data, coil_maps=None)
+    few = np.zeros(48, dtype=bool)
+    few[::3] = True
+    sparse = replace(every, kspace=np.where(few[:, None], data.kspace, 0), measured=few, reference=None)
+    with pytest.raises(InputError, match="gapless"):
+        prepare(sparse, small)
+    centre = np.abs(np.arange(48) - 24) < 13
+    scanned = np.where(centre[:, None], data.kspace, 0)
+    found = prepare(replace(sparse, calibration=scanned), small)
+    assert (found.calibration_lines, found.maps_source) == (0, "estimated from the calibration scan")
+    expected = prepare(every, small).data.coil_maps
+    assert expected is not None and found.data.coil_maps is not None
+    np.testing.assert_allclose(found.data.coil_maps, expected, atol=1e-5)
+    own = prepare(replace(every, calibration=scanned), small)
+    assert (own.calibration_lines, own.maps_source) == (24, "estimated from 24 centre lines at most")
+
+
+def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: Path) -> None:
+    recipe = simulating(small, matrix=32, coils=6)
+    data = load_input("phantom:brain", recipe)
+    assert data.coil_maps is not None
+    np.savez(tmp_path / "scan.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
+    np.save(tmp_path / "maps.npy", 2 * data.coil_maps[0])
+    found = load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / "maps.npy")
+    np.testing.assert_allclose(found.coil_maps, data.coil_maps, atol=1e-6)
+    assert found.card["coil_maps_file"] == "maps.npy, scaled from a root-sum-of-squares of 2 to 2"
+    assert float(found.card["coil_maps_explain"].partition("%")[0]) > 95
+    scan = prepare(found, recipe)
+    assert (scan.calibration_lines, scan.maps_source[:15]) == (0, "given (maps.npy")
+    for name, wrong in (("order", data.coil_maps[:, [2, 0, 1, 5, 4, 3]]), ("turned", data.coil_maps.swapaxes(-1, -2))):
+        np.save(tmp_path / f"{name}.npy", wrong)
+        with pytest.raises(InputError, match=rf"{name}.npy: got coil maps that explain .*order of the coils"):
+            load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / f"{name}.npy")

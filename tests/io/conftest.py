@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 _HEADER = """<?xml version="1.0"?>
-<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
+<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">{system}
  <experimentalConditions><H1resonanceFrequency_Hz>127000000</H1resonanceFrequency_Hz></experimentalConditions>
  <encoding>
   <encodedSpace><matrixSize><x>{nx}</x><y>{ny}</y><z>{nz}</z></matrixSize>
@@ -23,8 +23,8 @@ _HEADER = """<?xml version="1.0"?>
   <reconSpace><matrixSize><x>{rx}</x><y>{ny}</y><z>1</z></matrixSize>
    <fieldOfView_mm><x>{rfov}</x><y>200</y><z>5</z></fieldOfView_mm></reconSpace>
   <encodingLimits>{limits}</encodingLimits>
-  <trajectory>{trajectory}</trajectory>
- </encoding>
+  <trajectory>{trajectory}</trajectory>{parallel}
+ </encoding>{more}
 </ismrmrdHeader>"""
 
 _CHILD = """
@@ -68,6 +68,9 @@ class MrdFile:
     rfov: object = 200
     trajectory: str = "cartesian"
     centre: int | None = None
+    system: str = ""
+    parallel: str = ""
+    more: str = ""
     header: str | None = None
     readouts: list[ismrmrd.Acquisition] = field(default_factory=list)
 

@@ -90,7 +90,7 @@ def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.
     np.testing.assert_array_equal(got.kspace[0, :, 3], expected)
 
 
-def test_noise_navigation_and_calibration_readouts_are_skipped(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     raw.add(np.full((5, 7), 99), flag=library.ACQ_IS_NOISE_MEASUREMENT)  # other sizes: never looked at
     for flag in (
@@ -106,7 +106,9 @@ def test_noise_navigation_and_calibration_readouts_are_skipped(tmp_path: Path, s
         readout.set_flag(library.ACQ_IS_PARALLEL_CALIBRATION)
     got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan[:1])
-    assert got.card["readouts_skipped"].startswith("5 of 17")
+    assert got.card["readouts_skipped"].startswith("3 of 17")
+    assert got.card["noise_readouts"] == "1, not used: other channels than the data"
+    assert got.card["calibration_scan"].startswith("1 readouts")  # it repeats a row
 
 
 @pytest.mark.parametrize("counter", ["contrast", "repetition", "set", "phase"])
@@ -303,5 +305,5 @@ def test_flag_numbers_are_those_of_the_library() -> None:
     assert plan._REVERSED == library.ACQ_IS_REVERSE
     assert plan._CALIBRATION == library.ACQ_IS_PARALLEL_CALIBRATION
     assert plan._CALIBRATION_AND_IMAGING == library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
-    assert library.ACQ_IS_NOISE_MEASUREMENT in plan._NOT_IMAGING
-    assert library.ACQ_IS_NAVIGATION_DATA in plan._NOT_IMAGING
+    assert plan._NOISE == library.ACQ_IS_NOISE_MEASUREMENT
+    assert library.ACQ_IS_NAVIGATION_DATA in plan._NEITHER

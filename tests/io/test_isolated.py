@@ -55,7 +55,7 @@ def test_crashes_and_stalls_are_errors_with_the_path(
 
 
 def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reply = '{"measured": [0], "name": "x", "orientation": "ky-rows", "card": {}}'
+    reply = '{"arrays": ["kspace"], "measured": [0], "name": "x", "orientation": "ky-rows", "card": {}}'
     half = f"print({reply!r}, flush=True); import os; os.write(1, b'\\x93NUMPY'); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(isolated, "_CHILD", half)
     with pytest.raises(InputError, match="SIGKILL"):

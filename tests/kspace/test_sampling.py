@@ -42,7 +42,7 @@ def scattered(mask: np.ndarray) -> None:
         (lambda m: m.__setitem__(slice(36, 48), False), False, True, "partial Fourier, lines 36-47 .* ky = -23 to 11"),
         (lambda m: m.__setitem__([3, 4, 20], False), False, True, "lines 3-4, 20 are missing inside"),
         (lambda m: m.__setitem__((slice(None), slice(0, 12)), False), False, False, "partial echo, columns 0-11"),
-        (lambda m: m.__setitem__((slice(None), [0, 1, 39]), False), False, False, "readout is zero-filled, columns 0-1"),
+        (lambda m: m.__setitem__((slice(None), [0, 1, 39]), False), False, False, "readout is zero-filled"),
         (ellipse, False, False, "inside the measured lines, which hold .* of 40 samples"),
         (scattered, False, False, "inside the measured lines, which hold 1 to [0-9]+ of 40"),
     ],
@@ -101,7 +101,7 @@ def test_empty_slices_are_not_asked_and_not_selected() -> None:
     kspace[1] = 0
     data = KSpaceData(kspace, np.ones(N[0], dtype=bool))
     assert data.fully_sampled and not data.missing
-    with pytest.raises(InputError, match="slice 1.*no signal"):
+    with pytest.raises(InputError, match=r"slice 1.*no signal"):
         data.select_slice(1)
 
 

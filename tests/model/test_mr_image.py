@@ -185,3 +185,39 @@ def test_from_data_takes_the_slice_and_its_coils():
 def test_slices_that_cannot_be_are_refused(wrong, match):
     with pytest.raises(InputError, match=match):
         wrong()
+
+
+@pytest.mark.parametrize("coils", [1, 3])
+def test_what_stands_in_the_holes_of_lines_is_no_data(coils: int) -> None:
+    """The model of lines with holes is that of the dense matrix's rows for the samples that are there."""
+    rng = np.random.default_rng(5)
+    samples = rng.random(N) < 0.5
+    samples[6:11, 4:9] = True
+    maps = rng.standard_normal((coils, *N)) + 1j * rng.standard_normal((coils, *N))
+    maps /= np.linalg.norm(maps, axis=0)
+    kspace = CentredFFT(N)(maps * image()) + 0.05 * rng.standard_normal((coils, *N))
+    known = {"kspace": kspace, "maps": maps, "samples": samples}
+    one, fooled = one_slice(**known), one_slice(**{**known, "kspace": np.where(samples, kspace, 99)})
+    lines = [8, 7, 6, 9, 10, 2, 15]
+    model, other = one.model(lines), fooled.model(lines)
+    np.testing.assert_array_equal(model.data, other.data)
+    chosen = np.zeros(N, bool)
+    chosen[lines] = True
+    rows = np.concatenate([np.flatnonzero((chosen & samples).ravel()) + i * samples.size for i in range(coils)])
+    dense = one.encoding().to_dense()[rows]
+    np.testing.assert_allclose(model.measurement.to_dense(), dense, atol=1e-12)
+    np.testing.assert_array_equal(model.data.ravel(), kspace.reshape(-1)[rows])
+    means = [DoubleLoop(Exact()).infer(m, np.random.default_rng(0)).mean for m in (model, other)]
+    np.testing.assert_array_equal(*means)
+
+
+def test_lines_with_holes_come_from_data() -> None:
+    rng = np.random.default_rng(6)
+    mask = rng.random(N) < 0.5
+    mask[6:11] = True
+    data = KSpaceData((one_slice().kspace * mask)[None].astype(np.complex64), np.ones(N[0], bool), noise_variance=0.01)
+    one = MRSlice.from_data(data)
+    assert one.samples is not None
+    np.testing.assert_array_equal(one.sampling.samples, mask)
+    with pytest.raises(InputError, match=r"samples: got float64"):
+        one_slice(samples=np.ones(N))
