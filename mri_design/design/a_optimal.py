@@ -38,6 +38,12 @@ class AOptimal:
         """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
         return np.asarray(np.sum([line_energies(p, rng, self.draws) for p in view.posteriors], axis=0))
 
+    def predicted(
+        self, view: DesignView, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Expected energies; nothing corrects them."""
+        return self.expected(view, rng), None
+
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest expected energy."""
         expected = self.expected(view, rng)

@@ -142,6 +142,11 @@ class Calibrated(AOptimal):
         best = best_line(now.unit * model.hopes(features), view.candidates)
         return replace(best, expected=expected, corrected=_believed(now, model, features))
 
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> tuple[Numbers, Numbers | None]:
+        """Expected energies, and what the error model makes of them."""
+        expected = self.expected(view, rng)
+        return expected, self.corrected(view, expected)
+
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
         now, model = self._informed(view, expected)

@@ -11,11 +11,11 @@ import numpy as np
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
 from mri_design.design.model_choice import CandidateModels, model_in_use, rivals_due, sat_out
-from mri_design.design.recording import Inferred, record
+from mri_design.design.recording import Inferred, image_energy, record
 from mri_design.design.slice_inference import Mapping, SliceInference, infer_slice
-from mri_design.design.strategy import DesignView, Strategy
-from mri_design.design.trace import DesignStep, DesignTrace
-from mri_design.design.unseen import with_unseen_lines
+from mri_design.design.strategy import DesignView, Predicts, Strategy
+from mri_design.design.trace import DesignStep, DesignTrace, Forecast
+from mri_design.design.unseen import least_energies, with_unseen_lines
 from mri_design.errors import InputError, require_counts
 from mri_design.inference import DoubleLoop, WarmStart
 from mri_design.kspace import require_whole_lines
@@ -24,7 +24,10 @@ from mri_design.model import GaussianPosterior, MRSlice
 __all__ = ["DesignEngine", "DesignState", "StopRule"]
 
 StopRule = Callable[[DesignStep], bool]
-"""Sees the next decision, with what is predicted for the lines so far; True ends the design without it."""
+"""Sees the next decision, with what is predicted for the lines so far; True ends the design without it.
+
+A rule with a true attribute ``looks_ahead`` is told `DesignStep.least_error` too.
+"""
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,7 @@ class DesignEngine:
         callback: Callable[[DesignState], None] | None = None,
         stop: StopRule | None = None,
         mapping: Mapping = map,
+        closing: bool = False,
     ) -> DesignState:
         """Add lines until there are ``target``, or until a rule says that it is enough.
 
@@ -146,6 +150,8 @@ class DesignEngine:
             Asked once per inference, about its first decision; the one at which it ended is the trace's ``declined``.
         mapping : callable
             Runs `infer_slice` over the slices; the design does not depend on how.
+        closing : bool
+            Whether to infer once more after the last line, for the trace's ``closing`` forecast.
 
         Raises
         ------
@@ -156,6 +162,8 @@ class DesignEngine:
         candidates = LineCandidates(measurable, state.trace.lines, target, len(state.trace.start), self.constraints)
         while len(candidates.acquired) < target:
             steps, inferred = self._decide(slices, state, candidates, mapping)
+            if getattr(stop, "looks_ahead", False) and inferred.posteriors:
+                steps[0] = replace(steps[0], least_error=self._least_error(inferred.posteriors, candidates, steps[0]))
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             for step in steps:
@@ -168,7 +176,41 @@ class DesignEngine:
             )
             if callback is not None:
                 callback(state)
+        if closing:
+            return replace(state, trace=replace(state.trace, closing=self._closing(slices, state, candidates, mapping)))
         return state
+
+    def _closing(
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
+    ) -> Forecast | None:
+        """What is predicted after one more inference, of all the lines; None for strategies that predict nothing."""
+        if not isinstance(self.strategy, Predicts):
+            return None
+        inferred = self._infer(slices, state, candidates, mapping)
+        view = DesignView(candidates, inferred.posteriors, state.trace.steps, 0, inferred.models)
+        expected, corrected = self.strategy.predicted(view, self._rng(len(state.trace.steps), len(slices)))
+        last = state.trace.steps[-1].information if state.trace.steps else float("nan")
+        found = Forecast(expected, corrected, image_energy(inferred.posteriors), inferred.models, last)
+        everything = not (candidates.allowed & ~candidates.mask).any()
+        return replace(found, least_error=found.predicted_error) if everything else found
+
+    def _least_error(
+        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, step: DesignStep
+    ) -> float:
+        """Relative error predicted to be left when every line that may be measured has been.
+
+        Lines that may never be keep what is believed of them, less what the others teach.
+        """
+        if step.believed is None or step.expected is None:
+            return float("nan")
+        reachable = candidates.allowed | candidates.mask
+        lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
+        estimator = self.inference.variances
+        left = np.sum([least_energies(p, lines, estimator, self._noise(i)) for i, p in enumerate(posteriors)], axis=0)
+        never = ~reachable & (step.expected > 0)
+        left[never] *= step.believed[never] / step.expected[never]
+        total = float(np.sum(left))
+        return float(np.sqrt(total / (step.image_energy + total)))
 
     def _decide(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping

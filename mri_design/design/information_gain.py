@@ -188,6 +188,12 @@ class InformationGain:
         energies = np.sum(posterior.model.noise_variance * mean_power(columns), axis=1)
         return gain_from_columns(columns), np.asarray(energies)
 
+    def predicted(
+        self, view: DesignView, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Expected energies summed over the posteriors; nothing corrects them."""
+        return np.asarray(np.sum([self.scores(p, rng)[1] for p in view.posteriors], axis=0)), None
+
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest total score over the posteriors."""
         scores, expected = np.sum([self.scores(p, rng) for p in view.posteriors], axis=0)

@@ -12,7 +12,7 @@ from mri_design.design.strategy import Choice
 from mri_design.design.trace import DesignStep
 from mri_design.model import GaussianPosterior, MRSlice
 
-__all__ = ["Inferred", "innovation", "most_information", "record"]
+__all__ = ["Inferred", "image_energy", "innovation", "most_information", "record"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Inferred:
 def innovation(one: MRSlice, posterior: GaussianPosterior, line: int) -> float:
     """Energy of y - X_* mean on one line, noise included."""
     return float(np.sum(np.abs(one.acquire([line]) - one.measurement([line])(posterior.mean)) ** 2))
+
+
+def image_energy(posteriors: Sequence[GaussianPosterior]) -> float:
+    """Energy of the means, all slices together."""
+    return float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in posteriors))
 
 
 def most_information(energy: float, noise: float, values: int) -> float:
@@ -80,7 +85,7 @@ def record(
         noise = sum(s.noise_variance * s.encoding([choice.line]).out_size for s in slices)
         predicted = float(expected[choice.line] + noise)
         actual = sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True))
-        energy = float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in posteriors))
+        energy = image_energy(posteriors)
         if np.isnan(information):
             believed = choice.expected if choice.corrected is None else choice.corrected
             values = sum(s.encoding([choice.line]).out_size // 2 for s in slices)

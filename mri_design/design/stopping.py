@@ -2,30 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError, require_numbers
 
 __all__ = ["AnyOf", "NamedRule", "UntilError", "UntilGain"]
 
+NEAR = 1.02
+"""A prediction within this factor of what noise leaves is down to it."""
+FAR = 0.85
+"""Below this part of what noise leaves, as predicted after any number of lines, an error is out of reach."""
+
+
+class Prospect(Protocol):
+    """What a rule looks at: a decision (`DesignStep`), or what is predicted at the end (`Forecast`)."""
+
+    @property
+    def predicted_error(self) -> float: ...
+
+    @property
+    def least_error(self) -> float: ...
+
+    @property
+    def information(self) -> float: ...
+
 
 class NamedRule(Protocol):
-    """A rule for `DesignEngine.run` that can say why."""
+    """A rule for `DesignEngine.run` that can say why.
 
-    def __call__(self, step: DesignStep) -> bool:
+    ``looks_ahead`` asks for `Forecast.least_error`.
+    """
+
+    @property
+    def looks_ahead(self) -> bool: ...
+
+    def __call__(self, step: Prospect) -> bool:
         """Whether to end the design without the line of this decision."""
         ...
 
-    def reason(self, step: DesignStep) -> str:
+    def reason(self, step: Prospect) -> str:
         """How the decision stands to the rule, in words."""
+        ...
+
+    def missed(self, step: Prospect) -> str:
+        """Why what was wanted cannot be had, in words; empty while it can, or where it is reached."""
         ...
 
 
 @dataclass(frozen=True)
 class UntilError:
-    """Enough lines once the predicted relative L2 error of the image is small.
+    """Enough lines once the predicted relative L2 error of the image is small, or cannot become as small as wanted.
+
+    Noise leaves an error however many lines are measured. A design ends where that floor is far above the wanted error,
+    and where it is above it and the prediction has come down to it.
 
     Parameters
     ----------
@@ -39,11 +69,12 @@ class UntilError:
 
     Notes
     -----
-    The prediction is the strategy's (`DesignStep.predicted_error`), not a bound: a posterior without correction
+    The prediction is the strategy's (`Forecast.predicted_error`), not a bound: a posterior without correction
     promises too much.
     """
 
     error: float
+    looks_ahead: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         _require_positive("error to stop at", self.error)
@@ -55,12 +86,35 @@ class UntilError:
                 cure="Five per cent are 0.05.",
             )
 
-    def __call__(self, step: DesignStep) -> bool:
+    def __call__(self, step: Prospect) -> bool:
+        return self._reached(step) or self._hopeless(step)
+
+    def reason(self, step: Prospect) -> str:
+        """Predicted against wanted error, in per cent; what noise leaves, where that is too much."""
+        return self.missed(step) or self._compared(step.predicted_error)
+
+    def missed(self, step: Prospect) -> str:
+        """What would be left with every line, where that is more than wanted; empty elsewhere."""
+        return self._out_of_reach(step.least_error, step.predicted_error) if self._hopeless(step) else ""
+
+    def _reached(self, step: Prospect) -> bool:
         return step.predicted_error <= self.error
 
-    def reason(self, step: DesignStep) -> str:
-        """Predicted against wanted error, in per cent."""
-        return _compared("predicted error", 100 * step.predicted_error, 100 * self.error, "%", self(step), "<=")
+    def _hopeless(self, step: Prospect) -> bool:
+        least = step.least_error
+        near = step.predicted_error <= NEAR * least
+        return not self._reached(step) and (self.error < FAR * least or (near and self.error < least))
+
+    def _compared(self, found: float) -> str:
+        met = found <= self.error
+        return _compared("predicted error", 100 * found, 100 * self.error, "%", met, "<=")
+
+    def _out_of_reach(self, least: float, now: float) -> str:
+        return (
+            f"an error of {100 * self.error:g} % is out of reach: every line that may be measured would leave "
+            f"{_rounded(100 * least, 100 * self.error, False)} %, as noise and the other lines have it; "
+            f"predicted now: {100 * now:.3g} %"
+        )
 
 
 @dataclass(frozen=True)
@@ -70,7 +124,7 @@ class UntilGain:
     Parameters
     ----------
     gain : float
-        Information in nats (`DesignStep.information`); several slices are added up. Strategies that do not compute it
+        Information in nats (`Forecast.information`); several slices are added up. Strategies that do not compute it
         tell the most that a line can of the energy that they predict for it, so that equal gains do not mean the same
         for all strategies.
 
@@ -81,16 +135,21 @@ class UntilGain:
     """
 
     gain: float
+    looks_ahead: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         _require_positive("gain to stop at", self.gain)
 
-    def __call__(self, step: DesignStep) -> bool:
+    def __call__(self, step: Prospect) -> bool:
         return step.information < self.gain
 
-    def reason(self, step: DesignStep) -> str:
+    def reason(self, step: Prospect) -> str:
         """What the best line would tell against what it should."""
         return _compared("gain of the best line", step.information, self.gain, "nats", self(step), "<")
+
+    def missed(self, step: Prospect) -> str:
+        """Nothing: gains fall to nothing line after line."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -99,13 +158,24 @@ class AnyOf:
 
     rules: tuple[NamedRule, ...]
 
-    def __call__(self, step: DesignStep) -> bool:
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether one of them does."""
+        return any(rule.looks_ahead for rule in self.rules)
+
+    def __call__(self, step: Prospect) -> bool:
         return any(rule(step) for rule in self.rules)
 
-    def reason(self, step: DesignStep) -> str:
+    def reason(self, step: Prospect) -> str:
         """Those rules that are met; all where none is."""
         met = [rule for rule in self.rules if rule(step)]
         return " and ".join(rule.reason(step) for rule in met or self.rules)
+
+    def missed(self, step: Prospect) -> str:
+        """What cannot be had, unless another rule was met by the same decision."""
+        met = [rule for rule in self.rules if rule(step)]
+        missed = [rule.missed(step) for rule in met]
+        return " and ".join(missed) if all(missed) else ""
 
 
 def _require_positive(name: str, value: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,15 @@ from mri_design.design.trace import DesignStep
 from mri_design.errors import MriDesignError
 from mri_design.model import GaussianPosterior
 
-__all__ = ["Choice", "DesignView", "NoUsableScoreError", "Strategy", "best_line", "start_for_posterior"]
+__all__ = [
+    "Choice",
+    "DesignView",
+    "NoUsableScoreError",
+    "Predicts",
+    "Strategy",
+    "best_line",
+    "start_for_posterior",
+]
 
 
 class NoUsableScoreError(MriDesignError):
@@ -92,6 +100,17 @@ class Strategy(Protocol):
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next line. ``rng`` is fresh for every step."""
+        ...
+
+
+@runtime_checkable
+class Predicts(Protocol):
+    """A strategy that predicts the error of the image, also where no line is left to choose."""
+
+    def predicted(
+        self, view: DesignView, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """`Choice.expected` and `Choice.corrected`, (ky,) each; the latter None where the posterior's word stands."""
         ...
 
 

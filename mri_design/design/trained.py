@@ -169,11 +169,17 @@ class Hybrid:
         self.design.require_grid(n_lines)
         return self.energies.default_start(n_lines, target)
 
+    def predicted(
+        self, view: DesignView, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """What the posteriors expect of the scan; the training corrects the choice only."""
+        return self.energies.predicted(view, rng)
+
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest score."""
         candidates = view.candidates
         self.design.require_grid(candidates.n_lines)
-        expected = np.sum([self.energies.scores(p, rng)[1] for p in view.posteriors], axis=0)
+        expected, _ = self.predicted(view, rng)
         trained = self.design.residuals(len(candidates.acquired))
         tiny = np.finfo(float).tiny
         scores = np.log(np.maximum(expected, tiny)) + self.beta * np.log(np.maximum(trained, tiny))

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mri_design.design.line_variances import all_lines
+from mri_design.design.line_variances import all_lines, line_energies
 from mri_design.model import GaussianPosterior, PosteriorPrecision
 from mri_design.operators import CartesianLines
 from mri_design.variances import VarianceEstimator
 
-__all__ = ["with_unseen_lines"]
+__all__ = ["least_energies", "with_unseen_lines"]
+
+_DRAWS = 12
+"""Posterior draws behind line energies, where inference knows nothing better."""
 
 
 def with_unseen_lines(
@@ -44,3 +48,16 @@ def with_unseen_lines(
     precision = PosteriorPrecision(measurement, posterior.precision.blocks, posterior.precision.site_precisions)
     marginals = estimator(precision, (), rng, posterior.mean, previous=posterior.marginals)
     return replace(posterior, precision=precision, marginals=marginals)
+
+
+def least_energies(
+    posterior: GaussianPosterior, lines: Sequence[int], estimator: VarianceEstimator, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Expected energy of the error on every line once all of ``lines`` have been measured, (ky,): what noise leaves.
+
+    Parameters
+    ----------
+    posterior, lines, estimator, rng
+        As for `with_unseen_lines`.
+    """
+    return line_energies(with_unseen_lines(posterior, lines, estimator, rng), rng, _DRAWS)

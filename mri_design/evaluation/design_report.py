@@ -31,7 +31,10 @@ UNIT = "noise variances"
 PANELS = 3
 _FORMATS = {
     name: ".3g"
-    for name in ("predicted_error", "actual_error", "ratio", "line_ratio", "rank_correlation", "median_ratio", "least")
+    for name in (
+        *("predicted_error", "actual_error", "unmeasured_predicted_error", "unmeasured_actual_error"),
+        *("ratio", "line_ratio", "rank_correlation", "median_ratio", "least"),
+    )
 } | {name: ".3g" for name in ("largest", "median_line_ratio", "median_rank_correlation")}
 
 
@@ -139,9 +142,11 @@ def _information(folder: RunFolder, trace: DesignTrace) -> Blocks:
 
 def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCheck]) -> Blocks:
     known = [(len(trace.start) + i, s.predicted_error) for i, s in enumerate(trace.steps) if s.predicted_error > 0]
+    end = trace.forecast(len(trace.lines))
+    known += [] if end is None else [(len(trace.lines), end.predicted_error)]
     if not known:
         return []
-    caption = "The error that the design believed its image still had, before each line."
+    caption = "The error that the design believed its image still had, before each line and at the end."
     part = "all lines"
     if checks:
         caption += " It should run inside the band around the actual error, and above all fall as that does."
@@ -155,8 +160,8 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
         [count for count, _ in known],
         [error for _, error in known],
         [check.n_measured for check in checks],
-        [check.predicted_error for check in checks],
-        [check.actual_error for check in checks],
+        [check.compared[0] for check in checks],
+        [check.compared[1] for check in checks],
         part,
     )
     blocks: Blocks = [saved_figure(folder, "predicted-error", drawn, caption)]
@@ -166,8 +171,10 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
         blocks += [
             ReportTable(
                 rows,
-                "Relative L2 error predicted and found along the run, and their ratio; median over unmeasured lines "
-                "with |ky| < N/3 of predicted over actual energy, and the rank correlation of the two.",
+                "Relative L2 error along the run, predicted and found: over all lines of k-space, what noise leaves on "
+                "measured ones included, and over the unmeasured lines alone. Ratio of predicted to found (of the "
+                "unmeasured lines where the truth is not known); median over unmeasured lines with |ky| < N/3 of "
+                "predicted over actual energy, and the rank correlation of the two.",
                 _FORMATS,
             ),
             ReportTable(

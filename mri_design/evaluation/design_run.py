@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.design import DesignTrace
+from mri_design.design import DesignTrace, NamedRule
 from mri_design.errors import UsageError
 from mri_design.evaluation.finished_run import CHECKPOINT, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
@@ -33,7 +33,7 @@ from mri_design.evaluation.scan_facts import (
     simulated_from,
     simulation_summary,
 )
-from mri_design.evaluation.sequence_outputs import how_it_ended, save_acquisition
+from mri_design.evaluation.sequence_outputs import how_it_ended, save_acquisition, what_was_missed
 from mri_design.experiment import (
     ORACLES,
     Recipe,
@@ -154,6 +154,7 @@ def design_into(
         checkpoint=checkpoint,
         identity=identity,
         callback=lambda s: show("designing", len(s.trace.lines) - start, most - start),
+        closing=True,
     )
     trace = state.trace
     ended = how_it_ended(trace, stop, most)
@@ -211,7 +212,7 @@ def design_into(
             **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
         },
         wall_seconds=time.perf_counter() - began,
-        status=_status(trace, result.convergence),
+        status=_status(trace, stop, result.convergence),
         lines=trace.lines,
     )
     summary: dict[str, object] = {
@@ -235,7 +236,10 @@ def design_into(
     return manifest.status
 
 
-def _status(trace: DesignTrace, reconstruction: Convergence) -> str:
+def _status(trace: DesignTrace, rule: NamedRule | None, reconstruction: Convergence) -> str:
+    missed_goal = what_was_missed(trace, rule)
+    if missed_goal:
+        return missed_goal
     if not reconstruction.converged:
         return f"not converged ({reconstruction.status.value})"
     missed = sum(not step.converged for step in trace.steps)

@@ -68,18 +68,45 @@ class PredictionCheck:
 
     @property
     def predicted_error(self) -> float:
-        """Relative L2 error that was predicted, over the lines where the actual one is known."""
-        return float(np.sqrt(np.sum(self.predicted[self.known]) / self.predicted_level))
+        """Relative L2 error that was predicted, over all lines: what noise leaves on measured ones is in it."""
+        return self._relative(self.predicted, np.ones_like(self.acquired), self.predicted_level)
 
     @property
     def actual_error(self) -> float:
-        """Relative L2 error as found, over the same lines; 0 where noise hides it."""
-        return float(np.sqrt(max(np.sum(self.actual[self.known]), 0.0) / self.actual_level))
+        """Relative L2 error as found, over all lines; NaN where the truth is not known, 0 where noise hides it."""
+        return self._relative(self.actual, np.ones_like(self.acquired), self.actual_level)
+
+    @property
+    def unmeasured(self) -> NDArray[np.bool_]:
+        """Unmeasured lines whose actual error is known."""
+        return self.known & ~self.acquired
+
+    @property
+    def unmeasured_predicted_error(self) -> float:
+        """The predicted error's part on those lines; NaN where there are none."""
+        return self._relative(self.predicted, self.unmeasured, self.predicted_level)
+
+    @property
+    def unmeasured_actual_error(self) -> float:
+        """The error found on those lines; NaN where there are none, 0 where noise hides it."""
+        return self._relative(self.actual, self.unmeasured, self.actual_level)
+
+    @property
+    def compared(self) -> tuple[float, float]:
+        """Predicted and actual error that can be held against each other: of all lines, else of the unmeasured ones."""
+        if self.known.all():
+            return self.predicted_error, self.actual_error
+        return self.unmeasured_predicted_error, self.unmeasured_actual_error
 
     @property
     def ratio(self) -> float:
-        """Predicted over actual relative error; infinite where no error was found."""
-        return self.predicted_error / self.actual_error if self.actual_error > 0 else float("inf")
+        """Predicted over actual error of `compared`; infinite where no error was found, NaN where none is known."""
+        predicted, actual = self.compared
+        return predicted / actual if actual > 0 else float("nan") if np.isnan(actual) else float("inf")
+
+    @staticmethod
+    def _relative(energies: NDArray[np.float64], lines: NDArray[np.bool_], level: float) -> float:
+        return float(np.sqrt(max(float(np.sum(energies[lines])), 0.0) / level)) if lines.any() else float("nan")
 
     @property
     def judged(self) -> NDArray[np.bool_]:
@@ -110,14 +137,16 @@ class PredictionCheck:
 
     def as_row(self) -> dict[str, object]:
         """One row of a table."""
-        return {
-            "lines": self.n_measured,
+        errors = {
             "predicted_error": self.predicted_error,
             "actual_error": self.actual_error,
+            "unmeasured_predicted_error": self.unmeasured_predicted_error,
+            "unmeasured_actual_error": self.unmeasured_actual_error,
             "ratio": self.ratio,
             "line_ratio": self.line_ratio,
             "rank_correlation": self.rank_correlation,
         }
+        return {"lines": self.n_measured} | {name: None if np.isnan(v) else v for name, v in errors.items()}
 
 
 def truth_or_none(one: MRSlice, reference: Array | None) -> Array | None:
@@ -135,14 +164,12 @@ def truth_or_none(one: MRSlice, reference: Array | None) -> Array | None:
 
 
 def check_counts(trace: DesignTrace, count: int = 8) -> list[int]:
-    """Up to ``count`` numbers of measured lines, spread over the run, at which the design predicted its error.
+    """Up to ``count`` numbers of measured lines, spread over the run to its end, at which its error was predicted.
 
     Decisions within a block of lines are left out: their mean is not the one that was predicted.
     """
     first = len(trace.start)
-    known = [
-        first + i for i, s in enumerate(trace.steps) if s.believed is not None and s.pending == 0 and s.image_energy > 0
-    ]
+    known = [n for n in range(first, len(trace.lines) + 1) if trace.forecast(n) is not None]
     chosen = np.linspace(0, len(known) - 1, min(count, len(known))).round().astype(int)
     return [known[i] for i in dict.fromkeys(chosen.tolist())]
 
@@ -217,15 +244,14 @@ def check_predictions(
 def _check(
     slices: Sequence[MRSlice], trace: DesignTrace, count: int, means: Sequence[Array], truths: Sequence[Array | None]
 ) -> PredictionCheck:
-    first = len(trace.start)
-    step = trace.steps[count - first] if first <= count < len(trace.lines) else None
-    if step is None or step.believed is None or not step.image_energy > 0:
-        raise InputError(field="counts", got=str(count), wanted=f"some of {check_counts(trace, len(trace.steps))}")
+    forecast = trace.forecast(count)
+    if forecast is None:
+        raise InputError(field="counts", got=str(count), wanted=f"some of {check_counts(trace, len(trace.lines))}")
     acquired = trace.mask(count)
     found = [actual_energies(*one, acquired) for one in zip(slices, means, truths, strict=True)]
     actual = np.sum([energies for energies, _ in found], axis=0)
     level = float(sum(energy for _, energy in found))
-    return PredictionCheck(count, np.asarray(step.believed), actual, acquired, step.predicted_level, level)
+    return PredictionCheck(count, np.asarray(forecast.believed), actual, acquired, forecast.predicted_level, level)
 
 
 def actual_energies(

@@ -11,7 +11,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import write_csv
 from mri_design.experiment import Recipe, in_acquisition_order
 
-__all__ = ["how_it_ended", "save_acquisition"]
+__all__ = ["how_it_ended", "save_acquisition", "what_was_missed"]
 
 ACQUISITION = "acquisition.csv"
 MEASURED_ORDER = "line number in the order of measurement"
@@ -34,10 +34,15 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:
     lines = len(trace.lines)
     if trace.declined is not None:
         return f"stopped after {lines} of at most {most} lines: {rule.reason(trace.declined)}"
-    if not trace.steps:
+    if trace.closing is None:
         return f"never asked when to stop: all {lines} lines are start lines"
-    last = next(step for step in reversed(trace.steps) if not step.pending)
-    return f"not stopped early: all {lines} lines measured, {rule.reason(last)} at the last decision"
+    return f"not stopped early: all {lines} lines measured, {rule.reason(trace.closing)}"
+
+
+def what_was_missed(trace: DesignTrace, rule: NamedRule | None) -> str:
+    """Why the design did not reach what its rule wants and never will, in words; empty where it did or may."""
+    end = trace.forecast(len(trace.lines))
+    return "" if rule is None or end is None else rule.missed(end)
 
 
 def save_acquisition(folder: RunFolder, trace: DesignTrace, recipe: Recipe) -> list[Section]:

@@ -56,9 +56,8 @@ class SliceMeans:
         return all(step.pending for step in between) and (self._count > 0 or count == len(trace.start))
 
     def _number(self, trace: DesignTrace, count: int) -> int:
-        at = count - len(trace.start)
-        used = trace.steps[at].models if 0 <= at < len(trace.steps) else ()
-        return used[self.index] if used else 0
+        forecast = trace.forecast(count)
+        return forecast.models[self.index] if forecast is not None and forecast.models else 0
 
     def _variant(self, trace: DesignTrace, count: int, lines: tuple[int, ...], image: Array | None) -> MRSlice:
         if self.models is None:

@@ -68,19 +68,21 @@ def _believed(trace: DesignTrace, index: int, noise: float) -> float:
 
 
 def step_rows(trace: DesignTrace) -> list[dict[str, object]]:
-    """One row per decision, for steps.csv.
+    """One row per decision, and one for the end where an error is predicted for it, for steps.csv.
 
     Returns
     -------
     list of dict
         ``lines`` measured before the decision; the chosen ``line`` and its ``ky``; its ``score``; ``gain_nats`` and the
-        ``total_nats`` so far; ``predicted_error``, relative L2, before the line; energy of the innovation
+        ``total_nats`` so far; ``predicted_error``, relative L2 over all lines of k-space, before the line, and where a
+        stop rule asked the ``least_error`` that every line would leave; energy of the innovation
         ``predicted``, ``found`` and their ``running_ratio``; ``image_energy``, ``converged`` and ``matvecs``. Empty
         where a rule knows nothing.
     """
     gains, bounds = information_gains(trace)
     gain, total = ("at_most_nats", "at_most_total_nats") if bounds else ("gain_nats", "total_nats")
     news = innovations(trace)
+    looked_ahead = any(np.isfinite(step.least_error) for step in trace.steps)
     rows: list[dict[str, object]] = []
     for index, step in enumerate(trace.steps):
         rows.append(
@@ -92,6 +94,7 @@ def step_rows(trace: DesignTrace) -> list[dict[str, object]]:
                 gain: _known(gains[index]),
                 total: _known(np.nansum(gains[: index + 1]) if np.isfinite(gains[index]) else np.nan),
                 "predicted_error": _known(step.predicted_error),
+                **({"least_error": _known(step.least_error)} if looked_ahead else {}),
                 "predicted": _known(news["predicted"][index]) if news else None,
                 "found": _known(news["found"][index]) if news else None,
                 "running_ratio": _known(news["running"][index]) if news else None,
@@ -100,6 +103,12 @@ def step_rows(trace: DesignTrace) -> list[dict[str, object]]:
                 "matvecs": step.matvecs,
             }
         )
+    end = trace.forecast(len(trace.lines))
+    if rows and end is not None:
+        last: dict[str, object] = {"lines": len(trace.lines), "predicted_error": _known(end.predicted_error)}
+        rows.append(dict.fromkeys(rows[0]) | last | {"image_energy": end.image_energy})
+        if looked_ahead:
+            rows[-1]["least_error"] = _known(end.least_error)
     return rows
 
 

@@ -77,6 +77,7 @@ def run_design(
     identity: str = "",
     callback: Callable[[DesignState], None] | None = None,
     mapping: Mapping = map,
+    closing: bool = False,
 ) -> DesignState:
     """Design ``target`` lines for slices that share one mask.
 
@@ -104,6 +105,8 @@ def run_design(
         Sees the state after every line.
     mapping : callable
         Infers the slices, see `DesignEngine.run`.
+    closing : bool
+        Whether to predict the image's error after the last line too.
 
     Raises
     ------
@@ -134,4 +137,4 @@ def run_design(
         if callback is not None:
             callback(state)
 
-    return engine.run(slices, state, target, after_line, stop, mapping)
+    return engine.run(slices, state, target, after_line, stop, mapping, closing)

@@ -21,6 +21,11 @@ def column(path: Path, name: str) -> list[int]:
         return [int(row[name]) for row in csv.DictReader(stream)]
 
 
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 def test_the_orders_of_the_help_are_the_real_ones(run: Run) -> None:
     assert options.ORDERS == ORDERS
     text = " ".join(run("design", "--help").output.split())
@@ -83,6 +88,36 @@ def test_a_stopped_design_is_finished_and_another_rule_is_another_design(
         ("--until-error", 0.065, "--order", "ascending"),
     ):
         assert run(*again, *other).exit_code == 2
+
+
+@pytest.mark.parametrize("lines", [(), ("--lines", 24)])
+def test_an_error_below_the_noise_ends_the_design_and_says_so(
+    run: Run, tmp_path: Path, lines: tuple[object, ...]
+) -> None:
+    wanted = ("--start", 4, "--until-error", 0.005, *lines)
+    result = run("design", "scan.npz", *QUICK, *wanted, "--out", tmp_path / "x")
+    assert result.exit_code == 4, result.output
+    first = result.stdout.splitlines()[0]
+    assert first.startswith("stopped after 4 of at most 24 lines: an error of 0.5 % is out of reach: every line")
+    status = json.loads((tmp_path / "x" / "manifest.json").read_text())["status"]
+    assert status in first
+    assert status.startswith("an error of 0.5 % is out of reach")
+    assert "out of reach" in (tmp_path / "x" / "report.html").read_text()
+
+
+def test_predictions_reach_to_the_end_and_two_quantities_have_two_names(run: Run, tmp_path: Path) -> None:
+    """Only of images whose truth is known is the error on measured lines known too."""
+    for source, known in (("phantom:t2w", True), ("scan.npz", False)):
+        out = tmp_path / f"x-{known}"
+        assert run("design", source, *QUICK, "--lines", 10, "--start", 4, "--out", out).exit_code == 0
+        steps, checks = (rows(out / name) for name in ("steps.csv", "prediction.csv"))
+        assert [row["lines"] for row in steps] == [str(n) for n in range(4, 11)]
+        assert steps[-1]["line"] == "" and checks[-1]["lines"] == "10"
+        by_lines = {row["lines"]: row["predicted_error"] for row in steps}
+        assert all(by_lines[row["lines"]] == row["predicted_error"] for row in checks)  # one name, one quantity
+        assert all(bool(row["actual_error"]) == known for row in checks)
+        for row in checks:
+            assert 0 < float(row["unmeasured_predicted_error"]) < float(row["predicted_error"])
 
 
 def test_a_limit_that_is_not_reached_is_said_and_no_failure(run: Run, tmp_path: Path) -> None:

@@ -1,10 +1,26 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from mri_design.design import AnyOf, DesignEngine, DesignStep, InformationGain, UntilError, UntilGain
+from mri_design.design import (
+    AnyOf,
+    AOptimal,
+    Calibrated,
+    DesignEngine,
+    DesignStep,
+    InformationGain,
+    LineCandidates,
+    LineConstraints,
+    LowPass,
+    UntilError,
+    UntilGain,
+    centre_lines,
+)
 from mri_design.errors import InputError
 from mri_design.inference import DoubleLoop
-from mri_design.variances import ControlVariate
+from mri_design.model import GaussianPosterior, MRSlice, PosteriorPrecision
+from mri_design.variances import ControlVariate, Exact
 from tests.design.conftest import SliceMaker
 
 START = (8, 7, 9, 6)
@@ -17,6 +33,96 @@ def step(error: float = float("nan"), gain: float = float("nan")) -> DesignStep:
 @pytest.mark.parametrize(("error", "stops"), [(0.04, True), (0.05, True), (0.0501, False), (float("nan"), False)])
 def test_an_error_stops_once_it_is_small(error: float, stops: bool) -> None:
     assert UntilError(0.05)(step(error)) is stops
+
+
+@pytest.mark.parametrize(
+    ("now", "least", "stops", "missed"),
+    [
+        (0.2, 0.03, False, False),  # noise leaves less than wanted
+        (0.2, 0.055, False, False),  # above what is wanted, but perhaps not in the end
+        (0.2, 0.06, True, True),  # far above it
+        (0.056, 0.055, True, True),  # the prediction has come down to it
+        (0.05, 0.055, True, False),  # reached, whatever the look ahead said
+        (0.2, float("nan"), False, False),
+    ],
+)
+def test_an_error_that_noise_does_not_allow_is_out_of_reach(
+    now: float, least: float, stops: bool, missed: bool
+) -> None:
+    rule, seen = UntilError(0.05), replace(step(now), least_error=least)
+    assert rule.looks_ahead
+    assert (rule(seen), bool(rule.missed(seen))) == (stops, missed)
+    if missed:
+        assert rule.reason(seen) == rule.missed(seen)
+        assert f"would leave {100 * least:.3g} %" in rule.missed(seen)
+
+
+def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
+    both = AnyOf((UntilError(0.05), UntilGain(5.0)))
+    seen = replace(step(0.2, 9.0), least_error=0.1)
+    assert both.looks_ahead and both.missed(seen)
+    assert both(replace(seen, information=1.0)) and not both.missed(replace(seen, information=1.0))
+    assert not AnyOf((UntilGain(5.0),)).looks_ahead
+
+
+def _dense_error(one: MRSlice, step: DesignStep, posterior: GaussianPosterior, lines: list[int]) -> float:
+    """Relative error once ``lines`` are measured, by dense linear algebra with the site precisions of ``posterior``."""
+    held = posterior.precision
+    full = PosteriorPrecision(one.encoding(lines), held.blocks, held.site_precisions)
+    left = one.noise_variance * np.trace(np.linalg.inv(full.dense_real()))
+    return float(np.sqrt(left / (step.image_energy + left)))
+
+
+@pytest.mark.parametrize("coils", [1, 2])
+def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_slice: SliceMaker, coils: int) -> None:
+    one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
+    engine = DesignEngine(AOptimal(draws=4000), DoubleLoop(Exact()), first_loops=2)
+    seen: list[DesignStep] = []
+
+    def look(step: DesignStep) -> bool:
+        seen.append(step)
+        return True
+
+    look.looks_ahead = True  # type: ignore[attr-defined]
+    start = centre_lines(one.measured, 4)
+    state = engine.run([one], engine.begin([one], start), 6, stop=look)
+    posterior = engine._infer([one], state, LineCandidates(one.measured, start, 6, 4), map).posteriors[0]
+    assert seen[0].least_error == pytest.approx(_dense_error(one, seen[0], posterior, list(range(12))), rel=0.05)
+    assert seen[0].least_error < seen[0].predicted_error
+
+
+def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    rule = UntilError(0.001)
+    free, bound = (
+        DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), constraints=LineConstraints(forbidden))
+        for forbidden in ((), (4, 5, 11, 12))
+    )
+    least = []
+    for engine in (free, bound):
+        state = engine.run([one], engine.begin([one], START), 8, stop=rule)
+        assert state.trace.declined is not None and len(state.trace.lines) == len(START)
+        least.append(state.trace.declined.least_error)
+    assert least[1] > 1.5 * least[0]
+
+
+def test_the_end_is_predicted_where_it_is_asked_for(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)))
+    start = engine.begin([one], START)
+    plain = engine.run([one], start, 16)
+    closed = engine.run([one], start, 16, closing=True)
+    assert plain.trace.lines == closed.trace.lines and plain.trace.closing is None
+    end = closed.trace.forecast(16)
+    assert end is not None and end is closed.trace.closing
+    assert end.predicted_error < closed.trace.steps[-1].predicted_error
+    assert end.least_error == end.predicted_error  # nothing is left to measure
+    fewer = engine.run([one], start, 9, closing=True).trace
+    assert fewer.closing is not None and np.isnan(fewer.closing.least_error)
+    longer = closed.trace.steps[5].forecast
+    assert fewer.closing.predicted_error == pytest.approx(longer.predicted_error, rel=1e-6)
+    low_pass = replace(engine, strategy=LowPass())
+    assert low_pass.run([one], low_pass.begin([one], START), 9, closing=True).trace.closing is None
 
 
 @pytest.mark.parametrize(("gain", "stops"), [(4.9, True), (5.0, False), (float("nan"), False)])

@@ -39,12 +39,25 @@ def test_errors_are_relative_to_their_own_image() -> None:
     assert one.ratio == pytest.approx(1.0)
 
 
-def test_lines_whose_error_is_not_known_are_left_out_of_both() -> None:
+def test_without_the_truth_the_unmeasured_lines_are_held_against_each_other() -> None:
     one = check(predicted=4.0)
     found = replace(one, actual=np.where(one.acquired, np.nan, 1.0))
-    assert found.predicted_error == pytest.approx(np.sqrt(4 * 9 / 100))
-    assert found.actual_error == pytest.approx(np.sqrt(9 / 100))
+    assert found.predicted_error == one.predicted_error == pytest.approx(np.sqrt(4 * 12 / 100))
+    assert found.unmeasured_predicted_error == pytest.approx(np.sqrt(4 * 9 / 100))
+    assert np.isnan(found.actual_error)
+    assert found.unmeasured_actual_error == pytest.approx(np.sqrt(9 / 100))
+    assert found.compared == (found.unmeasured_predicted_error, found.unmeasured_actual_error)
     assert found.ratio == pytest.approx(2.0)
+    assert one.compared == (one.predicted_error, one.actual_error)
+    row = found.as_row()
+    assert row["actual_error"] is None and row["unmeasured_actual_error"] == pytest.approx(0.3)
+
+
+def test_where_every_line_is_measured_and_the_truth_unknown_nothing_is_compared() -> None:
+    done = replace(check(), acquired=np.ones(12, bool), actual=np.full(12, np.nan))
+    assert np.isnan(done.ratio)
+    assert done.as_row()["ratio"] is None
+    assert done.as_row()["predicted_error"] == pytest.approx(np.sqrt(12 / 100))
 
 
 def test_an_error_below_the_noise_has_no_ratio() -> None:

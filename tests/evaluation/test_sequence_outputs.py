@@ -1,4 +1,5 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,7 @@ import numpy as np
 from mri_design.design import DesignStep, DesignTrace, UntilError
 from mri_design.evaluation import RunFolder
 from mri_design.evaluation.report import Paragraph
-from mri_design.evaluation.sequence_outputs import how_it_ended, save_acquisition
+from mri_design.evaluation.sequence_outputs import how_it_ended, save_acquisition, what_was_missed
 from mri_design.experiment import Recipe
 
 
@@ -20,14 +21,24 @@ RULE = UntilError(0.2)
 
 def test_the_end_is_told_in_a_sentence() -> None:
     assert how_it_ended(TRACE, None, 5) == ""
-    assert how_it_ended(TRACE, RULE, 5) == (
-        "not stopped early: all 5 lines measured, predicted error 25 % > 20 % at the last decision"
-    )
+    ended = replace(TRACE, closing=step(0, 0.21).forecast)
+    assert how_it_ended(ended, RULE, 5) == "not stopped early: all 5 lines measured, predicted error 21 % > 20 %"
+    assert what_was_missed(ended, RULE) == ""  # more lines might do it
     stopped = DesignTrace("information-gain", 8, (4, 3), TRACE.steps, step(2, 0.125))
     assert how_it_ended(stopped, RULE, 8) == "stopped after 5 of at most 8 lines: predicted error 12.5 % <= 20 %"
     at_once = DesignTrace("information-gain", 8, (4, 3), (), step(2, 0.125))
     assert how_it_ended(at_once, RULE, 8).startswith("stopped after 2 of at most 8 lines")
     assert "all 2 lines are start lines" in how_it_ended(DesignTrace("information-gain", 8, (4, 3)), RULE, 2)
+
+
+def test_what_cannot_be_reached_is_said_at_any_end() -> None:
+    everything = replace(TRACE, closing=replace(step(0, 0.21).forecast, least_error=0.21))
+    assert what_was_missed(everything, RULE).startswith("an error of 20 % is out of reach: every line that may be")
+    assert "21 % with every" not in what_was_missed(replace(everything, closing=step(0, 0.19).forecast), RULE)
+    hopeless = replace(TRACE, declined=replace(step(2, 0.4), least_error=0.3))
+    assert "would leave 30 %" in what_was_missed(hopeless, RULE)
+    assert "out of reach" in how_it_ended(hopeless, RULE, 8)
+    assert what_was_missed(everything, None) == what_was_missed(TRACE, RULE) == ""
 
 
 def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
