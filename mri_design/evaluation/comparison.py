@@ -152,6 +152,7 @@ class Comparison:
         for name, count, draw, image in left:
             strategy, start = self._strategy(progress, name, count, image)
             grows = make_strategy(strategy).needs_posterior or strategy in ORACLES
+            grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             group = start if grows else -count
             groups.setdefault((name, group, draw, image), []).append(count)
         jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]

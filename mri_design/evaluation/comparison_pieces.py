@@ -149,8 +149,7 @@ def tuning_error(material: Material, job: TuningJob) -> float:
 def _design(
     material: Material, slices: Sequence[MRSlice], strategy: Strategy, target: int, start: int, draw: int
 ) -> DesignedMask:
-    seed = int(np.random.SeedSequence([material.seed, draw]).generate_state(1)[0])
-    trace = run_design(slices, strategy, target, material.recipe, seed=seed, start=start).trace
+    trace = run_design(slices, strategy, target, material.recipe, seed=material.seed, draw=draw, start=start).trace
     missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.converged]
     return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.told)
 

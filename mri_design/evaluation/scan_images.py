@@ -46,7 +46,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
                     wanted="a fully sampled scan, whose image is the truth that errors are measured against",
                 )
             require_whole_lines(source.path, chosen.samplings[0])
-            scan = prepare(chosen, recipe)
+            scan = prepare(chosen, recipe, calibration_lines=recipe.design.start)
             reference = scan.reference(0)
             assert reference is not None
             one = scan.slice_model(0, recipe)

@@ -16,7 +16,7 @@ from mri_design.experiment.checkpoint import load_state, save_state
 from mri_design.experiment.recipe import Recipe
 from mri_design.model import MRSlice
 
-__all__ = ["run_design", "start_count", "start_lines"]
+__all__ = ["design_seed", "run_design", "start_count", "start_lines"]
 
 
 def start_count(strategy: Strategy, n_lines: int, target: int, recipe: Recipe, calibration_lines: int = 0) -> int:
@@ -64,6 +64,11 @@ def start_lines(
     return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
 
 
+def design_seed(seed: int, draw: int = 0) -> int:
+    """Seed of everything random in one draw of a design, whichever verb asks; a run without draws is draw 0."""
+    return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
+
+
 def run_design(
     slices: Sequence[MRSlice],
     strategy: Strategy,
@@ -71,6 +76,7 @@ def run_design(
     recipe: Recipe,
     *,
     seed: int,
+    draw: int = 0,
     start: int | Sequence[int],
     stop: StopRule | None = None,
     checkpoint: Path | None = None,
@@ -91,8 +97,8 @@ def run_design(
         Lines in the end, at most where a rule may end the design.
     recipe : Recipe
         Inference settings, lines in a block, and what the sequence asks of the lines.
-    seed : int
-        Of every random decision.
+    seed, draw : int
+        Of every random decision, see `design_seed`.
     start : int or sequence of int
         How many centre lines to begin with, or the lines of `start_lines`.
     stop : StopRule, optional
@@ -118,7 +124,7 @@ def run_design(
         recipe.inference.engine(),
         recipe.design.first_loops,
         recipe.design.step_loops,
-        seed,
+        design_seed(seed, draw),
         recipe.design.block,
         recipe.constraints.rules(),
         candidate_models(recipe),

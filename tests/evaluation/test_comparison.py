@@ -78,12 +78,11 @@ def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_train
     study: Comparison, tiny: Recipe
 ) -> None:
     progress = study.run(memory())
-    seed = int(np.random.SeedSequence([0, 0]).generate_state(1)[0])
     rule = make_strategy("information-gain")
     for name, scan in (("information-gain", study.tests[1]), ("information-gain@train", study.training[0])):
         for count in (6, 12):
             start = rule.default_start(16, count)
-            alone = run_design([scan.one], rule, count, tiny, seed=seed, start=start).trace.lines
+            alone = run_design([scan.one], rule, count, tiny, seed=0, start=start).trace.lines
             assert study.mask_lines(progress, name, count, 0, 1) == alone
 
 
