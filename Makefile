@@ -18,8 +18,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
 
 demo: $(READY)  ## design a real low-field scan, compare strategies and write a report to demo-run/
-	@rm -rf demo-run
-	$(BIN)/mri-design demo --out demo-run
+	$(BIN)/mri-design demo --out demo-run --overwrite
 	@echo "The report: $(CURDIR)/demo-run/report.html"
 
 test: $(READY)  ## run the tests

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import JOBS, Jobs, MapsOfInputs, MethodName, Out, Quiet, RecipeFile, Seed, Slices
-from mri_design.cli.terminal import ending, exits, progress, say
+from mri_design.cli.options import JOBS, Jobs, MapsOfInputs, MethodName, Out, Overwrite, Quiet, RecipeFile, Seed, Slices
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
 from mri_design.errors import UsageError
 
 __all__ = ["compare"]
@@ -45,6 +45,7 @@ def compare(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
@@ -53,6 +54,7 @@ def compare(
     """
     from mri_design.evaluation import RunFolder
     from mri_design.evaluation.comparison_run import compare_into
+    from mri_design.evaluation.finished_run import PROGRESS
     from mri_design.experiment import check_method, load_recipe, make_strategy, scan_sources
 
     counts = _counts(lines)
@@ -62,7 +64,11 @@ def compare(
     for name in names:
         make_strategy(name)
     named = scan_sources([*sources, *(train or [])], slices, maps or [])
-    with RunFolder(out) as folder, progress(quiet) as bar:
+    with (
+        kept_on_interruption(out / PROGRESS),
+        RunFolder(out, overwrite=overwrite) as folder,
+        progress(quiet) as bar,
+    ):
         status = compare_into(
             folder,
             named[: len(sources)],

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import Quiet, Seed
-from mri_design.cli.terminal import ending, exits, progress, say
+from mri_design.cli.options import Overwrite, Quiet, Seed
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
 
 __all__ = ["demo"]
 
@@ -46,6 +46,7 @@ COMPARISON_TABLES = {
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("demo-run"),
     seed: Seed = 0,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
     """Design a real low-field brain scan line by line, then compare strategies on another head.
@@ -61,13 +62,17 @@ def demo(
 
     recipe = load_recipe(None)
     command = sys.argv[1:]
-    with RunFolder(out) as folder, progress(quiet) as bar:
+    with (
+        kept_on_interruption(out / "design"),
+        RunFolder(out, overwrite=overwrite) as folder,
+        progress(quiet) as bar,
+    ):
         finished_status(folder, "demo")  # the demo itself leaves no manifest: one that is there is another run's
-        with RunFolder(out / "design") as scan_folder:
+        with RunFolder(out / "design", overwrite=overwrite) as scan_folder:
             first = design_into(
-                scan_folder, SCAN, recipe, LINES, seed=seed, resume=True, command=command, show=bar.update
+                scan_folder, SCAN, recipe, LINES, seed=seed, resume=not overwrite, command=command, show=bar.update
             )
-        with RunFolder(out / "compare") as study:
+        with RunFolder(out / "compare", overwrite=overwrite) as study:
             second = compare_into(
                 study,
                 scan_sources([HEAD], "middle"),

@@ -15,6 +15,7 @@ from mri_design.cli.options import (
     MaxJump,
     Order,
     Out,
+    Overwrite,
     PartialFourier,
     Quiet,
     RecipeFile,
@@ -26,7 +27,7 @@ from mri_design.cli.options import (
     UntilError,
     UntilGain,
 )
-from mri_design.cli.terminal import ending, exits, progress, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
 
 __all__ = ["design"]
 
@@ -45,6 +46,7 @@ def design(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     until_error: UntilError = None,
     until_gain: UntilGain = None,
@@ -62,11 +64,13 @@ def design(
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
     """
+    from mri_design.errors import UsageError
     from mri_design.evaluation import RunFolder
     from mri_design.evaluation.design_run import design_into
-    from mri_design.evaluation.finished_run import finished_lines
-    from mri_design.experiment import checked_end, load_recipe, make_strategy
+    from mri_design.evaluation.finished_run import CHECKPOINT, finished_lines
+    from mri_design.experiment import checked_end, load_recipe, make_strategy, require_no_slices
 
+    require_no_slices(source, "give {0} --slice {1}")
     settings = (
         load_recipe(recipe)
         .replacing("design", strategy=strategy, start=start, block=block, order=order)
@@ -74,7 +78,13 @@ def design(
         .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)
     )
     checked_end(settings, make_strategy(settings.design.strategy), lines)  # what is wrong is refused without a folder
-    with RunFolder(out) as folder, progress(quiet) as bar:
+    if resume and overwrite:
+        raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+    with (
+        kept_on_interruption(out / CHECKPOINT, resume=True),
+        RunFolder(out, overwrite=overwrite) as folder,
+        progress(quiet) as bar,
+    ):
         status = design_into(
             folder,
             source,

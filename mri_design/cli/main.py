@@ -13,14 +13,14 @@ from mri_design.cli.design import design
 from mri_design.cli.info import info
 from mri_design.cli.protocol import protocol
 from mri_design.cli.recon import recon
+from mri_design.cli.terminal import output_may_end_early
 from mri_design.cli.train import train
 
-__all__ = ["app"]
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     name="mri-design",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
@@ -64,9 +64,16 @@ def _main(
 ) -> None:
     """Decide which k-space lines to measure next, and reconstruct with error bars.
 
-    Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 finished but not converged, 1 anything else.
+    Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 finished but not converged or the wanted error out of reach,
+    130 interrupted, 1 anything else.
     """
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """The process behind ``mri-design``."""
+    output_may_end_early()
     app()
+
+
+if __name__ == "__main__":
+    main()

@@ -26,6 +26,7 @@ __all__ = [
     "MethodName",
     "Order",
     "Out",
+    "Overwrite",
     "PartialFourier",
     "PracticableName",
     "Quiet",
@@ -75,6 +76,12 @@ Input = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", help="Run folder; made if it does not exist.", show_default=False)]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite", help="Begin anew in a folder that is not empty: another run there goes, files may be replaced."
+    ),
+]
 LineCount = Annotated[
     int, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
 ]

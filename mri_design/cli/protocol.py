@@ -14,6 +14,7 @@ from mri_design.cli.options import (
     MapsOfInputs,
     MethodName,
     Out,
+    Overwrite,
     PracticableName,
     Quiet,
     RecipeFile,
@@ -21,7 +22,7 @@ from mri_design.cli.options import (
     Slices,
     Start,
 )
-from mri_design.cli.terminal import ending, exits, progress, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
 
 __all__ = ["protocol"]
 
@@ -62,6 +63,7 @@ def protocol(
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
     """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
@@ -69,7 +71,9 @@ def protocol(
     Every line's score is added over the slices. --swaps then tries to exchange lines, and keeps an exchange only where
     the mean error over INPUTS falls. For a mask that follows one scan, see `mri-design design`.
     """
+    from mri_design.errors import UsageError
     from mri_design.evaluation import RunFolder
+    from mri_design.evaluation.finished_run import CHECKPOINT
     from mri_design.evaluation.protocol_run import protocol_into
     from mri_design.experiment import check_method, load_recipe, make_strategy, scan_sources
 
@@ -80,7 +84,13 @@ def protocol(
     for name in (settings.design.strategy, *rivals):
         make_strategy(name)  # an unknown name is refused before there is a folder
     named = scan_sources([*sources, *(test or [])], slices, maps or [])
-    with RunFolder(out) as folder, progress(quiet) as bar:
+    if resume and overwrite:
+        raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+    with (
+        kept_on_interruption(out / CHECKPOINT, resume=True),
+        RunFolder(out, overwrite=overwrite) as folder,
+        progress(quiet) as bar,
+    ):
         status = protocol_into(
             folder,
             named[: len(sources)],

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import Input, Maps, MethodName, Out, Quiet, RecipeFile, Seed, SliceIndex
+from mri_design.cli.options import Input, Maps, MethodName, Out, Overwrite, Quiet, RecipeFile, Seed, SliceIndex
 from mri_design.cli.terminal import ending, exits, progress, say
 
 __all__ = ["recon"]
@@ -27,17 +27,19 @@ def recon(
     index: SliceIndex = 0,
     seed: Seed = 0,
     recipe: RecipeFile = None,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars."""
     from mri_design.evaluation import RunFolder
     from mri_design.evaluation.recon_run import reconstruct_into
-    from mri_design.experiment import check_method, load_recipe
+    from mri_design.experiment import check_method, load_recipe, require_no_slices
 
+    require_no_slices(source, "give {0} --slice {1}")
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     chosen = settings.reconstruction.method
     check_method(chosen)
-    with RunFolder(out) as folder, progress(quiet) as bar:
+    with RunFolder(out, overwrite=overwrite) as folder, progress(quiet) as bar:
         status = reconstruct_into(
             folder,
             source,

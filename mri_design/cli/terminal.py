@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec
+from pathlib import Path
+from typing import ParamSpec, Protocol
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mri_design.cli.arguments import command_to_go_on, option_behind
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.status import Status
 
-__all__ = ["DONE", "FAILED", "NOT_CONVERGED", "WRONG_INPUT", "WRONG_USAGE", "Bar", "ending", "exits", "progress", "say"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "INTERRUPTED",
+    "NOT_CONVERGED",
+    "WRONG_INPUT",
+    "WRONG_USAGE",
+    "Bar",
+    "ending",
+    "exits",
+    "kept_on_interruption",
+    "output_may_end_early",
+    "progress",
+    "say",
+]
 
-DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED = 0, 1, 2, 3, 4
+DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 P = ParamSpec("P")
 
@@ -25,7 +43,8 @@ P = ParamSpec("P")
 def exits(verb: Callable[P, int]) -> Callable[P, None]:
     """Turn a verb's returned code and raised errors into the process's exit code.
 
-    0 done, 2 wrong usage, 3 bad input, 4 finished but not converged, 1 anything else.
+    0 done, 2 wrong usage, 3 bad input, 4 finished but not converged or out of reach, 130 interrupted, 1 anything else.
+    An error that is about an option given on the command line is wrong usage.
     """
 
     @wraps(verb)
@@ -35,11 +54,13 @@ def exits(verb: Callable[P, int]) -> Callable[P, None]:
         except UsageError as error:
             code = _report(error, WRONG_USAGE)
         except InputError as error:
-            code = _report(error, WRONG_INPUT)
+            option = option_behind(error, verb, kwargs)
+            code = _report(error, WRONG_INPUT) if option is None else _report(f"{option}: {error}", WRONG_USAGE)
         except (MriDesignError, OSError, MemoryError) as error:
             code = _report(error, FAILED)
-        except KeyboardInterrupt:
-            code = _report("interrupted; what was finished is on disk", FAILED)
+        except KeyboardInterrupt as interruption:
+            kept = str(interruption) or f"nothing was kept; begin again with: {command_to_go_on()}"
+            code = _report(f"interrupted; {kept}", INTERRUPTED)
         raise typer.Exit(code)
 
     return run
@@ -48,6 +69,26 @@ def exits(verb: Callable[P, int]) -> Callable[P, None]:
 def _report(error: object, code: int) -> int:
     print(f"mri-design: {error}", file=sys.stderr)
     return code
+
+
+@contextmanager
+def kept_on_interruption(kept: Path, *, resume: bool = False) -> Iterator[None]:
+    """Let an interruption say what is on the disk and the command that goes on from it.
+
+    Parameters
+    ----------
+    kept : Path
+        The file that an unfinished run leaves.
+    resume : bool
+        Whether ``--resume`` goes on from it; otherwise the same command does.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        if not kept.exists():
+            raise
+        command = command_to_go_on(["--resume"] if resume else [], leave=["--overwrite"])
+        raise KeyboardInterrupt(f"{kept} holds what is finished; go on with: {command}") from interruption
 
 
 def ending(*statuses: str) -> int:
@@ -61,27 +102,91 @@ def say(text: str, quiet: bool = False) -> None:
         print(text)
 
 
-class Bar:
-    """A progress bar that may be invisible."""
+class _Forgiving:
+    """Standard output that may end before the program does, as behind ``| head``: what comes later goes nowhere."""
 
-    def __init__(self, display: Progress | None) -> None:
+    def __init__(self, stream: object) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._try("write", text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._try("flush")
+
+    def _try(self, name: str, *arguments: str) -> None:
+        try:
+            getattr(self._stream, name)(*arguments)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def fileno(self) -> int:
+        return int(getattr(self._stream, "fileno")())  # noqa: B009 (the stream is anything that has one)
+
+
+def output_may_end_early() -> None:
+    """Make the process end as if all had been read where its reader goes away first."""
+    sys.stdout = _Forgiving(sys.stdout)
+
+
+class Bar(Protocol):
+    """Where progress goes."""
+
+    def update(self, label: str, done: int, total: int) -> None:
+        """Show ``done`` of ``total`` beside ``label``."""
+        ...
+
+
+class _NoBar:
+    def update(self, label: str, done: int, total: int) -> None: ...
+
+
+class _DrawnBar:
+    """Bars on a terminal."""
+
+    def __init__(self, display: Progress) -> None:
         self._display = display
         self._tasks: dict[str, object] = {}
 
     def update(self, label: str, done: int, total: int) -> None:
-        """Show ``done`` of ``total`` beside ``label``."""
-        if self._display is None:
-            return
         if label not in self._tasks:
             self._tasks[label] = self._display.add_task(label, total=total)
         self._display.update(self._tasks[label], completed=done, total=total)  # type: ignore[arg-type]
 
 
+class _PlainBar:
+    """A line every tenth of the way, or after half a minute, for logs."""
+
+    SHARE, SECONDS = 0.1, 30.0
+
+    def __init__(self) -> None:
+        self._said: dict[str, tuple[float, float]] = {}
+
+    def update(self, label: str, done: int, total: int) -> None:
+        now, share = time.monotonic(), done / total if total else 1.0
+        before, when = self._said.get(label, (-1.0, 0.0))
+        if share < before:  # the same work anew, on the next slice
+            before = -1.0
+        due = share - before >= self.SHARE - 1e-9 or (now - when >= self.SECONDS and share > before)
+        if due or (share >= 1.0 > before):
+            self._said[label] = (share, now)
+            print(f"{label}: {done} of {total}", file=sys.stderr, flush=True)
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Bar]:
-    """Bars on stderr; nothing where stderr is not a terminal or ``quiet`` is set."""
-    if quiet or not sys.stderr.isatty():
-        yield Bar(None)
+    """Bars on stderr, plain lines where stderr is no terminal, nothing where ``quiet`` is set."""
+    if quiet:
+        yield _NoBar()
+        return
+    if not sys.stderr.isatty():
+        yield _PlainBar()
         return
     columns = (
         TextColumn("{task.description}"),
@@ -91,4 +196,4 @@ def progress(quiet: bool) -> Iterator[Bar]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=False) as display:
-        yield Bar(display)
+        yield _DrawnBar(display)

@@ -7,8 +7,19 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import JOBS, Jobs, LineCount, MapsOfInputs, MethodName, Quiet, RecipeFile, Seed, Slices
-from mri_design.cli.terminal import ending, exits, progress, say
+from mri_design.cli.options import (
+    JOBS,
+    Jobs,
+    LineCount,
+    MapsOfInputs,
+    MethodName,
+    Overwrite,
+    Quiet,
+    RecipeFile,
+    Seed,
+    Slices,
+)
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
 
 __all__ = ["train"]
 
@@ -45,6 +56,7 @@ def train(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
     """Learn from INPUTs in which order to measure lines, for scans like them.
@@ -53,14 +65,14 @@ def train(
     lbcs tries every line on every image; stochastic-lbcs some of both. Use the file as `--strategy trained:FILE`, or
     `hybrid:FILE`, which weighs it with the scan's own posterior. The same command goes on where it was interrupted.
     """
-    from mri_design.evaluation.training_run import train_into, training_rule
+    from mri_design.evaluation.training_run import UNFINISHED, train_into, training_rule
     from mri_design.experiment import check_method, load_recipe, scan_sources
 
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     check_method(settings.reconstruction.method)
     chosen = training_rule(rule, candidates, scans)
     named = scan_sources(sources, slices, maps or [])
-    with progress(quiet) as bar:
+    with kept_on_interruption(out.with_name(out.name + UNFINISHED)), progress(quiet) as bar:
         status = train_into(
             out,
             named,
@@ -70,6 +82,7 @@ def train(
             start=start,
             seed=seed,
             jobs=jobs,
+            overwrite=overwrite,
             show=bar.update,
             say=lambda text: say(text, quiet),
         )

@@ -13,7 +13,15 @@ from mri_design.evaluation.finished_run import PROGRESS, finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.scan_images import load_images
-from mri_design.experiment import Recipe, ScanSource, fingerprint, source_files, strategy_files, strategy_label
+from mri_design.experiment import (
+    Recipe,
+    ScanSource,
+    fingerprint,
+    require_lines,
+    source_files,
+    strategy_files,
+    strategy_label,
+)
 
 __all__ = ["compare_into"]
 
@@ -80,13 +88,16 @@ def compare_into(
         **recipe.as_settings(),
     }
     identity = fingerprint({"run": "comparison", **choices, "inputs": [i.sha256 for i in (*inputs, *files)]})
-    finished_status(folder, identity, own=PROGRESS)  # a finished one is written again from its pieces
     tests, orientation = load_images(sources, recipe, seed)
     training, _ = load_images(train, recipe, seed)
     both = {t.name for t in tests} & {t.name for t in training}
     if both:
         raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
+    for image in tests:
+        require_lines(image.one.measured, max(lines), recipe)
     comparison = Comparison(tests, strategies, lines, recipe, training, seeds, seed, jobs)
+    finished_status(folder, identity, own=PROGRESS)  # a finished one is written again from its pieces
+    folder.begin()
     progress = ComparisonProgress.open(folder.output_path(PROGRESS), identity)
     for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
         say(f"simulated k-space {origin}")

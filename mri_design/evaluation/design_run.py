@@ -46,6 +46,7 @@ from mri_design.experiment import (
     most_lines,
     prepare,
     reconstruct,
+    require_lines,
     run_design,
     start_lines,
     strategy_files,
@@ -115,7 +116,6 @@ def design_into(
     beside = [*([] if maps is None else [str(maps)]), *strategy_files([name])]
     inputs = InputFile.of_all([source, *beside])
     stop = checked_end(recipe, strategy, lines)
-    checkpoint = folder.output_path(CHECKPOINT)
     identity = fingerprint(
         {
             "run": "design",
@@ -127,14 +127,18 @@ def design_into(
             "lines": lines,
         }
     )
-    before = finished_status(folder, identity, own=CHECKPOINT)
-    if before is not None and resume and not checkpoint.exists():
-        say("nothing to do")
-        return before
-    if checkpoint.exists() and not resume:
-        raise UsageError(f"{folder.path.name} holds an unfinished design; add --resume, or give another --out")
     data = load_input(source, recipe, seed, maps).select_slice(index)
     require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
+    require_lines(data.measured, lines, recipe)
+    before = finished_status(folder, identity, own=CHECKPOINT)
+    unfinished = folder.existing(CHECKPOINT)
+    if before is not None and resume and unfinished is None:
+        say("nothing to do")
+        return before
+    if unfinished is not None and not (resume or folder.overwrite):
+        raise UsageError(
+            f"{folder.path.name} holds an unfinished design; add --resume, give another --out, or add --overwrite"
+        )
     scan = prepare(data, recipe, calibration_lines=recipe.design.start)
     one = scan.slice_model(0, recipe)
     if name in ORACLES:
@@ -142,6 +146,8 @@ def design_into(
     if simulated_from(data):
         say(f"simulated k-space {simulated_from(data)}")
     first = start_lines(one.measured, strategy, lines, recipe, scan.calibration_lines)
+    folder.begin()
+    checkpoint = folder.output_path(CHECKPOINT)
     most, start = lines or most_lines(one.measured, first, recipe), len(first)
     state = run_design(
         [one],

@@ -18,7 +18,7 @@ PROGRESS = "progress.json"
 def finished_status(folder: RunFolder, identity: str, *, own: str = "") -> str | None:
     """How the same run ended in this folder before, None where it did not yet; another run's folder is refused.
 
-    Nothing is written.
+    Nothing is written, and a folder that may be overwritten holds nothing.
 
     Parameters
     ----------
@@ -34,7 +34,9 @@ def finished_status(folder: RunFolder, identity: str, *, own: str = "") -> str |
     UsageError
         Where the folder holds a finished run that is not the same, or the beginning of a run of another kind.
     """
-    path = folder.output_path("manifest.json")
+    if folder.overwrite:
+        return None
+    path = folder.path / "manifest.json"
     if path.exists():
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -43,13 +45,15 @@ def finished_status(folder: RunFolder, identity: str, *, own: str = "") -> str |
             found, status = None, ""  # somebody else's manifest is a reason to keep away too
         if found == identity:
             return status
-        raise UsageError(f"{folder.path.name} holds a finished run; give another --out")
+        raise UsageError(f"{folder.path.name} holds a finished run; give another --out, or add --overwrite")
     for name in (CHECKPOINT, PROGRESS):
-        if name != own and folder.output_path(name).exists():
-            raise UsageError(f"{folder.path.name} holds an unfinished run ({name}); give another --out")
+        if name != own and (folder.path / name).exists():
+            raise UsageError(
+                f"{folder.path.name} holds an unfinished run ({name}); give another --out, or add --overwrite"
+            )
     return None
 
 
 def finished_lines(folder: RunFolder) -> int:
     """How many lines the finished run of this folder has."""
-    return len(json.loads(folder.output_path("manifest.json").read_text(encoding="utf-8"))["lines"])
+    return len(json.loads((folder.path / "manifest.json").read_text(encoding="utf-8"))["lines"])

@@ -29,6 +29,7 @@ from mri_design.experiment import (
     ScanSource,
     fingerprint,
     make_strategy,
+    require_lines,
     run_design,
     source_files,
     start_lines,
@@ -116,19 +117,25 @@ def protocol_into(
         **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
     }
     identity = fingerprint({"run": "protocol", **choices, "inputs": [i.sha256 for i in inputs]})
-    files = {part: folder.output_path(part) for part in (CHECKPOINT, REFINEMENT, TESTED)}
-    ended = finished_status(folder, identity, own=CHECKPOINT)
-    if ended is not None and resume and not files[CHECKPOINT].exists():
-        say("nothing to do")
-        return ended
-    if files[CHECKPOINT].exists() and not resume:
-        raise UsageError(f"{folder.path.name} holds an unfinished protocol; add --resume, or give another --out")
     training, _ = load_images(sources, recipe, seed)
     tests, _ = load_images(test, recipe, seed)
     _require_apart(training, tests)
+    for image in (*training, *tests):
+        require_lines(image.one.measured, lines, recipe)
+    ended = finished_status(folder, identity, own=CHECKPOINT)
+    unfinished = folder.existing(CHECKPOINT)
+    if ended is not None and resume and unfinished is None:
+        say("nothing to do")
+        return ended
+    if unfinished is not None and not (resume or folder.overwrite):
+        raise UsageError(
+            f"{folder.path.name} holds an unfinished protocol; add --resume, give another --out, or add --overwrite"
+        )
     calibration = max(image.calibration_lines for image in (*training, *tests))
     scans = [TrainingScan(image.one, image.reference, image.name) for image in training]
     first = start_lines(shared_lines(scans), strategy, lines, recipe, calibration)
+    folder.begin()
+    files = {part: folder.output_path(part) for part in (CHECKPOINT, REFINEMENT, TESTED)}
     start = len(first)
     with Workers(TrainingMaterial(scans, recipe, seed), jobs) as workers:
 

@@ -105,15 +105,16 @@ def reconstruct_into(
             "seed": seed,
         }
     )
-    finished_status(folder, identity)  # the same reconstruction may be made again
     data = load_input(source, recipe, seed, maps).select_slice(index)
     flags = data.measured if mask is None else read_mask(mask, data.measured)
     lines = np.flatnonzero(flags).tolist()
+    finished_status(folder, identity)  # the same reconstruction may be made again
     scan = prepare(data, recipe, measured=flags)
     one = scan.slice_model(0, recipe)
     signal = one.signal_level(lines)
     if simulated_from(data):
         say(f"simulated k-space {simulated_from(data)}")
+    folder.begin()
     result = reconstruct(
         one,
         lines,

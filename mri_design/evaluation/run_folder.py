@@ -11,7 +11,8 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.folder_ledger import FolderLedger
 from mri_design.evaluation.folder_lock import FolderLock
 from mri_design.evaluation.manifest import Manifest, manifest_text
 from mri_design.evaluation.picture import Drawing, png_bytes
@@ -36,11 +37,16 @@ class RunFolder:
     ----------
     path : str or Path
         Created with its parents where it does not exist.
+    overwrite : bool
+        Whether other people's files may be replaced, and another run's.
 
     Raises
     ------
+    UsageError
+        Where the path is a symbolic link or holds one; unless ``overwrite``, where it holds files and no run of this
+        program. The writing methods raise it for a file of somebody else in the folder of a run.
     InputError
-        Where the path is a symbolic link or no folder, cannot be created, or another run is using it.
+        Where the path is no folder, cannot be created, or another run is using it.
     OSError
         From the writing methods, with the file's path, where the disk does not take the file; what stood
         there before is intact.
@@ -50,16 +56,21 @@ class RunFolder:
     Files of an earlier run stay until they are written again: resuming needs them.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
         self.path = Path(path)
+        self.overwrite = overwrite
         self._new = _make_folder(self.path)
+        FolderLedger(self.path, overwrite=overwrite)  # before the lock, which would leave a file behind
         self._lock = FolderLock(self.path)
         try:
+            self._ledger = FolderLedger(self.path, overwrite=overwrite)
+            self._ledger.open()
             remove_stale_temporaries(self.path)
             if (self.path / _FIGURES).exists():
                 remove_stale_temporaries(self._figures())
         except BaseException:
             self._lock.release()
+            self._remove_if_new()
             raise
 
     def __enter__(self) -> RunFolder:
@@ -68,8 +79,14 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None:
+            self._ledger.withdraw()
         self.close()
-        if error is not None and self._new:
+        if error is not None:
+            self._remove_if_new()
+
+    def _remove_if_new(self) -> None:
+        if self._new:
             with suppress(OSError):  # not empty: something was written before the error
                 self.path.rmdir()
 
@@ -78,7 +95,7 @@ class RunFolder:
         self._lock.release()
 
     def output_path(self, name: str) -> Path:
-        """Where a file called ``name`` belongs, after checking that it stays in this folder.
+        """Where this run writes a file called ``name``, after checking that it stays in this folder.
 
         Parameters
         ----------
@@ -89,8 +106,28 @@ class RunFolder:
         ------
         InputError
             Where the name holds a folder, or a symbolic link or folder stands there.
+        UsageError
+            Where a file of that name is there which no run of this program wrote.
         """
-        return _checked(self.path, name)
+        path = _checked(self.path, name)
+        self._ledger.claim(path)
+        return path
+
+    def existing(self, name: str) -> Path | None:
+        """A file that a run of this program left here under ``name``; None where there is none."""
+        path = _checked(self.path, name)
+        return path if path.exists() and self._ledger.owns(path) else None
+
+    def remove(self, name: str) -> None:
+        """Remove what an earlier run left under ``name``; other people's files stay."""
+        path = self.existing(name)
+        if path is not None:
+            path.unlink()
+
+    def begin(self) -> None:
+        """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""
+        if self.overwrite:
+            self._ledger.clear()
 
     def write_manifest(self, manifest: Manifest | Mapping[str, object]) -> Path:
         """Write manifest.json with sorted keys."""
@@ -163,6 +200,7 @@ class RunFolder:
             For example what a function of `plots` returned.
         """
         path = _checked(self._figures(), f"{name}.png")
+        self._ledger.claim(path)
         write_bytes(path, png_bytes(figure))
         return path
 
@@ -188,7 +226,7 @@ def _make_folder(path: Path) -> bool:
     """Whether it was not there before."""
     wanted = "a folder that exists or can be created"
     if path.is_symlink():
-        raise InputError(field=str(path), got="a symbolic link", wanted=wanted, cure="Give the folder itself.")
+        raise UsageError(f"{path} is a symbolic link, and nothing is written through links; give the folder itself")
     new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)

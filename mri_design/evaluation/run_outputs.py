@@ -148,7 +148,7 @@ def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
     if result.std is not None:
         folder.write_std("std.npy", result.std)
     else:
-        folder.output_path("std.npy").unlink(missing_ok=True)
+        folder.remove("std.npy")
     folder.write_metrics(rows)
 
 

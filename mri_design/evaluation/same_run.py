@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mri_design.errors import InputError
+from mri_design.errors import UsageError
 
 __all__ = ["require_same_run"]
 
@@ -14,13 +14,11 @@ def require_same_run(path: Path, found: object, identity: object, left: str) -> 
 
     Raises
     ------
-    InputError
+    UsageError
         Naming the file.
     """
     if found != identity:
-        raise InputError(
-            field=path.name,
-            got=left,
-            wanted="one with the same inputs and options",
-            cure="Give the same options as before, or another --out.",
+        raise UsageError(
+            f"{path.name} is {left}, with other inputs or options; give the same as before, another --out, or add "
+            "--overwrite"
         )

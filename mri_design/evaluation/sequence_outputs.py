@@ -48,7 +48,7 @@ def what_was_missed(trace: DesignTrace, rule: NamedRule | None) -> str:
 def save_acquisition(folder: RunFolder, trace: DesignTrace, recipe: Recipe) -> list[Section]:
     """Write acquisition.csv and its figure where lines are measured in another order or in trains; else nothing."""
     if recipe.design.order == "as-chosen" and recipe.design.echoes == 1:
-        folder.output_path(ACQUISITION).unlink(missing_ok=True)
+        folder.remove(ACQUISITION)
         return []
     made = in_acquisition_order(trace.lines, trace.n_lines, recipe)
     write_csv(folder.output_path(ACQUISITION), _rows(made))

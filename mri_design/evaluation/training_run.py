@@ -94,6 +94,7 @@ def train_into(
     start: int | None = None,
     seed: int = 0,
     jobs: int = 1,
+    overwrite: bool = False,
     show: Callable[[str, int, int], None] = lambda *_: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> str:
@@ -115,6 +116,8 @@ def train_into(
         Centre lines to begin with: four, and no fewer than coil calibration took.
     seed, jobs : int
         Of everything random; processes, on which the order does not depend.
+    overwrite : bool
+        Whether another file at ``path``, or the beginning of another run, may be replaced.
     show : callable
         Progress: what, done, of how many.
     say : callable
@@ -143,10 +146,12 @@ def train_into(
     }
     settings["inputs"] = {i.name: i.sha256 for i in inputs}
     settings["identity"] = fingerprint({"run": "training", **settings})
+    unfinished = path.with_name(path.name + UNFINISHED)
+    _require_own(path, unfinished, overwrite)
     if path.exists():
         finished = load_trained(path)
         if finished.settings.get("identity") != settings["identity"]:
-            raise UsageError(f"{path.name} holds another trained design; give another --out")
+            raise UsageError(f"{path.name} holds another trained design; give another --out, or add --overwrite")
         say("nothing to do")
         return _status(finished)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +161,6 @@ def train_into(
     rules = recipe.constraints.rules()
     centre = rules.start(shared_lines(scans), first, max(image.calibration_lines for image in images))
     first = len(centre)
-    unfinished = path.with_name(path.name + UNFINISHED)
 
     def after_line(design: TrainedDesign) -> None:
         save_trained(unfinished, design)
@@ -176,6 +180,20 @@ def train_into(
     save_trained(path, design)
     unfinished.unlink(missing_ok=True)
     return _status(design)
+
+
+def _require_own(path: Path, unfinished: Path, overwrite: bool) -> None:
+    """Refuse links and other people's files; where they may be overwritten, remove what is there."""
+    for file in (path, unfinished):
+        if file.is_symlink():
+            raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
+        if overwrite:
+            file.unlink(missing_ok=True)
+        elif file.exists():
+            try:
+                load_trained(file)
+            except InputError as error:
+                raise UsageError(f"{file.name} is no trained design; give another --out, or add --overwrite") from error
 
 
 def _start(images: Sequence[TestImage], start: int | None, lines: int) -> int:

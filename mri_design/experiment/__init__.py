@@ -3,12 +3,12 @@
 from mri_design.experiment.candidate_models import FinalModel, candidate_models, final_models
 from mri_design.experiment.checkpoint import fingerprint, load_state, save_state
 from mri_design.experiment.description import describe_scan
-from mri_design.experiment.designing import run_design, start_count, start_lines
+from mri_design.experiment.designing import require_lines, run_design, start_count, start_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_input, load_kspace, mr_image_model, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.reconstruction import METHODS, Method, Reconstruction, check_method, pixel_std, reconstruct
 from mri_design.experiment.sequence import checked_end, in_acquisition_order, most_lines, stop_rule
-from mri_design.experiment.sources import ScanSource, SliceChoice, scan_sources, source_files
+from mri_design.experiment.sources import ScanSource, SliceChoice, require_no_slices, scan_sources, source_files
 from mri_design.experiment.strategies import (
     FROM_FILES,
     ORACLES,
@@ -53,6 +53,8 @@ __all__ = [
     "pixel_std",
     "prepare",
     "reconstruct",
+    "require_lines",
+    "require_no_slices",
     "run_design",
     "save_state",
     "save_trained",

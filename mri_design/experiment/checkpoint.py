@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mri_design.design import DesignState, DesignStep, DesignTrace
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
 from mri_design.inference import WarmStart
 from mri_design.io.atomic import write_npz
 
@@ -105,18 +105,18 @@ def load_state(path: Path, identity: str) -> DesignState:
     Raises
     ------
     InputError
-        Where the file is damaged, or belongs to another input, recipe, seed or command.
+        Where the file is damaged.
+    UsageError
+        Where it belongs to another input, recipe, seed or command.
     """
     try:
         # Opened here: NumPy leaves the file open where it is no archive.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             found = str(stored["identity"])
             if found != identity:
-                raise InputError(
-                    field=path.name,
-                    got="a checkpoint of another input, recipe, seed, start or number of lines",
-                    wanted="one of this design",
-                    cure="Give the same options as before, or another --out.",
+                raise UsageError(
+                    f"{path.name} is the checkpoint of a design with another input, recipe, seed, start or number of "
+                    "lines; give the same options as before, another --out, or --overwrite in place of --resume"
                 )
             widths = stored["has_model_energies"]
             steps = tuple(

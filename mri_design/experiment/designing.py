@@ -16,7 +16,7 @@ from mri_design.experiment.checkpoint import load_state, save_state
 from mri_design.experiment.recipe import Recipe
 from mri_design.model import MRSlice
 
-__all__ = ["design_seed", "run_design", "start_count", "start_lines"]
+__all__ = ["design_seed", "require_lines", "run_design", "start_count", "start_lines"]
 
 
 def start_count(strategy: Strategy, n_lines: int, target: int, recipe: Recipe, calibration_lines: int = 0) -> int:
@@ -62,6 +62,24 @@ def start_lines(
     most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
     count = start_count(strategy, len(measurable), most, recipe, calibration_lines)
     return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
+
+
+def require_lines(measurable: NDArray[np.bool_], target: int | None, recipe: Recipe) -> None:
+    """Refuse more lines than hold data and may be measured.
+
+    Raises
+    ------
+    InputError
+        With how many there are.
+    """
+    available = int((measurable & recipe.constraints.rules().allowed(len(measurable))).sum())
+    if target is not None and target > available:
+        raise InputError(
+            field="number of lines",
+            got=str(target),
+            wanted=f"at most {available}, the lines that hold data and may be measured",
+            cure="Ask for fewer lines.",
+        )
 
 
 def design_seed(seed: int, draw: int = 0) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mri_design.errors import InputError, UsageError
 
-__all__ = ["ScanSource", "SliceChoice", "scan_sources", "source_files"]
+__all__ = ["ScanSource", "SliceChoice", "require_no_slices", "scan_sources", "source_files"]
 
 MIDDLE, EVERY = "middle", "all"
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
@@ -111,6 +111,19 @@ def scan_sources(inputs: Sequence[str], slices: str, maps: Sequence[str] = ()) -
     split = [_split(text, slices) for text in inputs]
     known = _maps_by_input(maps, list(dict.fromkeys(path for path, _ in split)))
     return [ScanSource(path, choice, known.get(path)) for path, choice in split]
+
+
+def require_no_slices(source: str, option: str) -> None:
+    """Refuse ``scan.npz#2`` where one input is named and its slice is an option; a file of that name may exist.
+
+    Raises
+    ------
+    UsageError
+        With the option to give instead.
+    """
+    path, mark, slices = source.rpartition("#")
+    if mark and not Path(source).exists():
+        raise UsageError(f"{source}: slices behind # belong to verbs that take several; {option.format(path, slices)}")
 
 
 def source_files(sources: Iterable[ScanSource]) -> list[str]:

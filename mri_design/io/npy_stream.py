@@ -19,6 +19,7 @@ MAGIC = b"\x93NUMPY"
 _MAX_HEADER = 10_000  # characters; the header of any plain array is under 200
 _MAX_AXES = 8
 # Byte order, kind and size; nothing structured, no text, no dates, no Python objects.
+_EXTENDED_DTYPE = re.compile(r"[<>|=]?(f12|f16|c24|c32)")  # long doubles
 _PLAIN_DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c8|c16)")
 
 
@@ -109,6 +110,14 @@ def _parse_header(text: str, field: str) -> tuple[tuple[int, ...], np.dtype[Any]
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
         raise InputError(field=f"{field}: header", got=f"{text[:40]!r}", wanted="descr, fortran_order and shape")
     descr, fortran_order, shape = header["descr"], header["fortran_order"], header["shape"]
+    if isinstance(descr, str) and _EXTENDED_DTYPE.fullmatch(descr):
+        double = "complex128" if "c" in descr else "float64"
+        raise InputError(
+            field=f"{field}: dtype",
+            got=f"{descr}, extended precision, which differs from machine to machine",
+            wanted="single or double precision",
+            cure=f"Save the array with .astype('{double}').",
+        )
     if not isinstance(descr, str) or not _PLAIN_DTYPE.fullmatch(descr):
         raise InputError(
             field=f"{field}: dtype",

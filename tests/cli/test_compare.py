@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from mri_design.evaluation.folder_ledger import OUTPUTS
+
 Run = Callable[..., Result]
 COMMAND = (
     "compare",
@@ -77,6 +79,7 @@ def test_masks_are_listed_in_acquisition_order(compared: tuple[Path, Result]) ->
 
 def test_the_manifest_names_inputs_and_choices_without_places(compared: tuple[Path, Result]) -> None:
     out, _ = compared
+    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS | {".mri-design.json"}
     text = (out / "manifest.json").read_text()
     manifest = json.loads(text)
     assert [entry["name"] for entry in manifest["inputs"]] == ["scan.npz", "head.npz"]
@@ -114,7 +117,7 @@ def test_another_comparison_than_the_unfinished_one_is_refused(
 ) -> None:
     (tmp_path / "progress.json").write_bytes((compared[0] / "progress.json").read_bytes())
     result = run(*COMMAND, "--seed", 1, "--out", tmp_path)
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "the progress of another comparison" in result.stderr
 
 

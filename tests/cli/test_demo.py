@@ -40,7 +40,7 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     (out / "manifest.json").write_text("{}")
     refused = run("demo", "--out", out)
     assert refused.exit_code == 2
-    assert "holds a finished run" in refused.stderr
+    assert "a file manifest.json that no run of this program wrote" in refused.stderr
 
 
 def _in_this_process(compare_into: Callable[..., str]) -> Callable[..., str]:

@@ -1,6 +1,7 @@
 import csv
 import hashlib
 import json
+import re
 import signal
 import subprocess
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from typer.testing import Result
+
+from mri_design.evaluation.folder_ledger import OUTPUTS
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]
@@ -26,13 +29,14 @@ def test_it_says_how_it_ended_and_where_the_report_is(designed: Designed) -> Non
     out, result = designed
     assert result.exit_code == 0
     assert result.stdout == f"12 lines, converged: {out / 'report.html'}\n"
-    assert result.stderr == ""
+    assert "designing: 6 of 6" in result.stderr.splitlines()  # no terminal: plain lines
 
 
 def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) -> None:
     out, _ = designed
     names = {path.name for path in out.iterdir()}
     assert names == {
+        ".mri-design.json",
         "figures",
         "lines.csv",
         "manifest.json",
@@ -46,6 +50,7 @@ def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) 
         "std.npy",
         "steps.csv",
     }
+    assert names - {"figures", ".mri-design.json"} <= OUTPUTS
     figures = {path.name for path in (out / "figures").iterdir()}
     for shown in ("mask", "mask-growth", "order", "scores", "information", "predicted-error", "innovations", "images"):
         assert f"{shown}.png" in figures
@@ -135,9 +140,10 @@ def test_another_process_gives_the_same_bytes(designed: Designed, fresh: tuple[P
         assert (fresh[0] / name).read_bytes() == (out / name).read_bytes(), name
 
 
-def test_without_a_terminal_there_is_no_progress(fresh: tuple[Path, str, str]) -> None:
+def test_without_a_terminal_progress_comes_in_plain_lines(fresh: tuple[Path, str, str]) -> None:
     _, stdout, stderr = fresh
-    assert stderr == ""
+    assert stderr.splitlines()[0] == "designing: 1 of 6"
+    assert all(re.fullmatch(r"[a-z ]+: \d+ of \d+", line) for line in stderr.splitlines())
     assert stdout == "12 lines, converged: fresh/report.html\n"
 
 
@@ -208,8 +214,15 @@ def stopped(run: Run, tmp_path: Path) -> Path:
     out = tmp_path / "stopped"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(design_run, "run_design", interrupted_at(9))
-        assert run("design", "scan.npz", *OPTIONS, "--out", out).exit_code == 1
-    assert [path.name for path in out.iterdir()] == ["checkpoint.npz"]
+        patch.setattr("sys.argv", ["mri-design", "design", "scan.npz", "--lines", "12", "--out", "a b", "--overwrite"])
+        result = run("design", "scan.npz", *OPTIONS, "--out", out)
+    assert result.exit_code == 130
+    last = result.stderr.splitlines()[-1]
+    assert last == (
+        f"mri-design: interrupted; {out / 'checkpoint.npz'} holds what is finished; go on with: "
+        "mri-design design scan.npz --lines 12 --out 'a b' --resume"
+    )
+    assert sorted(path.name for path in out.iterdir()) == [".mri-design.json", "checkpoint.npz"]
     return out
 
 
@@ -243,8 +256,8 @@ def test_another_design_does_not_go_on_from_it(run: Run, stopped: Path, change: 
     source = "head.npz" if change == ["head.npz"] else "scan.npz"
     changed = [] if source == "head.npz" else change
     result = run("design", source, *OPTIONS, *changed, "--out", stopped, "--resume")
-    assert result.exit_code == 3
-    assert "a checkpoint of another input, recipe, seed, start or number of lines" in result.stderr
+    assert result.exit_code == 2
+    assert "a design with another input, recipe, seed, start or number of lines" in result.stderr
 
 
 def test_a_finished_design_is_left_as_it_is(run: Run, designed: Designed) -> None:
@@ -265,6 +278,22 @@ def test_a_damaged_checkpoint_is_refused(run: Run, stopped: Path) -> None:
     result = run("design", "scan.npz", *OPTIONS, "--out", stopped, "--resume")
     assert result.exit_code == 3
     assert "an unreadable checkpoint" in result.stderr and "Delete it." in result.stderr
+
+
+def test_overwriting_begins_anew_and_leaves_nothing_of_the_run_before(
+    run: Run, stopped: Path, designed: Designed
+) -> None:
+    (stopped / "notes.txt").write_text("mine")
+    both = run("design", "scan.npz", *OPTIONS, "--out", stopped, "--resume", "--overwrite")
+    assert both.exit_code == 2 and "give one of them" in both.stderr
+    wrong = run("design", "scan.npz", *OPTIONS, "--lines", 99, "--out", stopped, "--overwrite")
+    assert wrong.exit_code == 2 and (stopped / "checkpoint.npz").exists()  # refused before anything is removed
+    low = ("--strategy", "low-pass")
+    assert run("design", "scan.npz", *OPTIONS, "--out", stopped, "--overwrite").exit_code == 0
+    assert (stopped / "mask.npy").read_bytes() == (designed[0] / "mask.npy").read_bytes()
+    assert run("design", "scan.npz", *OPTIONS, *low, "--out", stopped, "--overwrite").exit_code == 0
+    assert not (stopped / "scores.csv").exists()  # this strategy has none
+    assert (stopped / "notes.txt").read_text() == "mine"
 
 
 def test_resume_without_a_checkpoint_begins(run: Run, tmp_path: Path) -> None:
@@ -298,4 +327,4 @@ def test_a_killed_design_goes_on_to_the_same_lines(work: Path, spawn: Spawn, run
     assert order(out) == order(work / "whole")
     for name in ("lines.csv", "mask.npy", "recon.npy", "std.npy"):
         assert (out / name).read_bytes() == (work / "whole" / name).read_bytes()
-    assert not [path.name for path in out.iterdir() if path.name.startswith(".")]
+    assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [".mri-design.json"]

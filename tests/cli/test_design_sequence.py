@@ -134,13 +134,15 @@ def test_a_limit_that_is_not_reached_is_said_and_no_failure(run: Run, tmp_path: 
         ((), 2, "when does the design end?"),
         (("--until-error", 0.1, "--strategy", "random"), 2, "'random' predicts no error"),
         (("--until-gain", 1, "--strategy", "low-pass"), 2, "'low-pass' knows no information gain"),
-        (("--until-error", -1), 3, "error to stop at"),
-        (("--lines", 8, "--order", "spiral"), 3, "order: got 'spiral'"),
-        (("--lines", 8, "--order", "interleaved"), 3, "interleaved without echo trains"),
-        (("--lines", 8, "--partial-fourier", 0.3), 3, "partial Fourier: got 0.3"),
-        (("--lines", 8, "--forbid", "x"), 3, "forbidden lines: got 'x'"),
-        (("--lines", 8, "--forbid", "3", "--require", "3"), 3, "line 3 forbidden and required"),
-        (("--lines", 8, "--max-jump", 3, "--block", 2, "--order", "interleaved"), 3, "with jumps of 3 at most"),
+        (("--until-error", -1), 2, "--until-error: error to stop at"),
+        (("--until-error", "nan"), 2, "--until-error"),
+        (("--until-gain", "inf", "--lines", 8), 2, "--until-gain"),
+        (("--lines", 8, "--order", "spiral"), 2, "--order: order: got 'spiral'"),
+        (("--lines", 8, "--order", "interleaved"), 2, "interleaved without echo trains"),
+        (("--lines", 8, "--partial-fourier", 0.3), 2, "--partial-fourier: partial Fourier: got 0.3"),
+        (("--lines", 8, "--forbid", "x"), 2, "--forbid: forbidden lines: got 'x'"),
+        (("--lines", 8, "--forbid", "3", "--require", "3"), 2, "line 3 forbidden and required"),
+        (("--lines", 8, "--max-jump", 3, "--block", 2, "--order", "interleaved"), 2, "with jumps of 3 at most"),
     ],
 )
 def test_what_contradicts_itself_is_refused_without_a_folder(
@@ -154,7 +156,7 @@ def test_what_contradicts_itself_is_refused_without_a_folder(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--lines", 20, "--partial-fourier", 0.6), "wanted 8 (start lines) to 15 (lines with data that the constr"),
+        (("--lines", 20, "--partial-fourier", 0.6), "--lines: number of lines: got 20; wanted at most 15"),
         (("--lines", 8, "--forbid", "0-23"), "no line of 24 left"),
         (("--lines", 8, "--forbid", "24"), "forbidden lines: got line 24; wanted lines from 0 to 23"),
         (("--lines", 8, "--start", 6, "--forbid", "13"), "forced centre: got 6 lines, of which line 13"),
@@ -164,8 +166,17 @@ def test_what_contradicts_itself_is_refused_without_a_folder(
 )
 def test_what_contradicts_the_scan_is_refused(run: Run, tmp_path: Path, words: tuple[object, ...], said: str) -> None:
     result = run("design", "scan.npz", *QUICK, *words, "--out", tmp_path / "x")
-    assert (result.exit_code, said in result.stderr) == (3, True), result.output
+    assert (result.exit_code, said in result.stderr) == (2, True), result.output
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["until_error = 2.0", "until_error = -1.0", "strategy = 'oracle-greedy'", "block = 0"]
+)
+def test_the_same_in_a_recipe_is_bad_input(run: Run, tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "mine.toml").write_text(f"[design]\n{wrong}\n")
+    result = run("design", "scan.npz", "--lines", 8, "--recipe", tmp_path / "mine.toml", "--out", tmp_path / "x")
+    assert (result.exit_code, "recipe mine.toml: design." in result.stderr) == (3, True), result.output
 
 
 def test_a_comparison_does_not_end_designs_early(run: Run, work: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design.evaluation import comparison_pieces, protocol_run
+from mri_design.evaluation.folder_ledger import OUTPUTS
 from mri_design.experiment import load_input, load_recipe, make_strategy, prepare, run_design
 
 Run = Callable[..., Result]
@@ -50,6 +51,7 @@ def test_the_folder_is_complete(done: tuple[Path, Result]) -> None:
     names = {path.name for path in out.iterdir()}
     assert {"mask.npy", "lines.csv", "exchanges.csv", "metrics.csv", "summary.csv", "paired.md"} <= names
     assert {"manifest.json", "report.html"} <= names
+    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS | {".mri-design.json"}
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
     assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(order(out))
     assert json.loads((out / "manifest.json").read_text())["lines"] == order(out)
@@ -110,11 +112,11 @@ def test_an_interrupted_protocol_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(module, piece, fails_late)
-        assert run(*SWAPPED, "--out", tmp_path / "run").exit_code == 1
+        assert run(*SWAPPED, "--out", tmp_path / "run").exit_code == 130
     refused = run(*SWAPPED, "--out", tmp_path / "run")
     assert refused.exit_code == 2 and "add --resume" in refused.stderr
     other = run(*SWAPPED, "--seed", 1, "--resume", "--out", tmp_path / "run")
-    assert other.exit_code == 3
+    assert other.exit_code == 2
     assert run(*SWAPPED, "--resume", "--out", tmp_path / "run").exit_code == 0
     for name in ("lines.csv", "exchanges.csv", "metrics.csv"):
         assert (tmp_path / "run" / name).read_text() == (done[0] / name).read_text()
@@ -132,7 +134,7 @@ def test_an_interrupted_protocol_goes_on(
         (("--strategy", "magic"), 2, "unknown strategy"),
         (("--strategy", "calibrate"), 2, "did you mean calibrated?"),
         (("--against", "low-pass,magic"), 2, "unknown strategy"),
-        (("--lines", 4), 3, "start lines"),
+        (("--lines", 4), 2, "--start: start lines"),
     ],
 )
 def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object, ...], code: int, said: str) -> None:

@@ -82,10 +82,10 @@ def test_processes_and_interruptions_change_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(training_run, "trial_outcome", fails_late)
-        assert run(*command, "--out", tmp_path / "c.npz").exit_code == 1
+        assert run(*command, "--out", tmp_path / "c.npz").exit_code == 130
     assert not (tmp_path / "c.npz").exists() and (tmp_path / "c.npz.unfinished").exists()
     other = run(*command, "--seed", 1, "--out", tmp_path / "c.npz")
-    assert other.exit_code == 3 and "the beginning of another training" in other.stderr
+    assert other.exit_code == 2 and "the beginning of another training" in other.stderr
     assert run(*command, "--out", tmp_path / "c.npz").exit_code == 0
     assert (tmp_path / "c.npz").read_bytes() == whole
     assert not (tmp_path / "c.npz.unfinished").exists()
@@ -97,7 +97,7 @@ def test_processes_and_interruptions_change_nothing(
         (("scan.npz", "--rule", "best"), 2, "unknown rule 'best'"),
         (("scan.npz", "--candidates", 3), 2, "belong to stochastic-lbcs"),
         (("scan.npz", "phantom:brain"), 3, "one grid"),
-        (("scan.npz", "--start", 12), 3, "at most the number of lines, 9"),
+        (("scan.npz", "--start", 12), 2, "at most the number of lines, 9"),
         (("scan.npz", "scan.npz"), 2, "same name"),
         (("nothing.npz",), 3, "nothing.npz"),
     ],

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.folder_lock import FolderLock
 from mri_design.evaluation.run_folder import RunFolder
 
@@ -144,7 +144,7 @@ class TestFiles:
     def test_what_is_no_result_is_refused_and_leaves_no_file(self, folder, write):
         with pytest.raises(InputError):
             write(folder)
-        assert [entry.name for entry in folder.path.iterdir()] == [".lock"]
+        assert sorted(entry.name for entry in folder.path.iterdir()) == [".lock", ".mri-design.json"]
 
     def test_reopening_keeps_results_and_removes_stale_temporaries(self, folder, monkeypatch):
         folder.write_figure("curve", Figure(figsize=(1, 1)))
@@ -249,7 +249,7 @@ class TestNames:
     def test_a_linked_figures_folder_is_not_followed(self, folder, tmp_path):
         (tmp_path / "elsewhere").mkdir()
         (folder.path / "figures").symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(InputError, match="symbolic link"):
+        with pytest.raises(UsageError, match="symbolic link"):
             folder.write_figure("curve", Figure(figsize=(1, 1)))
         assert list((tmp_path / "elsewhere").iterdir()) == []
 
@@ -263,8 +263,101 @@ class TestNames:
 
     def test_a_linked_run_folder_is_refused(self, tmp_path):
         (tmp_path / "link").symlink_to(tmp_path)
-        with pytest.raises(InputError, match="link: got a symbolic link"):
-            RunFolder(tmp_path / "link")
+        with pytest.raises(UsageError, match="link is a symbolic link"):
+            RunFolder(tmp_path / "link", overwrite=True)
+
+    def test_a_folder_that_holds_links_is_refused_before_anything_is_written(self, tmp_path):
+        (tmp_path / "secret").write_text("untouched")
+        with RunFolder(tmp_path / "run") as folder:
+            folder.write_mask(np.ones(4, bool))
+        (tmp_path / "run" / "report.html").symlink_to(tmp_path / "secret")
+        for overwrite in (False, True):
+            with pytest.raises(UsageError, match=r"holds the link report\.html"):
+                RunFolder(tmp_path / "run", overwrite=overwrite)
+        assert not (tmp_path / "run" / ".lock").exists()
+
+
+class TestOwners:
+    def contents(self, folder: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    @pytest.mark.parametrize("name", ["lines.csv", "report.html", "notes.txt", "manifest.json"])
+    def test_a_folder_of_others_is_refused_and_untouched(self, tmp_path, name):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / name).write_text("mine")
+        with pytest.raises(UsageError, match=rf"run holds {name}, and no run of this program; .*--overwrite"):
+            RunFolder(tmp_path / "run")
+        assert self.contents(tmp_path / "run") == {name: b"mine"}
+
+    def test_it_may_be_overwritten_file_by_file(self, tmp_path):
+        (tmp_path / "run").mkdir()
+        for name in ("mask.npy", "notes.txt"):
+            (tmp_path / "run" / name).write_text("mine")
+        with RunFolder(tmp_path / "run", overwrite=True) as folder:
+            folder.begin()
+            assert (folder.path / "mask.npy").read_text() == "mine"
+            folder.write_mask(np.ones(4, bool))
+        assert np.load(tmp_path / "run" / "mask.npy").all()
+        assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+    def test_hidden_files_are_nobody_s_business(self, tmp_path):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / ".DS_Store").write_text("")
+        RunFolder(tmp_path / "run").close()
+
+    def test_files_of_others_in_the_folder_of_a_run_stay(self, tmp_path):
+        with RunFolder(tmp_path / "run") as folder:
+            folder.write_mask(np.ones(4, bool))
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+        with RunFolder(tmp_path / "run") as folder:
+            folder.write_mask(np.zeros(4, bool))  # the run's own
+            (folder.path / "std.npy").write_text("mine")
+            with pytest.raises(UsageError, match=r"holds a file std\.npy that no run of this program wrote"):
+                folder.write_std("std.npy", np.ones((4, 4)))
+            folder.remove("std.npy")
+            assert folder.existing("std.npy") is None
+            assert (folder.path / "std.npy").read_text() == "mine"
+        with pytest.raises(UsageError, match=r"holds a file std\.npy"):  # before the work, not after it
+            RunFolder(tmp_path / "run")
+        assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+    def test_beginning_anew_removes_what_runs_left_and_nothing_else(self, tmp_path):
+        with RunFolder(tmp_path / "run") as folder:
+            folder.write_mask(np.ones(4, bool))
+            folder.write_figure("curve", Figure(figsize=(1, 1)))
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+        with RunFolder(tmp_path / "run") as folder:
+            folder.begin()
+            assert (folder.path / "mask.npy").exists()
+        with RunFolder(tmp_path / "run", overwrite=True) as folder:
+            assert (folder.path / "mask.npy").exists()  # not before the run begins: it may be refused
+            folder.begin()
+            found = {path.name for path in folder.path.rglob("*") if path.is_file()}
+            assert found == {".lock", ".mri-design.json", "notes.txt"}
+
+    def test_a_run_of_the_first_release_is_known_by_its_manifest(self, tmp_path):
+        (tmp_path / "run" / "figures").mkdir(parents=True)
+        manifest = json.dumps({"status": "converged", "settings": {"identity": "abc"}})
+        for name in ("manifest.json", "lines.csv", "figures/mask.png"):
+            (tmp_path / "run" / name).write_text(manifest)
+        with RunFolder(tmp_path / "run", overwrite=True) as folder:
+            folder.begin()
+            assert not (folder.path / "lines.csv").exists() and not (folder.path / "figures" / "mask.png").exists()
+
+    @pytest.mark.parametrize(
+        "ledger", ["{", "[]", '{"files": ["../secret"]}', '{"files": ["a/b/c"]}', '{"files": [3]}']
+    )
+    def test_a_ledger_that_is_none_owns_nothing(self, tmp_path, ledger):
+        (tmp_path / "secret").write_text("untouched")
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "lines.csv").write_text("mine")
+        (tmp_path / "run" / ".mri-design.json").write_text(ledger)
+        with pytest.raises(UsageError, match="no run of this program"):
+            RunFolder(tmp_path / "run")
+        with RunFolder(tmp_path / "run", overwrite=True) as folder:
+            folder.begin()
+        assert (tmp_path / "run" / "lines.csv").read_text() == "mine"
+        assert (tmp_path / "secret").read_text() == "untouched"
 
 
 class TestDisk:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design.design import DesignState
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
 from mri_design.experiment import Recipe, load_input, make_strategy, prepare, run_design, start_count
 from mri_design.kspace import KSpaceData
 from mri_design.model import MRSlice
@@ -63,7 +63,7 @@ def test_another_design_s_checkpoint_is_refused(tmp_path: Path, one: MRSlice, sm
     with pytest.raises(PlugPulledError):
         design(one, small, checkpoint=path, callback=stop_after(6))
     before = path.read_bytes()
-    with pytest.raises(InputError, match="another input, recipe, seed, start or number of lines"):
+    with pytest.raises(UsageError, match="another input, recipe, seed, start or number of lines"):
         design(one, small, checkpoint=path, identity="you")
     assert path.read_bytes() == before
 

@@ -1,0 +1,59 @@
+"""Which option of a verb an error is about: what is wrong with the arguments alone is wrong usage, not bad input."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_type_hints
+
+from mri_design.errors import InputError
+
+__all__ = ["command_to_go_on", "option_behind"]
+
+# Fields of errors, and the parameters that may have brought them, the likeliest first.
+_PARAMETERS = {
+    "number of lines": ("lines",),
+    "start lines": ("start", "lines"),
+    "calibration lines": ("start",),
+    "slice": ("index",),
+    "slices": ("slices", "sources"),
+    "error to stop at": ("until_error",),
+    "gain to stop at": ("until_gain",),
+    "forbidden lines": ("forbid",),
+    "required lines": ("require", "forbid", "partial_fourier"),
+    "constraints": ("forbid", "require", "partial_fourier", "max_jump"),
+    "forced centre": ("start", "forbid", "partial_fourier"),
+    "partial Fourier": ("partial_fourier",),
+    "maximum jump": ("max_jump",),
+    "order": ("order", "block", "max_jump"),
+}
+
+
+def option_behind(error: InputError, verb: Callable[..., Any], values: Mapping[str, object]) -> str | None:
+    """The option or argument, as it is written, that was given and that ``error`` is about; None where it is a file.
+
+    Parameters
+    ----------
+    error : InputError
+        Its field names a value of the program, or a setting of a recipe (``design.until_error``).
+    verb : callable
+        Function behind the verb, its parameters annotated with typer's options.
+    values : mapping of str to object
+        Its parameters as they were; those equal to the default count as not given.
+    """
+    setting = error.field.rpartition(": ")[2].rpartition(".")[2]
+    defaults = {name: parameter.default for name, parameter in inspect.signature(verb).parameters.items()}
+    for name in (*_PARAMETERS.get(error.field, ()), setting):
+        if name in values and values[name] != defaults[name]:
+            (described, *_) = get_type_hints(verb, include_extras=True)[name].__metadata__
+            names = (described.default, *(described.param_decls or ()), described.metavar)
+            return next(text for text in names if isinstance(text, str) and text.startswith(("--", described.metavar)))
+    return None
+
+
+def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:
+    """This very command as a shell takes it, with some options added and others left out."""
+    words = [word for word in sys.argv[1:] if word not in set(leave)]
+    return shlex.join(["mri-design", *words, *(word for word in add if word not in words)])
