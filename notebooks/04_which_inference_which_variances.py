@@ -52,9 +52,9 @@ exact = posteriors["second"]
 
 # %% [markdown]
 # ## Variances: what a product with A buys
-# Every estimator says its **kind**: a `lower_bound` is too small by nobody knows what; `unbiased` has a standard error.
-# The control variate takes from a formula what the nearest circulant explains of its samples. Right: double loops with
-# their tangents to one criterion φ. Log-concave sites make it convex: all must meet; the hybrid is the second class.
+# Every estimator says its **kind**: a `lower_bound` is too small by nobody knows what; `unbiased` has a standard error
+# and, as its draws are solved to a tolerance, a `bias`. A formula tells what the nearest circulant explains of control
+# variates. Right: double loops, tangents to one convex criterion φ: all must meet; the hybrid is the second class.
 
 # %%
 analyses, z = [block.analysis for block in model.blocks], exact.marginals.values[1]
@@ -64,12 +64,12 @@ families = {
     "control variate": [md.ControlVariate(k) for k in (2, 8, 32)],
 }
 left, right = (figure := Figure(figsize=(9, 3), layout="constrained")).subplots(1, 2)
-print(f"{'':18s} {'kind':12s} products  median error  stated standard error")
+print(f"{'':18s} {'kind':12s} products  median error  stated standard error, bias")
 for name, family in families.items():
     found = [estimator(exact.precision, analyses, np.random.default_rng(0), exact.mean) for estimator in family]
     errors = [np.median(abs(f.values[1] / z - 1)) for f in found]
     for f, error in zip(found, errors, strict=True):
-        stated = "none" if f.std_error is None else f"{np.median(f.std_error[1] / z):.1%}"
+        stated = "none" if f.bias is None else ", ".join(f"{np.median(v[1] / z):.1%}" for v in (f.std_error, f.bias))
         print(f"{name:18s} {f.kind:12s} {f.convergence.matvecs:8d} {error:13.1%}  {stated}")
     left.loglog([f.convergence.matvecs for f in found], errors, ".-", label=name)
 for name, found in posteriors.items():

@@ -95,7 +95,7 @@ def controlled_line_variances(
     Returns
     -------
     float array, shape (ky, x)
-        Unbiased. Columns are in the order of `line_values`.
+        Unbiased, but for what the draws lack of the solutions. Columns are in the order of `line_values`.
     """
     first, second = line_moments(control)
     remainder = line_values(draws, encoding) - (first / second).astype(draws.real.dtype) * line_values(

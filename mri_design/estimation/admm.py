@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -88,7 +88,18 @@ class ADMM:
         return u, convergence
 
     def certified(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence, DualityGap | None]:
-        """As a call, but stopped by the duality gap; without one, by the estimate."""
+        """Minimise from ``start``, stopped by the duality gap, or by the estimate where there is no certificate.
+
+        Returns
+        -------
+        u : array
+            The minimiser found.
+        convergence : Convergence
+            With a certificate ``residual`` is what it says of ``u``: ``gap.absolute`` per real unknown.
+        gap : DualityGap or None
+            The certificate of ``u`` itself, however the loop ended. None where conjugates are not known, where no
+            feasible point of the dual problem was found, and after a breakdown.
+        """
         return self._run(problem, start, by_gap=True)
 
     def _run(
@@ -96,14 +107,13 @@ class ADMM:
     ) -> tuple[Array, Convergence, DualityGap | None]:
         size = problem.model.measurement.in_size
         state, convex = _State(self, problem, start), problem.model.log_concave
-        excess = RemainingExcess(state.first)
-        status, iteration, residual, looks, gap = Status.MAX_ITERATIONS, 0, np.inf, 1, None
+        excess, certificate = RemainingExcess(state.first), _Certificate(state)
+        status, iteration, residual, looks = Status.MAX_ITERATIONS, 0, np.inf, 1
         next_gap = next_balance = 0
         for iteration in range(1, self.max_iterations + 1):
             look = iteration % self.check == 0
             state.advance(look)
             if look and not state.healthy:
-                status = Status.BREAKDOWN
                 break
             if look:
                 looks += 1
@@ -112,21 +122,50 @@ class ADMM:
                 if not convex:
                     looks += 1
                     residual = max(residual, state.doubt(value) / size)
-                if by_gap and residual < self.tolerance and iteration >= next_gap:
-                    gap = duality_gap(problem, state.u, state.multipliers())
+                converged = residual < self.tolerance
+                if by_gap and converged and iteration >= next_gap:
+                    gap = certificate.at(iteration)
                     next_gap = iteration * 5 // 4
-                    if gap is not None:
-                        looks += gap.matvecs
-                        residual = gap.absolute / size
-                elif by_gap and gap is not None:
-                    residual = max(residual, gap.absolute / size)
-                if residual < self.tolerance:
+                    converged = gap is None or gap.absolute / size < self.tolerance
+                elif by_gap and certificate.gap is not None:
+                    converged = False  # the estimate was too hopeful before: only another certificate ends the loop
+                if converged:
                     status = Status.CONVERGED
                     break
                 if iteration >= next_balance:
                     state.balance()
                     next_balance = iteration + 1 if iteration < self.balanced else 2 * iteration
-        return state.u, Convergence(status, iteration, float(residual), state.linear.matvecs + looks), gap
+        if not state.healthy:
+            status, residual = Status.BREAKDOWN, np.inf
+        elif by_gap:
+            gap = certificate.at(iteration)
+            if gap is not None:
+                residual = gap.absolute / size
+                status = Status.CONVERGED if residual < self.tolerance else Status.MAX_ITERATIONS
+        matvecs = state.linear.matvecs + looks + certificate.matvecs
+        gap = certificate.gap if by_gap and status is not Status.BREAKDOWN else None
+        return state.u, Convergence(status, iteration, float(residual), matvecs), gap
+
+
+class _Certificate:
+    """The duality gap of a state, made once for an iteration, with the best lower bound of min J found on the way."""
+
+    def __init__(self, state: _State) -> None:
+        self.gap: DualityGap | None = None
+        self.matvecs = 0
+        self._state = state
+        self._bound, self._iteration = -np.inf, -1
+
+    def at(self, iteration: int) -> DualityGap | None:
+        """The gap at the state's u, which is that of this iteration."""
+        if iteration != self._iteration:
+            self._iteration = iteration
+            self.gap = duality_gap(self._state.problem, self._state.u, self._state.multipliers())
+            if self.gap is not None:
+                self.matvecs += self.gap.matvecs
+                self._bound = max(self._bound, self.gap.dual)  # of min J, whatever u it was found at
+                self.gap = replace(self.gap, dual=self._bound)
+        return self.gap
 
 
 class _State:
@@ -209,7 +248,8 @@ class _State:
     @property
     def healthy(self) -> bool:
         """False after a breakdown."""
-        return self.linear.healthy and all(np.isfinite(m) for m in self.missed)
+        finite = all(np.isfinite(m) for m in self.missed) and bool(np.isfinite(self.u).all())
+        return finite and self.linear.healthy
 
 
 def typical_precision(power: Array, precision: Array, exponent: float = 0.7) -> float:

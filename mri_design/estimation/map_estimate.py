@@ -71,14 +71,17 @@ class MapEstimate:
         return u, convergence
 
     def estimate(self, model: GeneralizedLinearModel, start: Array | None = None) -> PointEstimate:
-        """As a call, with the duality gap of the objective without smoothing."""
+        """As a call, with the duality gap of the objective without smoothing.
+
+        Notes
+        -----
+        The gap is that of the image returned, however the solver ended: converged, stalled or at its limit.
+        """
         u, convergence, gap = self._solve(model, start)
-        if gap is None and model.log_concave and convergence.status is not Status.BREAKDOWN:
-            slopes = None
-            if self.smoothing > 0:
-                smoothed = self.smoothed_problem(model, self.smoothing)
-                s = model.analysis_coefficients(u)
-                slopes = smoothed.site_slopes(s, smoothed.site_precisions(s))
+        if self.smoothing > 0 and model.log_concave and convergence.status is not Status.BREAKDOWN:
+            smoothed = self.smoothed_problem(model, self.smoothing)
+            s = model.analysis_coefficients(u)
+            slopes = smoothed.site_slopes(s, smoothed.site_precisions(s))
             gap = duality_gap(self.smoothed_problem(model, 0.0), u, slopes)
             if gap is not None:
                 convergence = replace(convergence, matvecs=convergence.matvecs + gap.matvecs)
@@ -139,7 +142,8 @@ class PointEstimate:
     convergence : Convergence
         How it was reached.
     gap : DualityGap, optional
-        How far the objective (without smoothing) is above its minimum, at most; None where that is not known.
+        How far the objective (without smoothing) is above its minimum at this very image, at most; None where that is
+        not known.
     """
 
     image: Array

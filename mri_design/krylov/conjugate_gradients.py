@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from mri_design.errors import require_counts, require_numbers
 from mri_design.status import Convergence, Status
 
-__all__ = ["conjugate_gradients", "real_inner", "squared_norm"]
+__all__ = ["ConjugateGradients", "conjugate_gradients", "real_inner", "squared_norm"]
 
 Array = NDArray[Any]
 
@@ -86,61 +87,140 @@ def conjugate_gradients(
     indefinite preconditioner, a non-finite value) is reported, not raised. Golub & Van Loan, Matrix Computations,
     section 11.5.
     """
-    require_numbers(tolerance=tolerance)
-    require_counts(max_iterations=max_iterations, least=0)
-    spread = (...,) + (None,) * n_axes
-    precondition = preconditioner or (lambda r: r)
-    real_dtype = rhs.real.dtype
-    scale = real_inner(rhs, precondition(rhs), n_axes)
-    matvecs = 0
-    if start is None:
-        x = np.zeros_like(rhs)
-        r = rhs.copy()
-    else:
-        x = start.astype(rhs.dtype, copy=True)
-        x[scale == 0] = 0  # the solution for a right-hand side of zero, which no relative residual would reach
-        r = rhs - apply(x)
-        matvecs += len(rhs)
-    z = precondition(r)
-    rz = real_inner(r, z, n_axes)
-    goal = tolerance**2 * scale
-    p = z.copy()
-    active = np.flatnonzero(rz > goal)
-    status, iterations = Status.CONVERGED, 0
-    while active.size and iterations < max_iterations:
-        iterations += 1
-        every = active.size == len(rhs)
-        p_active = p if every else p[active]
-        a_p = apply(p_active)
-        matvecs += active.size
-        curvature = real_inner(p_active, a_p, n_axes)
-        if not (np.isfinite(curvature).all() and (curvature > 0).all()):
-            status = Status.BREAKDOWN
-            break
-        step = (rz[active] / curvature).astype(real_dtype)[spread]
-        if every:
-            x += step * p
-            r -= step * a_p
-            z = precondition(r)
+    solver = ConjugateGradients(apply, rhs, n_axes=n_axes, start=start, preconditioner=preconditioner)
+    convergence = solver.solve(tolerance, max_iterations)
+    return solver.x, convergence
+
+
+class ConjugateGradients:
+    """The iteration behind `conjugate_gradients`, which can go on from where it stopped.
+
+    Parameters
+    ----------
+    apply, rhs, n_axes, start, preconditioner
+        As in `conjugate_gradients`.
+
+    Attributes
+    ----------
+    x : array, shape of ``rhs``
+        The solutions so far.
+    """
+
+    def __init__(
+        self,
+        apply: Callable[[Array], Array],
+        rhs: Array,
+        *,
+        n_axes: int,
+        start: Array | None = None,
+        preconditioner: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self._apply, self._n_axes = apply, n_axes
+        self._precondition = preconditioner or (lambda r: r)
+        self._scale = real_inner(rhs, self._precondition(rhs), n_axes)
+        self._uncounted = 0
+        if start is None:
+            self.x = np.zeros_like(rhs)
+            self._r = rhs.copy()
         else:
-            x[active] += step * p_active
-            r[active] -= step * a_p
-            z = precondition(r[active])
-        rz_new = real_inner(r if every else r[active], z, n_axes)
-        momentum = (rz_new / rz[active]).astype(real_dtype)[spread]
-        if every:
-            p *= momentum
-            p += z
-        else:
-            p[active] = z + momentum * p_active
-        rz[active] = rz_new
+            self.x = start.astype(rhs.dtype, copy=True)
+            self.x[self._scale == 0] = 0  # a right-hand side of zero: no relative residual would reach its solution
+            self._r = rhs - apply(self.x)
+            self._uncounted = len(rhs)
+        z = self._precondition(self._r)
+        self._rz = real_inner(self._r, z, n_axes)
+        self._p = z.copy()
+
+    @property
+    def residuals(self) -> NDArray[np.float64]:
+        """||P^(1/2) r|| of every right-hand side, relative to ||P^(1/2) rhs||."""
+        return _relative(self._rz, self._scale)
+
+    def solve(self, tolerance: float, max_iterations: int) -> Convergence:
+        """Iterate until ||P^(1/2) r|| <= tolerance ||P^(1/2) rhs|| for every right-hand side.
+
+        Parameters
+        ----------
+        tolerance, max_iterations : float, int
+            As in `conjugate_gradients`; the limit is that of this call.
+
+        Returns
+        -------
+        convergence : Convergence
+            Of this call: ``matvecs`` and ``iterations`` are those it took, the product for a start among the first's.
+
+        Raises
+        ------
+        InputError
+            For a tolerance that is negative or not finite, or a limit below 0.
+        """
+        require_numbers(tolerance=tolerance)
+        return self._until(tolerance, self._scale, max_iterations)
+
+    def reduce(self, factor: float, max_iterations: int) -> Convergence:
+        """Iterate until every ||P^(1/2) r|| is at most ``factor`` times what it is now; with 0, up to the limit.
+
+        As `solve` otherwise; ``residual`` of the result is relative to what it is now, too.
+        """
+        require_numbers(factor=factor)
+        return self._until(factor, self._rz.copy(), max_iterations)
+
+    def part(self, which: NDArray[np.integer]) -> ConjugateGradients:
+        """Some of the right-hand sides, by number, to go on with: a copy, which leaves this one as it is."""
+        some = copy(self)
+        some._uncounted = 0
+        some.x, some._r, some._p, some._rz, some._scale = (
+            v[which] for v in (self.x, self._r, self._p, self._rz, self._scale)
+        )
+        return some
+
+    def _until(self, tolerance: float, scale: NDArray[np.float64], max_iterations: int) -> Convergence:
+        """Iterate until every <r, P r> is at most tolerance^2 times its ``scale``."""
+        require_counts(max_iterations=max_iterations, least=0)
+        spread = (...,) + (None,) * self._n_axes
+        x, r, p, rz = self.x, self._r, self._p, self._rz
+        matvecs, self._uncounted = self._uncounted, 0
+        goal = tolerance**2 * scale
         active = np.flatnonzero(rz > goal)
+        status, iterations = Status.CONVERGED, 0
+        while active.size and iterations < max_iterations:
+            iterations += 1
+            every = active.size == len(x)
+            p_active = p if every else p[active]
+            a_p = self._apply(p_active)
+            matvecs += active.size
+            curvature = real_inner(p_active, a_p, self._n_axes)
+            if not (np.isfinite(curvature).all() and (curvature > 0).all()):
+                status = Status.BREAKDOWN
+                break
+            step = (rz[active] / curvature).astype(x.real.dtype)[spread]
+            if every:
+                x += step * p
+                r -= step * a_p
+                z = self._precondition(r)
+            else:
+                x[active] += step * p_active
+                r[active] -= step * a_p
+                z = self._precondition(r[active])
+            rz_new = real_inner(r if every else r[active], z, self._n_axes)
+            momentum = (rz_new / rz[active]).astype(x.real.dtype)[spread]
+            if every:
+                p *= momentum
+                p += z
+            else:
+                p[active] = z + momentum * p_active
+            rz[active] = rz_new
+            active = np.flatnonzero(rz > goal)
+        residual = float(_relative(rz, scale).max()) if rz.size else 0.0
+        indefinite = np.minimum(scale, rz) < -np.abs(goal)  # rounding may take rz a little below zero
+        if not np.isfinite(residual) or indefinite.any():
+            status = Status.BREAKDOWN
+        elif status is Status.CONVERGED and active.size:
+            status = Status.MAX_ITERATIONS
+        return Convergence(status, iterations, residual, matvecs)
+
+
+def _relative(rz: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The root of |rz| relative to that of ``scale``, or as it is where that is zero."""
     with np.errstate(invalid="ignore"):
-        relative = rz / np.where(scale == 0, 1, scale)
-    residual = float(np.sqrt(np.abs(relative).max())) if relative.size else 0.0
-    indefinite = np.minimum(scale, rz) < -np.abs(goal)  # rounding may take rz a little below zero
-    if not np.isfinite(residual) or indefinite.any():
-        status = Status.BREAKDOWN
-    elif status is Status.CONVERGED and active.size:
-        status = Status.MAX_ITERATIONS
-    return x, Convergence(status, iterations, residual, matvecs)
+        return np.asarray(np.sqrt(np.abs(rz / np.where(scale == 0, 1, scale))))

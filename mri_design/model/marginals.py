@@ -24,11 +24,20 @@ class Variances:
         One per analysis operator, of its output shape, in units of sigma^2. For complex coefficients the SUM of the
         variances of real and imaginary part.
     kind : {"exact", "lower_bound", "unbiased"}
-        What the numbers are.
+        What the numbers are: "unbiased" ones are means over random draws, whose expectation is the truth but for
+        ``bias``.
     convergence : Convergence
         Of the linear algebra behind them.
     std_error : tuple of float arrays, optional
-        Standard error of each value; None where the error is not random.
+        Standard error of each value, in its units: how far it scatters, because draws are few. None where the error is
+        not random.
+    bias : tuple of float arrays, optional
+        One array per array of ``values``, of its shape and in its units (absolute, not relative), zero or positive: an
+        estimate of how far each value may lie off, mostly below, because every draw was solved to a tolerance and not
+        exactly. More draws do not make it smaller, a smaller tolerance of the solver does. It is cautious, some two to
+        four times the root mean square over coefficients of similar size, so that the truth is expected within
+        ``3 * std_error + bias`` of nearly every value, however many draws there are. Zero where draws are known
+        exactly; None where there are no draws behind the values.
     samples : array, shape (count, *image shape), optional
         Draws with covariance A^-1 made on the way.
     explained : array, shape of ``samples``, optional
@@ -46,6 +55,7 @@ class Variances:
     kind: VarianceKind
     convergence: Convergence
     std_error: tuple[Array, ...] | None = None
+    bias: tuple[Array, ...] | None = None
     samples: Array | None = None
     explained: Array | None = None
     image: Array | None = None

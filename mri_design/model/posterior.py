@@ -33,7 +33,8 @@ class GaussianPosterior:
         A with the final site precisions.
     marginals : Variances
         z of the model's blocks under A (per coefficient, not pooled over groups), in units of sigma^2: one array per
-        block.
+        block. What they are worth stands beside them: ``marginals.kind``, ``marginals.std_error`` and, where they come
+        from draws, ``marginals.bias``.
     convergence : Convergence
         Of the inference.
     criterion : tuple of float
@@ -63,11 +64,13 @@ class GaussianPosterior:
 
     @property
     def variances(self) -> Variances:
-        """`marginals`, with ``values`` the array of a model of one block (a tuple of one per block otherwise)."""
+        """`marginals`, with ``values``, ``std_error`` and ``bias`` arrays in a model of one block, else as there."""
+        made = self.marginals
         return replace(
-            self.marginals,
-            values=_alone(self.marginals.values),
-            std_error=None if self.marginals.std_error is None else _alone(self.marginals.std_error),
+            made,
+            values=_alone(made.values),
+            std_error=None if made.std_error is None else _alone(made.std_error),
+            bias=None if made.bias is None else _alone(made.bias),
         )
 
     @cached_property

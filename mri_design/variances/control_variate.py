@@ -8,15 +8,17 @@ from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.krylov import conjugate_gradients, real_inner
+from mri_design.krylov import real_inner
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, Identity, LinearOperator
-from mri_design.status import Convergence, Status
+from mri_design.status import Status
 from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
+from mri_design.variances.solved_draws import SolvedDraws
 
 __all__ = ["ControlName", "ControlVariate"]
 
@@ -25,7 +27,7 @@ ControlName = Literal["auto", "circulant", "columns", "none"]
 
 @dataclass(frozen=True)
 class ControlVariate:
-    """z from samples, unbiased, with a standard error far below that of `MonteCarlo`.
+    """z from samples, with a standard error far below that of `MonteCarlo`.
 
     With b ~ N(0, A), s = B A^-1 b and the control t = B P b for some P near A^-1, only the small part of s that t does
     not explain is sampled.
@@ -35,9 +37,8 @@ class ControlVariate:
     samples : int
         K, at least 2; all are solved side by side.
     tolerance, max_iterations : float, int
-        Of the conjugate gradients, see `krylov.conjugate_gradients`, which start at P b: relative error of what P b
-        lacks. Its share in z is of second order. Without a control, where it would be of first order, the solver goes
-        to its square.
+        Of the conjugate gradients, see `krylov.conjugate_gradients`, which start at P b: relative to what P b lacks.
+        Without a control, which makes up for a loose tolerance, the solver goes to its square.
     control : {"auto", "circulant", "columns", "none"}
         P. The circulant serves one coil; columns serve any coils at O(kx ky^3) operations; automatic is the first of
         the two that is known and, for columns, affordable. A control that is not known for the model, or for some
@@ -59,11 +60,14 @@ class ControlVariate:
     to sample: the kind is then "exact", unless other coefficients are asked for that had to be sampled, and no product
     with A is spent. Columns also are the better preconditioner.
 
-    ``std_error`` is that of the sampled part, estimated from the K draws. The solver's tolerance is not in it: on one
-    coil it lowers z by 0.4 of it at tau/sigma of 10 to 30, as measured, and by one and a half of it at 3, where P b
-    explains so much that this is 0.1 % of z. Where z spans decades the few largest values are solved last: on the
-    default prior at 64 x 64 the mean over pixels is 4 % low at the default 0.07, 2 % at 0.03, 0.6 % at 0.01, with the
-    median error near 1 % at each (57, 73 and 98 products of 8 draws). Take 0.01 where totals matter.
+    ``std_error`` of the result is that of the sampled part, estimated from the K draws, and shrinks as there are more
+    of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. Where z spans
+    decades its few largest values are solved last, and most of them are too low; of the others many are too high. The
+    bias is estimated from an eighth of the draws (at least one), which are solved a little further (`SolvedDraws`);
+    ``convergence.matvecs`` counts the products that this takes, a few per cent of the whole. It is zero where columns
+    are exact. Where totals matter, or where many draws make the standard error small, take a smaller tolerance. Where
+    the iterations ended at their limit, ``convergence`` says so, and the bias may be larger than stated. How the
+    estimate compares to the truth is tabulated in results/benchmarks/variances.md.
 
     Real images, sites on parts of complex pairs and matrices have no control yet.
     """
@@ -93,30 +97,36 @@ class ControlVariate:
         control = self._control(precision)
         b = precision.perturbations(rng, self.samples, like)
         explained = None if control is None else control.image(b)
-        draws, convergence = self._draws(precision, control, b, explained, previous)
-        if convergence.status is Status.BREAKDOWN:
+        solved = self._solved(precision, control, b, explained, previous, with_bias=len(analyses) > 0)
+        if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 
-        def estimate(analysis: LinearOperator) -> tuple[Array, Array, bool]:
-            """z, its standard error, and whether the control explained the coefficients at all."""
-            s = analysis(draws)
-            moments = None if control is None else control.moments(analysis)
-            if moments is None or explained is None:
-                value, error = mean_over_draws(np.abs(s) ** 2)
-            else:
-                value, error = _controlled(s, analysis(explained), *moments)
-            return value.astype(like.real.dtype), error.astype(like.real.dtype), moments is not None
+        def estimate(analysis: LinearOperator) -> _Estimate:
+            moments = None if control is None or explained is None else control.moments(analysis)
+
+            def terms(draws: Array, which: NDArray[np.intp] | slice) -> Array:
+                s = analysis(draws)
+                if moments is None or explained is None:
+                    return np.asarray(np.abs(s) ** 2)
+                return _unexplained(s, analysis(explained[which]), *moments)
+
+            sampled = terms(solved.draws, slice(None))
+            value, error = mean_over_draws(sampled) if moments is None else _controlled(sampled, *moments)
+            bias = solved.bias(terms, sampled, value)
+            value, error, bias = (v.astype(like.real.dtype) for v in (value, error, bias))
+            return _Estimate(value, error, bias, moments is not None)
 
         estimates = [estimate(analysis) for analysis in analyses]
         exact = isinstance(control, ColumnControl) and control.exact
         return Variances(
-            tuple(value for value, *_ in estimates),
-            "exact" if exact and all(known for *_, known in estimates) else "unbiased",
-            convergence,
-            std_error=tuple(error for _, error, _ in estimates),
-            samples=draws,
+            tuple(one.value for one in estimates),
+            "exact" if exact and all(one.known for one in estimates) else "unbiased",
+            solved.convergence,
+            std_error=tuple(one.error for one in estimates),
+            bias=tuple(one.bias for one in estimates),
+            samples=solved.draws,
             explained=explained if isinstance(control, CirculantControl) else None,
-            image=None if control is None else estimate(Identity(like.shape))[0],
+            image=None if control is None else estimate(Identity(like.shape)).value,
             log_determinant=2 * control.factors.log_determinant
             if isinstance(control, ColumnControl) and exact
             else None,
@@ -133,30 +143,41 @@ class ControlVariate:
             return ColumnControl.of(precision)
         return None
 
-    def _draws(
+    def _solved(
         self,
         precision: PosteriorPrecision,
         control: CirculantControl | ColumnControl | None,
         b: Array,
         explained: Array | None,
         previous: Variances | None,
-    ) -> tuple[Array, Convergence]:
+        with_bias: bool,
+    ) -> SolvedDraws:
         """A^-1 b."""
-        solve = partial(conjugate_gradients, precision, b, n_axes=b.ndim - 1, max_iterations=self.max_iterations)
+        solve = partial(SolvedDraws.of, precision, b, max_iterations=self.max_iterations, with_bias=with_bias)
         warm = starting_draws(previous, b)
         if control is None or explained is None:
             return solve(start=warm, preconditioner=precision.preconditioner, tolerance=self.tolerance**2)
         if isinstance(control, ColumnControl):
             if control.exact:
-                return explained, Convergence(Status.CONVERGED, 0, 0.0)
+                return SolvedDraws.exact(explained)
             warm = None  # P b is nearer
         lacking = _lacking(precision, control, b[:1], explained[:1])
-        draws, convergence = solve(
+        solved = solve(
             start=explained if warm is None else warm,
             preconditioner=control.image,
             tolerance=self.tolerance * lacking,
         )
-        return draws, replace(convergence, matvecs=convergence.matvecs + 1)
+        return replace(solved, convergence=replace(solved.convergence, matvecs=solved.convergence.matvecs + 1))
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """z of one operator, its standard error and its bias, and whether the control explained the coefficients at all."""
+
+    value: Array
+    error: Array
+    bias: Array
+    known: bool
 
 
 def _lacking(
@@ -168,12 +189,18 @@ def _lacking(
     return float(np.sqrt(max(left, 0.0) / whole)) if whole > 0 else 1.0
 
 
-def _controlled(s: Array, t: Array, first: Array, second: Array | None) -> tuple[Array, Array]:
+def _unexplained(s: Array, t: Array, first: Array, second: Array | None) -> Array:
+    """Draw by draw, the terms whose mean is the part of z that the control t leaves to sampling."""
+    if second is None:
+        return np.asarray(np.real((s - t) * np.conj(s)))
+    return np.asarray(np.abs(s - (first / second).astype(t.real.dtype) * t) ** 2)
+
+
+def _controlled(sampled: Array, first: Array, second: Array | None) -> tuple[Array, Array]:
     """z and its standard error, both components of a complex coefficient together."""
     if second is None:
-        value, error = mean_over_draws(np.real((s - t) * np.conj(s)))
+        value, error = mean_over_draws(sampled)
         return 2 * first + value, error
-    weight = (first / second).astype(t.real.dtype)
-    power = np.mean(np.abs(s - weight * t) ** 2, axis=0)
+    power = np.mean(sampled, axis=0)
     # The remainder is a circular Gaussian: its power is exponentially distributed, and the mean tells the deviation.
-    return 2 * first**2 / second + power, power / np.sqrt(len(s))
+    return 2 * first**2 / second + power, power / np.sqrt(len(sampled))

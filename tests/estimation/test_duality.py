@@ -1,5 +1,7 @@
 """The certificate: never below the truth, closing at the minimum, refused where it is not known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -90,6 +92,68 @@ def test_forced_non_convergence_is_flagged_and_its_gap_is_true(tiny_model):
     assert estimate.convergence.status is Status.MAX_ITERATIONS
     if estimate.gap is not None:
         assert best is not None and estimate.gap.absolute >= estimate.gap.primal - best.primal
+
+
+def in_double_precision(model: GeneralizedLinearModel, image: np.ndarray) -> float:
+    """J of an image without smoothing."""
+    exact = problem_of(replace(model, data=model.data.astype(np.result_type(model.data, np.float64))), 0.0)
+    return value_at(exact, image.astype(np.result_type(image, np.float64)))
+
+
+@pytest.mark.parametrize("name", ["moduli", "groups", "coils", "wavelet", "real image"])
+def test_the_gap_is_that_of_the_image_returned_wherever_the_limit_falls(name, tiny_model):
+    """Gaps are looked at now and then; the loop ends between two looks, between two gaps, and before the first."""
+    model = tiny_model(name, scale=3.0)
+    size, residuals = model.measurement.in_size, []
+    for limit in (3, 20, 33, 40, 51, 77):
+        estimate = MapEstimate(0.0, stages=1, inner=ADMM(1e-11, limit)).estimate(model)
+        assert estimate.convergence.status is Status.MAX_ITERATIONS and estimate.gap is not None
+        assert estimate.gap.primal == pytest.approx(in_double_precision(model, estimate.image), rel=1e-13)
+        assert estimate.gap.dual <= estimate.gap.primal
+        assert estimate.convergence.residual == estimate.gap.absolute / size
+        residuals.append(estimate.convergence.residual)
+    assert residuals[-1] < 0.2 * residuals[0]
+
+
+@pytest.mark.parametrize(("name", "scale"), [("moduli", 0.5), ("coils", 3.0), ("wavelet", 3.0), ("matrix", 0.5)])
+def test_an_estimate_that_was_too_hopeful_leaves_no_older_gap_behind(name, scale, tiny_model):
+    """The estimate is below the tolerance long before the gap is, so that gaps are made on the way."""
+    model, statuses = tiny_model(name, scale=scale), set()
+    for limit in (*range(23, 60, 9), 103, 203):
+        estimate = MapEstimate(0.0, stages=1, inner=ADMM(1e-4, limit)).estimate(model)
+        assert estimate.gap is not None
+        assert estimate.gap.primal == pytest.approx(in_double_precision(model, estimate.image), rel=1e-13)
+        assert estimate.convergence.residual == estimate.gap.absolute / model.measurement.in_size
+        assert estimate.convergence.converged == (estimate.convergence.residual < 1e-4)
+        statuses.add(estimate.convergence.status)
+    assert statuses == {Status.CONVERGED, Status.MAX_ITERATIONS}
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("method", "status"),
+    [
+        (MapEstimate(0.0, inner=ADMM(1e-4)), Status.CONVERGED),
+        (MapEstimate(1e-2, inner=LBFGS(1e-3)), Status.CONVERGED),
+        (MapEstimate(1e-2, inner=ADMM(1e-9, 12)), Status.MAX_ITERATIONS),
+        (MapEstimate(1e-8, inner=LBFGS(1e-16, 5000)), Status.STALLED),
+    ],
+)
+def test_every_ending_has_the_gap_of_its_image(method, status, real, tiny_model):
+    model = tiny_model("groups", scale=3.0, real=real)
+    estimate = method.estimate(model)
+    assert estimate.convergence.status is status and estimate.gap is not None
+    assert estimate.gap.primal == pytest.approx(in_double_precision(model, estimate.image), rel=1e-13)
+    assert estimate.gap.dual <= estimate.gap.primal
+
+
+def test_a_breakdown_leaves_no_certificate(tiny_model):
+    problem = problem_of(tiny_model("moduli"), 0.0)
+    with np.errstate(invalid="ignore"):
+        start = np.full(problem.model.image_shape, np.nan + 0j)
+        _, convergence, gap = ADMM(max_iterations=3).certified(problem, start)
+    assert convergence.status is Status.BREAKDOWN and gap is None
+    assert convergence.residual == np.inf
 
 
 def test_no_certificate_without_log_concave_sites(tiny_model):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.krylov import conjugate_gradients, real_inner
+from mri_design.errors import InputError
+from mri_design.krylov import ConjugateGradients, conjugate_gradients, real_inner
 from mri_design.status import Status
 
 
@@ -181,3 +182,50 @@ def test_an_indefinite_preconditioner_breaks_down(matrix, vectors):
             tolerance=1e-6,
         )[1]
         assert convergence.status is Status.BREAKDOWN
+
+
+def test_what_goes_on_later_ends_where_an_uninterrupted_run_ends(matrix, vectors):
+    rhs = vectors((5, 12), 11)
+    counted, diagonal = Counted(matrix), np.diag(matrix).real
+
+    def preconditioner(r: np.ndarray) -> np.ndarray:
+        return r / diagonal
+
+    solver = ConjugateGradients(counted, rhs, n_axes=1, start=0.1 * rhs, preconditioner=preconditioner)
+    first = solver.solve(1e-2, 50)
+    second = solver.solve(1e-8, 50)
+    x, whole = conjugate_gradients(
+        Counted(matrix), rhs, n_axes=1, start=0.1 * rhs, preconditioner=preconditioner, tolerance=1e-8
+    )
+    np.testing.assert_allclose(solver.x, x, rtol=1e-12)
+    assert first.converged and second.converged and first.residual > second.residual
+    assert first.matvecs + second.matvecs == whole.matvecs == counted.vectors
+
+
+def test_some_may_go_on_without_the_others(matrix, vectors):
+    rhs = vectors((5, 12), 12)
+    solver = ConjugateGradients(Counted(matrix), rhs, n_axes=1)
+    solver.solve(0.1, 50)
+    before, residuals = solver.x.copy(), solver.residuals.copy()
+    which = np.array([3, 1])
+    part = solver.part(which)
+    found = part.reduce(0.01, 50)
+    np.testing.assert_array_equal(solver.x, before)
+    np.testing.assert_array_equal(solver.residuals, residuals)
+    lacking = np.linalg.norm(rhs[which] - part.x @ matrix.T, axis=-1) / np.linalg.norm(rhs[which], axis=-1)
+    np.testing.assert_allclose(part.residuals, lacking, rtol=1e-6)
+    assert (part.residuals <= 0.01 * residuals[which]).all()
+    assert found.residual == pytest.approx((part.residuals / residuals[which]).max())
+    assert 0 < found.matvecs <= 2 * found.iterations
+
+
+def test_what_is_solved_already_is_not_reduced_further(matrix):
+    solver = ConjugateGradients(Counted(matrix), np.zeros((2, 12)), n_axes=1)
+    assert solver.solve(0.1, 5).converged
+    assert solver.reduce(0.1, 5).matvecs == 0
+
+
+def test_a_factor_that_is_none_is_refused(matrix, vectors):
+    solver = ConjugateGradients(Counted(matrix), vectors((1, 12), 13), n_axes=1)
+    with pytest.raises(InputError, match="factor"):
+        solver.reduce(-0.1, 5)
