@@ -17,7 +17,7 @@ export MPLBACKEND ?= Agg
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
 
-demo: $(READY)  ## design a real low-field scan, compare strategies and write a report to demo-run/
+demo: $(READY)  ## hold designed lines against random ones, design a real scan, write a report to demo-run/
 	$(BIN)/mri-design demo --out demo-run --overwrite
 	@echo "The report: $(CURDIR)/demo-run/report.html"
 
@@ -35,19 +35,14 @@ format: $(READY)  ## mend style and formatting in place
 types: $(READY)  ## check the types
 	$(BIN)/mypy
 
-# Numbered stories, as .py (percent cells) or .ipynb; copied first, so that outputs never reach the tree.
+# Numbered stories, as .py (percent cells) or .ipynb; the outputs never reach the tree.
 notebooks: $(READY)  ## run every notebook at its small size
 	@rm -rf build/notebooks && mkdir -p build/notebooks
 	@set -e; for story in notebooks/*.py notebooks/*.ipynb; do \
-	  case $$story in \
-	    *\**) ;; \
-	    *.py) $(BIN)/jupytext --quiet --to ipynb --set-kernel python3 \
-	            --output build/notebooks/$$(basename $$story .py).ipynb $$story ;; \
-	    *) cp $$story build/notebooks/ ;; \
-	  esac; \
+	  [ -e "$$story" ] || continue; echo "$$story"; \
+	  MRI_DESIGN_NOTEBOOK_SIZE=small $(BIN)/jupytext --quiet --to ipynb --set-kernel python3 --execute \
+	    --output build/notebooks/$$(basename $${story%.*}).ipynb $$story; \
 	done
-	@if [ -z "$$(ls build/notebooks)" ]; then echo "No notebooks."; else \
-	  MRI_DESIGN_NOTEBOOK_SIZE=small $(BIN)/python -m pytest --nbmake build/notebooks; fi
 
 bench: $(READY)  ## run every benchmark
 	@set -e; for bench in benchmarks/*.py; do \

@@ -10,7 +10,6 @@ are in the folder. ``--quick`` is the same on toy sizes in seconds, where target
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import sys
 import time
@@ -33,7 +32,7 @@ from parts.variance_accuracy import variance_rows
 from threadpoolctl import threadpool_limits
 
 from mri_design.evaluation.manifest import installed_versions
-from mri_design.evaluation.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv_texts
 from mri_design.io.atomic import write_text
 from mri_design.variances import ControlVariate
 
@@ -182,10 +181,9 @@ def kept_tables(path: Path, size: str) -> dict[str, list[Row]]:
     """Tables that an earlier run of the same size left; none where there was no such run."""
     tables: dict[str, list[Row]] = {}
     if path.exists():
-        with path.open(encoding="utf-8", newline="") as file:
-            for cells in csv.DictReader(file):
-                if cells["size"] == size:
-                    tables.setdefault(cells["table"], []).append({k: parsed(v) for k, v in cells.items()})
+        for cells in read_csv_texts(path):
+            if cells["size"] == size:
+                tables.setdefault(cells["table"], []).append({k: parsed(v) for k, v in cells.items()})
     for name, rows in tables.items():
         used = [column for column in rows[0] if any(row[column] is not None for row in rows)]
         tables[name] = [{column: row[column] for column in used if column not in ("table", "size")} for row in rows]

@@ -16,6 +16,7 @@
 # is known, so everything can be checked.
 
 # %%
+# %matplotlib inline
 import os
 
 import numpy as np

@@ -16,6 +16,7 @@
 # whose truth is known, looks at the error bars, and compares with a density that looks at no data.
 
 # %%
+# %matplotlib inline
 import os
 
 import numpy as np

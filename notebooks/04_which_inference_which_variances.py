@@ -16,6 +16,7 @@
 # is held against one exact answer; a table at the end says what to use when.
 
 # %%
+# %matplotlib inline
 import os
 
 import numpy as np
@@ -139,7 +140,6 @@ for count in (1, 2, 3):
 
 # %% [markdown]
 # ## Which to use when
-#
 # | for | use |
 # |---|---|
 # | any scan | `ControlVariate()`, 2 to 8 samples; several coils up to 128 x 128 take columns by themselves |

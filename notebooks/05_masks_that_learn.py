@@ -15,6 +15,7 @@
 # The strategy `calibrated` has a model of that error, which starts from random heads and learns from the scan itself.
 
 # %%
+# %matplotlib inline
 import os
 
 import numpy as np

@@ -16,6 +16,7 @@
 # it. With two weights the exact posterior can be summed on a grid, and every engine be held against it.
 
 # %%
+# %matplotlib inline
 import os
 import time
 

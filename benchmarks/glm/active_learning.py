@@ -5,7 +5,6 @@ Finished runs are kept in table.csv, and a run that was stopped goes on from the
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ import scipy.sparse
 
 from mri_design.design import LabelPool
 from mri_design.errors import InputError
-from mri_design.evaluation.tables import Row, csv_text, format_cell
+from mri_design.evaluation.tables import Row, csv_text, format_cell, read_csv_texts
 from mri_design.io.atomic import write_text
 
 from .active_learning_text import text_of
@@ -140,8 +139,7 @@ def kept_rows(path: Path) -> list[Row]:
     """What an earlier run left."""
     if not path.exists():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{name: parsed(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
+    return [{name: parsed(cell) for name, cell in row.items()} for row in read_csv_texts(path)]
 
 
 def parsed(cell: str) -> object:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mri_design.evaluation.tables import Row, csv_text
+from mri_design.evaluation.tables import Row, csv_text, read_csv_texts
 from mri_design.io.atomic import write_text
 
 
@@ -14,8 +13,7 @@ def measured_once(path: Path, measure: Callable[[], Sequence[Row]], anew: bool) 
     """Rows of the table at ``path``; measured and written where it is missing or ``anew``. As they are read back."""
     if anew or not path.exists():
         write_text(path, csv_text(list(measure())))
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{name: parsed(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
+    return [{name: parsed(cell) for name, cell in row.items()} for row in read_csv_texts(path)]
 
 
 def parsed(cell: str) -> object:

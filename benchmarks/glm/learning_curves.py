@@ -10,7 +10,8 @@ import scipy.stats
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mri_design.evaluation.plots.style import MARKERS, PALETTE
+from mri_design.evaluation.colours import PALETTE
+from mri_design.evaluation.plots.style import MARKERS
 from mri_design.evaluation.tables import Row
 
 from .pool_runs import ON_THE_MAP, PEER

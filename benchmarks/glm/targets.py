@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mri_design.evaluation.tables import Row, csv_text
+from mri_design.evaluation.tables import Row, csv_text, read_csv_texts
 from mri_design.io.atomic import write_text
 
 COLUMNS = ["name", "target", "measured", "unit", "met"]
@@ -62,8 +61,7 @@ def write_targets(path: Path, parts: Sequence[str], measured: Mapping[str, Seque
     """
     kept: list[Row] = []
     if path.exists():
-        with path.open(encoding="utf-8", newline="") as file:
-            kept = list(csv.DictReader(file))
+        kept = list(read_csv_texts(path))
     rows: list[Row] = []
     for part in parts:
         if part in measured:

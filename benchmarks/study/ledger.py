@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mri_design.evaluation.tables import Row, csv_text, format_cell
+from mri_design.evaluation.tables import Row, csv_text, format_cell, read_csv_texts
 from mri_design.io.atomic import write_text
 
 TABLES: dict[str, tuple[str, ...]] = {
@@ -47,9 +46,8 @@ class Ledger:
             found.rows[table] = {}
             path = folder / f"{table}.csv"
             if path.exists():
-                with path.open(encoding="utf-8", newline="") as file:
-                    for cells in csv.DictReader(file):
-                        found.keep(table, {name: parsed(name, text) for name, text in cells.items()})
+                for cells in read_csv_texts(path):
+                    found.keep(table, {name: parsed(name, text) for name, text in cells.items()})
         return found
 
     def keep(self, table: str, row: Row) -> None:

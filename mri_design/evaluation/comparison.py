@@ -130,6 +130,15 @@ class Comparison:
         """Lines of one cell, in acquisition order."""
         return tuple(progress.masks[self._mask_key(name, count, draw, image)])
 
+    def typical_draw(self, progress: ComparisonProgress, name: str, count: int, image: int) -> int:
+        """The draw of a finished comparison whose error on an image is the median one (the upper of two)."""
+        errors = {
+            draw: float(str(progress.rows[_key(n, c, draw, i)]["relative_l2"]))
+            for n, c, draw, i in self.rows_wanted()
+            if (n, c, i) == (name, count, image)
+        }
+        return sorted(errors, key=errors.__getitem__)[len(errors) // 2]
+
     def _mask_key(self, name: str, count: int, draw: int, image: int) -> str:
         test = self.tests[image]
         if name.endswith(FIXED) or not (make_strategy(base_name(name)).needs_posterior or name in ORACLES):

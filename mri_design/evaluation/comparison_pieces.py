@@ -45,6 +45,8 @@ class TestImage:
         Centre lines that every mask has to hold because the coil maps came from them.
     simulated : str
         How its k-space was simulated; empty where it was not.
+    noise : float, optional
+        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
     """
 
     __test__ = False  # not a pytest class
@@ -54,6 +56,7 @@ class TestImage:
     reference: Array
     calibration_lines: int = 0
     simulated: str = ""
+    noise: float | None = None
 
 
 @dataclass(frozen=True)

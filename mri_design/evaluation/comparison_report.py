@@ -9,12 +9,22 @@ import numpy as np
 from mri_design.evaluation import plots
 from mri_design.evaluation.comparison import Comparison, base_name
 from mri_design.evaluation.comparison_progress import ComparisonProgress
-from mri_design.evaluation.comparison_tables import FORMATS, errors_by_image, paired_table, summary_table, winners_table
+from mri_design.evaluation.comparison_tables import (
+    FORMATS,
+    errors_by_image,
+    paired_caption,
+    paired_table,
+    summary_table,
+    winners_table,
+)
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.plots import ErrorCurve, ImagePanel, metric_caption
-from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section, write_report
+from mri_design.evaluation.plots import ErrorCurve, ImagePanel, error_caption, metric_caption
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.report import Block, Paragraph, ReportTable, Section, write_report
+from mri_design.evaluation.run_files import files_section
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.saved_figure import saved_figure
 from mri_design.evaluation.scan_facts import simulation_summary
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.experiment import ORACLES, Reconstruction, make_strategy, reconstruct, strategy_label
@@ -23,6 +33,9 @@ from mri_design.kspace import Orientation
 from mri_design.operators import Array
 
 __all__ = ["save_comparison"]
+
+MOST_BANDS = 4
+"""Curves whose bands can be told apart."""
 
 
 def save_comparison(
@@ -72,7 +85,7 @@ def save_comparison(
             "seconds": round(manifest.wall_seconds, 1),
             "status": manifest.status,
         },
-        sections,
+        [*sections, files_section(folder.path)],
         warnings=manifest.warnings,
         manifest=manifest,
     )
@@ -106,7 +119,7 @@ def _masks(comparison: Comparison, progress: ComparisonProgress) -> list[dict[st
 def _errors_section(
     folder: RunFolder, comparison: Comparison, rows: Sequence[Row], names: Sequence[str], tables: dict[str, list[Row]]
 ) -> Section:
-    blocks: list[Paragraph | ReportTable | ReportFigure] = []
+    blocks: list[Block] = []
     curves = []
     for name in names:
         per_count = [errors_by_image(rows, name, count) for count in comparison.lines]
@@ -115,39 +128,29 @@ def _errors_section(
         runs = [table.mean(axis=1) if draws else table.mean(axis=0) for table in per_count]
         curves.append(ErrorCurve(strategy_label(name), np.array(comparison.lines), np.array(runs).T))
     if len(comparison.lines) > 1:
-        path = folder.write_figure("error-curves", plots.error_against_lines(curves))
-        blocks.append(
-            ReportFigure(
-                path.read_bytes(),
-                "Error against lines; lower is better. Bands: one standard deviation over draws for random masks, over "
-                "images for the others.",
-            )
-        )
-    blocks.append(
+        bands = len(curves) <= MOST_BANDS
+        caption = "Error against lines; lower is better. Random masks count draws as runs, the others images."
+        if bands:
+            caption += " Bands: one standard deviation over runs."
+        drawn = plots.error_against_lines(curves, bands=bands)
+        blocks.append(saved_figure(folder, "error-curves", drawn, caption))
+    blocks += [
         ReportTable(
             tables["winners"],
             "The strategy with the least mean error at each count, the second, and the first one's error relative to "
             "it.",
             FORMATS,
-        )
-    )
-    blocks.append(
+        ),
         ReportTable(
             tables["summary"],
-            "relative_l2 is the error of the magnitude, mean over images and draws; sd_images and sd_draws its spread "
-            "over images and over draws; worst is the worst image.",
+            "relative l2 is the error of the magnitude, mean over images and draws; sd images and sd draws are its "
+            "spread over images and over draws; worst is the worst image."
+            + noise_caption([test.noise for test in comparison.tests]),
             FORMATS,
-        )
-    )
+        ),
+    ]
     if "paired" in tables:
-        blocks.append(
-            ReportTable(
-                tables["paired"],
-                "Designed masks against the best of the others at each count, image by image: mean relative change of "
-                "the error (negative is better), worst image, p of a two-sided sign test.",
-                FORMATS,
-            )
-        )
+        blocks.append(ReportTable(tables["paired"], f"Designed masks. {paired_caption(tables['paired'])}", FORMATS))
     return Section("Errors", blocks)
 
 
@@ -162,10 +165,10 @@ def _pictures_section(
     count = sorted(comparison.lines)[len(comparison.lines) // 2]
     test = comparison.tests[0]
     masks: dict[str, Array] = {}
-    panels: list[ImagePanel] = []
+    panels, errors = list[ImagePanel](), list[ImagePanel]()
     std: tuple[str, Reconstruction] | None = None
     for name in names:
-        lines = comparison.mask_lines(progress, name, count, 0, 0)
+        lines = comparison.mask_lines(progress, name, count, comparison.typical_draw(progress, name, count, 0), 0)
         flags = np.zeros(test.one.shape[0], dtype=bool)
         flags[list(lines)] = True
         label = strategy_label(name)
@@ -173,35 +176,34 @@ def _pictures_section(
         wants_std = std is None and make_strategy(base_name(name)).needs_posterior
         result = _shown(comparison, lines, wants_std)
         std = (label, result) if wants_std and result.std is not None else std
-        panels.append(ImagePanel(result.image, label, metric_caption(measure(result.image, test.reference))))
-    figures = [
-        ("masks", plots.mask_barcodes(masks), "Lines over ky, first draw of random masks. DC is marked."),
-        (
+        found = measure(result.image, test.reference)
+        panels.append(ImagePanel(result.image, label, metric_caption(found)))
+        errors.append(ImagePanel(result.image, label, error_caption(found)))
+    blocks: list[Block] = [
+        Paragraph(
+            f"{test.name}, {count} lines of {test.one.shape[0]} ({test.one.shape[0] / count:.2f}x). Of random masks "
+            "the draw with the median error on this image is shown."
+        ),
+        saved_figure(folder, "masks", plots.mask_barcodes(masks), "Measured lines over ky. DC is marked."),
+        saved_figure(
+            folder,
             "reconstructions",
             plots.image_grid([ImagePanel(test.reference, "reference", ""), *panels], orientation),
-            "One grey scale.",
+            "Magnitudes on one grey scale, the same reconstruction for every mask.",
         ),
-        (
+        saved_figure(
+            folder,
             "errors",
-            plots.error_maps(panels, test.reference, orientation),
+            plots.error_maps(errors, test.reference, orientation),
             "Errors of the magnitude on one scale. Ghosts along the phase-encode direction are aliasing.",
         ),
     ]
     if std is not None:
         name, result = std
         if result.std is not None:
-            figures.append(
-                (
-                    "std",
-                    plots.std_against_error(result.std, result.image, test.reference, orientation),
-                    f"Posterior standard deviation for {name} beside the actual error.",
-                )
-            )
-    blocks: list[Paragraph | ReportTable | ReportFigure] = [
-        Paragraph(f"{test.name}, {count} lines of {test.one.shape[0]} ({test.one.shape[0] / count:.2f}x).")
-    ]
-    for key, figure, caption in figures:
-        blocks.append(ReportFigure(folder.write_figure(key, figure).read_bytes(), caption))
+            drawn = plots.std_against_error(result.std, result.image, test.reference, orientation)
+            caption = f"Posterior standard deviation for {name} beside the actual error."
+            blocks.append(saved_figure(folder, "std", drawn, caption))
     return Section("Pictures", blocks)
 
 

@@ -10,9 +10,22 @@ from numpy.typing import NDArray
 from mri_design.evaluation.metrics import paired_sign_test
 from mri_design.evaluation.tables import Row
 
-__all__ = ["FORMATS", "METRICS", "errors_by_image", "paired_table", "summary_table", "winners_table"]
+__all__ = [
+    "FORMATS",
+    "LEAST_IMAGES",
+    "METRICS",
+    "errors_by_image",
+    "paired_caption",
+    "paired_table",
+    "summary_table",
+    "where_behind",
+    "winners_table",
+]
 
 METRICS = ("relative_l2", "psnr", "ssim")
+
+LEAST_IMAGES = 6
+"""Images behind a sign test: of fewer, even those that all agree leave p above 5 %."""
 
 FORMATS = {
     "relative_l2": ".4f",
@@ -79,8 +92,8 @@ def paired_table(
     """Each strategy against the best of some competitors, image by image.
 
     ``change`` is the mean over images of the relative change of the error (negative is better), ``better_on`` the
-    number of images where it is lower, ``p`` of a two-sided sign test. The competitor is the one with the least mean
-    error at that line count on these very images, which favours the competitor.
+    number of images where it is lower, ``p`` of a two-sided sign test, from `LEAST_IMAGES` images on. The competitor is
+    the one with the least mean error at that line count on these very images, which favours the competitor.
     """
     table: list[Row] = []
     for count in lines:
@@ -90,15 +103,54 @@ def paired_table(
             if name == best:
                 continue
             change = means[name] / means[best] - 1
-            table.append(
-                {
-                    "lines": count,
-                    "strategy": name,
-                    "against": best,
-                    "change": float(change.mean()),
-                    "worst_change": float(change.max()),
-                    "better_on": f"{int((change < 0).sum())} of {len(change)}",
-                    "p": paired_sign_test(means[name], means[best]),
-                }
-            )
+            row: dict[str, object] = {
+                "lines": count,
+                "strategy": name,
+                "against": best,
+                "change": float(change.mean()),
+                "worst_change": float(change.max()),
+                "better_on": f"{int((change < 0).sum())} of {len(change)}",
+            }
+            if len(change) >= LEAST_IMAGES:
+                row["p"] = paired_sign_test(means[name], means[best])
+            table.append(row)
     return table
+
+
+def paired_caption(table: Sequence[Row]) -> str:
+    """What the columns of a `paired_table` are."""
+    said = (
+        "Image by image against the best of the others at each count: mean relative change of the error (negative is "
+        "better), the worst image's"
+    )
+    if all("p" in row for row in table):
+        return f"{said}, and p of a two-sided sign test."
+    return f"{said}. So few images prove nothing in general."
+
+
+def where_behind(summary: Sequence[Row], strategy: str, others: Sequence[str]) -> list[str]:
+    """Where a strategy does worse than others, count by count and metric by metric, in words.
+
+    Parameters
+    ----------
+    summary : sequence of mappings
+        A `summary_table`.
+    strategy : str
+        The one that is looked at.
+    others : sequence of str
+        Those it is held against.
+    """
+    said = []
+    for mine in (row for row in summary if row["strategy"] == strategy):
+        rivals = [row for row in summary if row["lines"] == mine["lines"] and row["strategy"] in others]
+        for metric, name, sign in (("relative_l2", "error", 1), ("psnr", "PSNR", -1), ("ssim", "SSIM", -1)):
+            own = float(str(mine[metric]))
+            ahead = [r for r in rivals if sign * float(str(r[metric])) < sign * own]
+            listed = [f"{r['strategy']} {_number(metric, float(str(r[metric])))}" for r in ahead]
+            if listed:
+                said.append(f"{mine['lines']} lines, {name} {_number(metric, own)}: {', '.join(listed)}")
+    return said
+
+
+def _number(metric: str, value: float) -> str:
+    return f"{100 * value:.1f} %" if metric == "relative_l2" else format(value, ".1f" if metric == "psnr" else ".3f")

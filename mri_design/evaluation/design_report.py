@@ -8,10 +8,11 @@ import numpy as np
 
 from mri_design.design import DesignTrace
 from mri_design.evaluation import plots
+from mri_design.evaluation.mask_sentence import mask_sentence
 from mri_design.evaluation.plots import LinePanel
 from mri_design.evaluation.prediction_check import PredictionCheck
 from mri_design.evaluation.prediction_shares import how_often_right
-from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section
+from mri_design.evaluation.report import Block, Paragraph, ReportTable, Section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.saved_figure import saved_figure
 from mri_design.evaluation.step_table import (
@@ -25,17 +26,10 @@ from mri_design.evaluation.step_table import (
 
 __all__ = ["design_sections"]
 
-Blocks = list[Paragraph | ReportTable | ReportFigure]
+Blocks = list[Block]
 SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
 UNIT = "noise variances"
 PANELS = 3
-_FORMATS = {
-    name: ".3g"
-    for name in (
-        *("predicted_error", "actual_error", "unmeasured_predicted_error", "unmeasured_actual_error"),
-        *("ratio", "line_ratio", "rank_correlation", "median_ratio", "least"),
-    )
-} | {name: ".3g" for name in ("largest", "median_line_ratio", "median_rank_correlation")}
 
 
 def design_sections(
@@ -73,7 +67,7 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
             folder,
             "mask",
             plots.mask_barcodes({trace.strategy: trace.mask()}),
-            "The chosen lines over ky. Look for how far the centre is filled and how the gaps grow outwards.",
+            mask_sentence(trace.mask()),
         ),
         saved_figure(
             folder,
@@ -104,14 +98,14 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
             folder,
             "scores",
             plots.score_map(scores, chosen, unit, first_order=order),
-            "Score of every candidate line at every step; the chosen one is marked. Light grey are lines already "
-            "measured (or not allowed), and dark gaps between them lines that their neighbours tell.",
+            "Score of every candidate line at every step; the chosen one is marked. Lines that are measured already "
+            "or not allowed are blank; where a candidate between them is dark, its neighbours tell most of it.",
         ),
         saved_figure(
             folder,
             "score-profiles",
             plots.score_profiles(scores, chosen, sorted({0, last // 4, last // 2, last}), unit, first_order=order),
-            "The same scores at the start, after a quarter, at half and at the end; measured lines are grey. Each "
+            "The same scores at the start, after a quarter, at half and at the end; measured lines are shaded. Each "
             "panel has a scale of its own that need not begin at 0: where it spans little, many lines would do.",
         ),
     ]
@@ -175,13 +169,11 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
                 "measured ones included, and over the unmeasured lines alone. Ratio of predicted to found (of the "
                 "unmeasured lines where the truth is not known); median over unmeasured lines with |ky| < N/3 of "
                 "predicted over actual energy, and the rank correlation of the two.",
-                _FORMATS,
             ),
             ReportTable(
                 how_often_right(checks),
                 "How often the predicted error is right: share of these line counts where predicted over actual lies "
                 "in [0.5, 2] and in [0.8, 1.25]; median and range of the ratio. 1 is right, below 1 promised too much.",
-                _FORMATS,
             ),
         ]
     return blocks
@@ -264,7 +256,8 @@ def _checked_lines(
             plots.line_predictions(panels, UNIT),
             "The image's error on every line, as predicted and as it was, at the start, in the middle and at the end "
             "of the run. A design is as good as this prediction: look for whether the two rise and fall together, and "
-            "where the predicted one lies below.",
+            "where the predicted one lies below. Above each panel, for unmeasured lines with |ky| < N/3: the median of "
+            "predicted over actual energy, and their rank correlation.",
         )
     ]
 
@@ -272,7 +265,7 @@ def _checked_lines(
 def _panel_title(check: PredictionCheck) -> str:
     title = f"{check.n_measured} lines"
     if np.isfinite(check.line_ratio):
-        title += f"; unmeasured, |ky| < N/3: median predicted / actual {check.line_ratio:.2f}"
+        title += f": median predicted / actual {check.line_ratio:.2f}"
     if np.isfinite(check.rank_correlation):
         title += f", rank correlation {check.rank_correlation:.2f}"
     return title

@@ -15,6 +15,7 @@ from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.model_report import model_sections, model_settings
 from mri_design.evaluation.oracle_truth import ORACLE_NOTE, knowing_oracle
 from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
+from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_outputs import (
     NamedImage,
@@ -194,13 +195,14 @@ def design_into(
     )
     images = with_zero_filled([NamedImage(method, result)], one, trace.lines)
     rows = metric_rows(images, reference, len(trace.lines), one.shape[0])
+    noise = None if reference is None else reference_noise(scan.data, reference)
     sections = [
         *save_design(folder, trace, one.noise_variance, checks),
         *model_sections(folder, trace, recipe.phase.names),
         *save_acquisition(folder, trace, recipe),
-        *image_sections(folder, images, reference, data.orientation, rows),
+        *image_sections(folder, images, reference, data.orientation, rows, noise),
     ]
-    save_images(folder, result, rows)
+    save_images(folder, result, rows, scan.unit)
     manifest = Manifest(
         command=command,
         seed=seed,
@@ -214,7 +216,8 @@ def design_into(
             **({"reconstructed_under": reconstructed} if reconstructed else {}),
             **model_settings(trace, recipe.phase.names),
             **calibration_settings(scan),
-            **level_settings(one.noise_variance, state.signals[0]),
+            **({} if noise is None else {"reference_noise": noise}),
+            **level_settings(one.noise_variance, state.signals[0], scan.unit),
             **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
         },
         wall_seconds=time.perf_counter() - began,
@@ -222,8 +225,7 @@ def design_into(
         lines=trace.lines,
     )
     summary: dict[str, object] = {
-        "lines": len(trace.lines),
-        "of": one.shape[0],
+        "lines": f"{len(trace.lines)} of {one.shape[0]}",
         "acceleration": one.shape[0] / len(trace.lines),
         "start lines": start,
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
@@ -231,7 +233,7 @@ def design_into(
         **simulation_summary([simulated_from(data)]),
         **({"model of the image": reconstructed} if reconstructed else {}),
         **calibration_summary(scan),
-        **level_summary(one.noise_variance, state.signals[0]),
+        **level_summary(one.noise_variance, state.signals[0], scan.unit),
         "multiplications with A": sum(s.matvecs for s in trace.steps),
         "seconds": round(manifest.wall_seconds, 1),
         "status": manifest.status,

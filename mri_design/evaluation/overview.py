@@ -2,60 +2,120 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
+from urllib.parse import quote
 
-from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section, write_report
+from mri_design.evaluation.report import (
+    Block,
+    Links,
+    Paragraph,
+    ReportFigure,
+    ReportTable,
+    Section,
+    SideBySide,
+    write_report,
+)
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import read_csv
+from mri_design.status import Status
 
-__all__ = ["RunSummary", "save_overview"]
+__all__ = ["Content", "FigureFiles", "Part", "TableFile", "save_overview"]
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    """One run folder on the overview.
+class FigureFiles:
+    """Figures of a run, side by side where there is room.
 
     Parameters
     ----------
-    title, text : str
-        Heading, and what happened in plain words.
+    captions : mapping of str to str
+        Figure name (in ``figures/``, without ending) to caption.
+    """
+
+    captions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table of a run.
+
+    Parameters
+    ----------
+    name, caption : str
+        CSV file in the run's folder; what stands under the table.
+    formats : mapping of str to str
+        As for `ReportTable`.
+    only : mapping of str to object
+        Values that rows must have to be shown, for example ``{"lines": 32}``.
+    """
+
+    name: str
+    caption: str
+    formats: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, object] = field(default_factory=dict)
+
+
+Content = str | FigureFiles | TableFile | Block
+"""What stands in a part: text, pieces of a run, or anything that a report can show."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the overview that shows one run; several parts may show the same one.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
     folder : Path
         A finished run folder.
-    figures : mapping of str to str
-        Figure name (in ``figures/``, without ending) to caption.
-    tables : mapping of str to str
-        Name of a CSV file in the folder to caption; shown before the figures, in this order.
+    contents : sequence of Content
+        Text, figures and tables in the order shown.
     """
 
     title: str
-    text: str
     folder: Path
-    figures: Mapping[str, str]
-    tables: Mapping[str, str] = field(default_factory=dict)
+    contents: Sequence[Content]
 
 
-def save_overview(folder: RunFolder, title: str, runs: Sequence[RunSummary]) -> Path:
-    """Write ``report.html`` into ``folder`` from finished runs; returns its path."""
-    sections = []
-    summary: dict[str, object] = {}
-    warnings = []
-    for run in runs:
-        manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
-        summary[f"{run.title}: status"] = manifest["status"]
-        summary[f"{run.title}: seconds"] = manifest["wall_seconds"]
-        if manifest["status"] != "converged":
-            warnings.append(f"{run.title}: {manifest['status']}.")
-        blocks: list[Paragraph | ReportTable | ReportFigure] = [Paragraph(run.text)]
-        for name, caption in run.tables.items():
-            with (run.folder / name).open(encoding="utf-8", newline="") as stream:
-                blocks.append(ReportTable(list(csv.DictReader(stream)), caption))
-        for name, caption in run.figures.items():
-            blocks.append(ReportFigure((run.folder / "figures" / f"{name}.png").read_bytes(), caption))
-        blocks.append(Paragraph(f"Full report and arrays: folder {run.folder.name}."))
-        sections.append(Section(run.title, blocks))
+def save_overview(folder: RunFolder, title: str, parts: Sequence[Part]) -> Path:
+    """Write ``report.html`` into ``folder`` from finished runs, with links to their own reports; returns its path."""
+    sections = [Section(part.title, [_block(part.folder, content) for content in part.contents]) for part in parts]
+    rows, links, warnings = [], dict[str, str](), []
+    for run in dict.fromkeys(part.folder for part in parts):
+        manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+        rows.append({"run": run.name, "status": manifest["status"], "seconds": float(manifest["wall_seconds"])})
+        links[_address(run / "report.html", folder.path)] = f"the full report of {run.name}, with links to its files"
+        if manifest["status"] != Status.CONVERGED.value:
+            warnings.append(f"{run.name}: {manifest['status']}.")
+    sections.append(
+        Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})])
+    )
     path = folder.output_path("report.html")
-    write_report(path, title, summary, sections, warnings=warnings)
+    write_report(path, title, {}, sections, warnings=warnings)
     return path
+
+
+def _block(run: Path, content: Content) -> Block:
+    if isinstance(content, str):
+        return Paragraph(content)
+    if isinstance(content, TableFile):
+        rows = read_csv(run / content.name)
+        shown = [row for row in rows if all(row[name] == value for name, value in content.only.items())]
+        return ReportTable(shown, content.caption, content.formats)
+    if not isinstance(content, FigureFiles):
+        return content
+    figures = [
+        ReportFigure((run / "figures" / f"{name}.svg").read_text(encoding="utf-8"), caption)
+        for name, caption in content.captions.items()
+    ]
+    return figures[0] if len(figures) == 1 else SideBySide(figures)
+
+
+def _address(file: Path, start: Path) -> str:
+    """Where a file lies as seen from a folder, as a page writes it."""
+    return quote(PurePath(os.path.relpath(file, start)).as_posix())

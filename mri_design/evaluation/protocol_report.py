@@ -11,9 +11,10 @@ from mri_design.design.refine import Refinement
 from mri_design.evaluation.comparison_pieces import TestImage
 from mri_design.evaluation.comparison_progress import ComparisonProgress
 from mri_design.evaluation.comparison_tables import FORMATS as COMPARISON_FORMATS
-from mri_design.evaluation.comparison_tables import paired_table, summary_table
+from mri_design.evaluation.comparison_tables import paired_caption, paired_table, summary_table
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.model_report import model_sections
+from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.report import Paragraph, ReportTable, Section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_outputs import save_design, save_report
@@ -33,6 +34,7 @@ FORMATS = COMPARISON_FORMATS | {"error": ".5f"}
 def save_protocol(
     folder: RunFolder,
     training: Sequence[TestImage],
+    tests: Sequence[TestImage],
     trace: DesignTrace,
     refined: Refinement | None,
     tested: ComparisonProgress,
@@ -47,6 +49,8 @@ def save_protocol(
         Where to.
     training : sequence of TestImage
         What the mask was designed on.
+    tests : sequence of TestImage
+        What it was tried on.
     trace : DesignTrace
         The final mask.
     refined : Refinement or None
@@ -67,11 +71,10 @@ def save_protocol(
     if refined is not None:
         sections.append(_exchange_section(folder, refined))
     if tested.rows:
-        sections.append(_test_section(folder, len(trace.lines), tested))
+        sections.append(_test_section(folder, len(trace.lines), tested, [image.noise for image in tests]))
     names = [image.name for image in training]
     summary: dict[str, object] = {
-        "lines": len(trace.lines),
-        "of": trace.n_lines,
+        "lines": f"{len(trace.lines)} of {trace.n_lines}",
         "acceleration": trace.n_lines / len(trace.lines),
         "start lines": len(trace.start),
         "strategy": strategy_label(trace.strategy),
@@ -101,7 +104,7 @@ def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
     return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, FORMATS)])
 
 
-def _test_section(folder: RunFolder, count: int, tested: ComparisonProgress) -> Section:
+def _test_section(folder: RunFolder, count: int, tested: ComparisonProgress, noise: list[float | None]) -> Section:
     rows: list[Row] = [
         {**row, "strategy": strategy_label(str(row["strategy"]))}
         for _, row in sorted(tested.rows.items(), key=lambda entry: not entry[0].startswith(f"{PROTOCOL}|"))
@@ -115,7 +118,8 @@ def _test_section(folder: RunFolder, count: int, tested: ComparisonProgress) -> 
         write_csv(folder.output_path(f"{name}.csv"), table, formats=FORMATS)
         write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=FORMATS))
     captions = {
-        "summary": "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better.",
-        "paired": "The mask against the best of the others, image by image: negative is better.",
+        "summary": "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
+        + noise_caption(noise),
+        "paired": paired_caption(tables.get("paired", [])),
     }
     return Section("On other scans", [ReportTable(table, captions[name], FORMATS) for name, table in tables.items()])

@@ -171,7 +171,7 @@ def protocol_into(
         status=_status(trace, refined, tested),
         lines=final.lines,
     )
-    save_protocol(folder, training, final, refined, tested, recipe, manifest)
+    save_protocol(folder, training, tests, final, refined, tested, recipe, manifest)
     for path in files.values():
         path.unlink(missing_ok=True)
     return manifest.status

@@ -11,7 +11,9 @@ import numpy as np
 from mri_design.evaluation import plots
 from mri_design.evaluation.finished_run import finished_status
 from mri_design.evaluation.manifest import InputFile, Manifest
-from mri_design.evaluation.report import ReportFigure, Section
+from mri_design.evaluation.mask_sentence import mask_sentence
+from mri_design.evaluation.reference_noise import reference_noise
+from mri_design.evaluation.report import Section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_outputs import (
     NamedImage,
@@ -21,6 +23,7 @@ from mri_design.evaluation.run_outputs import (
     save_report,
     with_zero_filled,
 )
+from mri_design.evaluation.saved_figure import saved_figure
 from mri_design.evaluation.scan_facts import (
     calibration_settings,
     calibration_summary,
@@ -127,13 +130,16 @@ def reconstruct_into(
     reference = scan.reference(0)
     images = with_zero_filled([NamedImage(method, result)], one, lines)
     rows = metric_rows(images, reference, len(lines), len(flags))
-    picture = folder.write_figure("mask", plots.mask_barcodes({"measured lines": flags}))
+    noise = None if reference is None else reference_noise(scan.data, reference)
     sections = [
-        *image_sections(folder, images, reference, data.orientation, rows),
-        Section("Lines", [ReportFigure(picture.read_bytes(), "The lines the image was made from.")]),
+        *image_sections(folder, images, reference, data.orientation, rows, noise),
+        Section(
+            "Lines",
+            [saved_figure(folder, "mask", plots.mask_barcodes({"measured lines": flags}), mask_sentence(flags))],
+        ),
     ]
     folder.write_mask(flags)
-    save_images(folder, result, rows)
+    save_images(folder, result, rows, scan.unit)
     converged = result.convergence.converged
     manifest = Manifest(
         command=command,
@@ -144,7 +150,8 @@ def reconstruct_into(
             "slice": index,
             "identity": identity,
             **calibration_settings(scan),
-            **level_settings(one.noise_variance, signal),
+            **({} if noise is None else {"reference_noise": noise}),
+            **level_settings(one.noise_variance, signal, scan.unit),
             **recipe.as_settings(),
         },
         wall_seconds=time.perf_counter() - began,
@@ -153,11 +160,10 @@ def reconstruct_into(
     )
     summary: dict[str, object] = {
         "method": method,
-        "lines": len(lines),
-        "of": len(flags),
+        "lines": f"{len(lines)} of {len(flags)}",
         **simulation_summary([simulated_from(data)]),
         **calibration_summary(scan),
-        **level_summary(one.noise_variance, signal),
+        **level_summary(one.noise_variance, signal, scan.unit),
         **_learnt_summary(result),
         "multiplications with A": result.convergence.matvecs,
         "seconds": round(manifest.wall_seconds, 1),

@@ -15,7 +15,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.folder_ledger import FolderLedger
 from mri_design.evaluation.folder_lock import FolderLock
 from mri_design.evaluation.manifest import Manifest, manifest_text
-from mri_design.evaluation.picture import Drawing, png_bytes
+from mri_design.evaluation.picture import Drawing, drawn_files
 from mri_design.evaluation.tables import Row, csv_text, write_csv
 from mri_design.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_text
 
@@ -190,7 +190,7 @@ class RunFolder:
         return self._write_array(name, _finite(name, std, np.float32))
 
     def write_figure(self, name: str, figure: Drawing) -> Path:
-        """Write figures/NAME.png.
+        """Write figures/NAME.png, for slides, and figures/NAME.svg, for pages; returns the path of the first.
 
         Parameters
         ----------
@@ -200,8 +200,12 @@ class RunFolder:
             For example what a function of `plots` returned.
         """
         path = _checked(self._figures(), f"{name}.png")
-        self._ledger.claim(path)
-        write_bytes(path, png_bytes(figure))
+        vector = _checked(self._figures(), f"{name}.svg")
+        for file in (path, vector):
+            self._ledger.claim(file)
+        png, svg = drawn_files(figure)
+        write_bytes(path, png)
+        write_text(vector, svg)
         return path
 
     def _figures(self) -> Path:

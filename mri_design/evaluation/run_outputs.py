@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mri_design.design import DesignTrace
 from mri_design.estimation import zero_filled
 from mri_design.evaluation import plots
 from mri_design.evaluation.design_report import design_sections
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.metrics import ImageMetrics, measure
-from mri_design.evaluation.plots import ImagePanel, metric_caption
+from mri_design.evaluation.plots import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.prediction_check import PredictionCheck
-from mri_design.evaluation.report import Paragraph, ReportFigure, ReportTable, Section, write_report
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.report import Block, ReportTable, Section, write_report
+from mri_design.evaluation.run_files import files_section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.saved_figure import saved_figure
 from mri_design.experiment import Reconstruction
@@ -96,9 +100,30 @@ def save_design(
 
 
 def image_sections(
-    folder: RunFolder, images: Sequence[NamedImage], reference: Array | None, orientation: Orientation, rows: Rows
+    folder: RunFolder,
+    images: Sequence[NamedImage],
+    reference: Array | None,
+    orientation: Orientation,
+    rows: Rows,
+    noise: float | None = None,
 ) -> list[Section]:
-    """Figures of reconstructions: images, error maps on one scale, error bars."""
+    """Figures of reconstructions: images, error maps on one scale, error bars.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    images : sequence of NamedImage
+        What to show.
+    reference : complex array, shape (ky, kx), or None
+        What errors are measured against.
+    orientation : {"ky-rows", "ky-columns"}
+        How the source file lays the image.
+    rows : list of mappings
+        `metric_rows` of the images.
+    noise : float, optional
+        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+    """
     panels, compared = [], []
     if reference is not None:
         panels.append(ImagePanel(reference, "reference", ""))
@@ -106,11 +131,14 @@ def image_sections(
         metrics: ImageMetrics | None = None
         if reference is not None:
             metrics = measure(named.reconstruction.image, reference)
-        panel = ImagePanel(named.reconstruction.image, named.name, metric_caption(metrics) if metrics else "")
-        panels.append(panel)
-        compared.append(panel)
-    blocks: list[Paragraph | ReportTable | ReportFigure] = [
-        ReportTable(rows, "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."),
+        image = named.reconstruction.image
+        panels.append(ImagePanel(image, named.name, metric_caption(metrics) if metrics else ""))
+        compared.append(ImagePanel(image, named.name, error_caption(metrics) if metrics else ""))
+    about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
+    if reference is not None:
+        about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
+    blocks: list[Block] = [
+        ReportTable(rows, about + noise_caption([noise])),
         saved_figure(folder, "images", plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
     ]
     if reference is not None:
@@ -119,7 +147,8 @@ def image_sections(
                 folder,
                 "errors",
                 plots.error_maps(compared, reference, orientation),
-                "Difference of the magnitudes, one scale for all. Structure in it is structure that is missing.",
+                "Difference of the magnitudes, one scale for all. Structure in it is structure that is missing."
+                + ("" if noise is None else " The reference's noise is in it too, everywhere."),
             )
         )
     for named in images:
@@ -136,17 +165,21 @@ def image_sections(
                 "std",
                 plots.std_against_error(std, named.reconstruction.image, reference, orientation),
                 "Error bars beside the actual error, one scale. They should light up in the same places; the model "
-                "usually promises too much.",
+                "usually promises too much."
+                + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not."),
             )
         blocks.append(picture)
     return [Section("Reconstruction", blocks)]
 
 
-def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
-    """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image."""
-    folder.write_image("recon.npy", result.image)
+def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, unit: float) -> None:
+    """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image.
+
+    Images are multiplied by ``unit`` (`experiment.PreparedScan.unit`) first.
+    """
+    folder.write_image("recon.npy", np.asarray(result.image * unit, dtype=np.complex64))
     if result.std is not None:
-        folder.write_std("std.npy", result.std)
+        folder.write_std("std.npy", result.std * unit)
     else:
         folder.remove("std.npy")
     folder.write_metrics(rows)
@@ -159,8 +192,13 @@ def save_report(
     sections: Sequence[Section],
     manifest: Manifest,
 ) -> None:
-    """Write manifest.json and report.html; a status that is not "converged" stands above everything."""
+    """Write manifest.json and report.html with links to the run's files; what did not converge stands on top."""
     folder.write_manifest(manifest)
     write_report(
-        folder.output_path("report.html"), title, summary, sections, warnings=manifest.warnings, manifest=manifest
+        folder.output_path("report.html"),
+        title,
+        summary,
+        [*sections, files_section(folder.path)],
+        warnings=manifest.warnings,
+        manifest=manifest,
     )

@@ -10,5 +10,6 @@ __all__ = ["saved_figure"]
 
 
 def saved_figure(folder: RunFolder, name: str, figure: Drawing, caption: str) -> ReportFigure:
-    """Write figures/NAME.png; the same bytes under a caption for the report."""
-    return ReportFigure(folder.write_figure(name, figure).read_bytes(), caption)
+    """Write figures/NAME.png and figures/NAME.svg; the latter under a caption for the report."""
+    path = folder.write_figure(name, figure)
+    return ReportFigure(path.with_suffix(".svg").read_text(encoding="utf-8"), caption)

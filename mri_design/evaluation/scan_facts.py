@@ -54,11 +54,12 @@ def calibration_summary(scan: PreparedScan) -> dict[str, object]:
     return {"noise": scan.noise_source, "coil maps": scan.maps_source}
 
 
-def level_settings(noise_variance: float, signal: float) -> dict[str, object]:
-    """Noise and signal level in force, for a manifest; in the units of the calibrated data."""
-    return {"noise_sd_per_real_component": float(np.sqrt(noise_variance)), "signal_level": float(signal)}
+def level_settings(noise_variance: float, signal: float, unit: float) -> dict[str, object]:
+    """Noise and signal level in force, for a manifest; ``unit`` (`PreparedScan.unit`) takes them to images' units."""
+    return {"noise_sd_per_real_component": float(np.sqrt(noise_variance)) * unit, "signal_level": float(signal) * unit}
 
 
-def level_summary(noise_variance: float, signal: float) -> dict[str, object]:
+def level_summary(noise_variance: float, signal: float, unit: float) -> dict[str, object]:
     """The same for a report's table."""
-    return {"noise sd per real component": float(np.sqrt(noise_variance)), "signal level": float(signal)}
+    levels = level_settings(noise_variance, signal, unit)
+    return dict(zip(("noise sd per real component", "signal level"), levels.values(), strict=True))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.comparison_pieces import TestImage
+from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.evaluation.scan_facts import simulated_from
 from mri_design.experiment import Recipe, ScanSource, load_input, prepare
 from mri_design.kspace import Orientation, require_whole_lines
@@ -51,7 +52,8 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
             assert reference is not None
             one = scan.slice_model(0, recipe)
             name = f"{data.name}[{index}]"
-            images.append(TestImage(name, one, reference, scan.calibration_lines, simulated_from(data)))
+            noise = reference_noise(scan.data, reference)
+            images.append(TestImage(name, one, reference, scan.calibration_lines, simulated_from(data), noise))
     names = [image.name for image in images]
     if len(set(names)) < len(names):
         raise UsageError("two inputs have the same name and slice; rename one of the files")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from mri_design.design import Acquisition, DesignTrace, NamedRule
 from mri_design.evaluation import plots
-from mri_design.evaluation.report import Paragraph, ReportFigure, Section
+from mri_design.evaluation.report import Paragraph, Section
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.saved_figure import saved_figure
 from mri_design.evaluation.tables import write_csv
 from mri_design.experiment import Recipe, in_acquisition_order
 
@@ -52,11 +53,10 @@ def save_acquisition(folder: RunFolder, trace: DesignTrace, recipe: Recipe) -> l
         return []
     made = in_acquisition_order(trace.lines, trace.n_lines, recipe)
     write_csv(folder.output_path(ACQUISITION), _rows(made))
-    picture = folder.write_figure("acquisition", plots.acquisition_order(made.lines, made.n_lines, axis=MEASURED_ORDER))
+    drawn = plots.acquisition_order(made.lines, made.n_lines, axis=MEASURED_ORDER)
     caption = "The same lines in the order in which they are to be measured, train after train."
-    return [
-        Section("Acquisition order", [Paragraph(_facts(made, recipe)), ReportFigure(picture.read_bytes(), caption)])
-    ]
+    picture = saved_figure(folder, "acquisition", drawn, caption)
+    return [Section("Acquisition order", [Paragraph(_facts(made, recipe)), picture])]
 
 
 def _rows(made: Acquisition) -> list[Mapping[str, object]]:

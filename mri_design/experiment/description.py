@@ -72,10 +72,10 @@ def _calibration(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
         scan = prepare(data, recipe)
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
-    variance, peak = scan.data.noise_variance or 0.0, float(np.abs(scan.data.kspace).max())
-    whitened = ", after whitening" if data.n_coils > 1 and variance == 1 else ""
+    deviation = scan.unit * float(np.sqrt(scan.data.noise_variance or 0.0))
+    peak = scan.unit * float(np.abs(scan.data.kspace).max())
+    whitened = ", after whitening" if data.n_coils > 1 and scan.data.noise_variance == 1 else ""
     return {
-        "noise": f"sd {np.sqrt(variance):.4g} per real component, {scan.noise_source}{whitened}; "
-        f"largest sample {peak:.4g}",
+        "noise": f"sd {deviation:.4g} per real component, {scan.noise_source}{whitened}; largest sample {peak:.4g}",
         "coil maps": scan.maps_source,
     }

@@ -28,6 +28,8 @@ __all__ = ["PHANTOM_PREFIX", "PreparedScan", "load_input", "load_kspace", "mr_im
 
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
+ORDINARY = 1e10
+"""Samples up to this and down to its inverse are calculated with as they are."""
 LEAST_EXPLAINED = 0.8
 """Coil maps that explain less of the coil images than this belong to another scan, or lie otherwise."""
 
@@ -105,12 +107,16 @@ class PreparedScan:
         with them.
     noise_source, maps_source : str
         Where the noise and the coil maps are from, in words.
+    unit : float
+        What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
+        are scaled to ordinary numbers.
     """
 
     data: KSpaceData
     calibration_lines: int = 0
     noise_source: str = ""
     maps_source: str = ""
+    unit: float = 1.0
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
@@ -148,24 +154,34 @@ def prepare(
     InputError
         Where there is not enough data to calibrate.
     """
-    data, noise_source = _with_noise(data, recipe)
-    if data.n_coils == 1:
-        return PreparedScan(data, 0, noise_source, "one coil")
-    if data.coil_maps is not None:
-        return PreparedScan(data, 0, noise_source, f"given ({data.card.get('coil_maps_file', 'with the data')})")
+    scale = _ordinary_scale(data)
+    before = data if scale == 1 else data.scaled(scale)
+    data, noise_source = _with_noise(before, recipe, scale)
+    white = data.n_coils > 1 and data.kspace is not before.kspace  # in units of the noise, whatever the scale
+    unit = 1.0 if white else 1 / scale
+    known_maps = "one coil" if data.n_coils == 1 else f"given ({data.card.get('coil_maps_file', 'with the data')})"
+    if data.n_coils == 1 or data.coil_maps is not None:
+        return PreparedScan(data, 0, noise_source, known_maps, unit)
     lines = calibration_lines or min(recipe.coils.calibration_lines, data.grid_shape[0])
     allowed = data if measured is None else _only(data, measured)
     known = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
     if calibrates_itself(allowed):
-        return PreparedScan(known, lines, noise_source, f"estimated from {lines} centre lines at most")
-    return PreparedScan(known, 0, noise_source, "estimated from the calibration scan")
+        return PreparedScan(known, lines, noise_source, f"estimated from {lines} centre lines at most", unit)
+    return PreparedScan(known, 0, noise_source, "estimated from the calibration scan", unit)
 
 
-def _with_noise(data: KSpaceData, recipe: Recipe) -> tuple[KSpaceData, str]:
+def _ordinary_scale(data: KSpaceData) -> float:
+    """A power of two that brings samples far from 1 there, whose squares single precision could not hold; else 1."""
+    strongest = float(np.abs(data.kspace).max())
+    ordinary = strongest == 0 or 1 / ORDINARY < strongest < ORDINARY
+    return 1.0 if ordinary else 2.0 ** -round(np.log2(strongest))
+
+
+def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str]:
     """The data with their noise known, and where it is from: the recipe, the scanner, the file or the data."""
     variance = recipe.noise.variance
     if variance is not None:
-        return replace(data, noise_variance=variance, noise_covariance=None), "given in the recipe"
+        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe"
     if data.noise_covariance is not None:
         return _whitened(data, data.noise_covariance), "from the noise readouts"
     if data.noise_variance is not None:

@@ -140,6 +140,21 @@ class KSpaceData:
         """What is missing, in words: of the first slice that is not fully sampled; empty where all are."""
         return next((one.missing for one in self.samplings if one.lines.any() and not one.full), "")
 
+    def scaled(self, factor: float) -> KSpaceData:
+        """The same scan in other units: samples and reference times ``factor``, noise accordingly."""
+
+        def times(array: NDArray[np.complex64] | None) -> NDArray[np.complex64] | None:
+            return None if array is None else (array * array.real.dtype.type(factor)).astype(array.dtype, copy=False)
+
+        return replace(
+            self,
+            kspace=self.kspace * self.kspace.real.dtype.type(factor),
+            reference=times(self.reference),
+            calibration=times(self.calibration),
+            noise_variance=None if self.noise_variance is None else self.noise_variance * factor**2,
+            noise_covariance=None if self.noise_covariance is None else self.noise_covariance * factor**2,
+        )
+
     def select_slice(self, index: int) -> KSpaceData:
         """The same data with the one slice ``index`` (negative counts from the end), and the lines it holds.
 

@@ -1,12 +1,13 @@
 """What the tests of benchmarks share: modules of the studies by name, and tables as they were written."""
 
-import csv
 import importlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from mri_design.evaluation.tables import read_csv_texts
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -20,5 +21,4 @@ def glm(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     """A table's rows."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_csv_texts(path)

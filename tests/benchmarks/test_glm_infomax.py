@@ -65,3 +65,8 @@ def test_tables_are_measured_once(glm, tmp_path):
         rows = once(tmp_path / "t.csv", measure, anew)
         assert rows == [{"a": 1, "b": 0.25, "c": True, "d": None, "e": "x"}]
     assert len(calls) == 2
+
+
+def test_names_that_look_like_formulas_are_read_back(glm, tmp_path):
+    once = glm("kept_table").measured_once
+    assert once(tmp_path / "table.csv", lambda: [{"-log bound": 2.5}], False) == [{"-log bound": 2.5}]

@@ -117,7 +117,8 @@ def test_the_manifest_tells_the_run_without_places(designed: Designed, work: Pat
 def test_the_report_is_one_file(designed: Designed, work: Path) -> None:
     out, _ = designed
     page = (out / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == len(list((out / "figures").iterdir()))
+    drawn = {kind: {p.stem for p in (out / "figures").glob(f"*.{kind}")} for kind in ("png", "svg")}
+    assert page.count("<svg") == len(drawn["svg"]) and drawn["svg"] == drawn["png"]
     for outside in ("http://", "https://", 'src="figures', "<script", "<link", str(work)):
         assert outside not in page
     assert "Line design: scan" in page

@@ -259,3 +259,14 @@ def test_progress_is_told(study: Comparison) -> None:
     study.run(memory(), lambda *what: told.append(what))
     assert {label for label, _, _ in told} == {"tuning densities", "designing masks", "reconstructing"}
     assert [t for t in told if t[0] == "reconstructing"][-1] == ("reconstructing", 20, 20)
+
+
+def test_the_draw_that_is_shown_has_the_median_error(study: Comparison) -> None:
+    progress, name = memory(), "vd-polynomial@tuned"
+    many = replace(study, seeds=5)
+    for draw, error in enumerate((0.5, 0.1, 0.4, 0.2, 0.3)):
+        progress.rows[f"{name}|6|{draw}|1"] = {"relative_l2": error}
+        progress.rows[f"{name}|6|{draw}|0"] = {"relative_l2": 1 - error / 2}
+    assert many.typical_draw(progress, name, 6, 1) == 4
+    progress.rows["low-pass|6|0|1"] = {"relative_l2": 0.1}
+    assert many.typical_draw(progress, "low-pass", 6, 1) == 0

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from mri_design.evaluation.comparison_tables import errors_by_image, paired_table, summary_table, winners_table
+from mri_design.evaluation.comparison_tables import (
+    errors_by_image,
+    paired_caption,
+    paired_table,
+    summary_table,
+    where_behind,
+    winners_table,
+)
 
 
 def rows_of(name: str, lines: int, errors: list[list[float]]) -> list[dict[str, object]]:
@@ -67,7 +74,6 @@ def test_pairs_are_with_the_best_of_the_others_at_each_count() -> None:
     assert first["change"] == pytest.approx(np.mean([0.1 / 0.3, 1.0, 0.3 / 0.5]) - 1)
     assert first["worst_change"] == pytest.approx(0.0)
     assert first["better_on"] == "2 of 3"
-    assert first["p"] == pytest.approx(0.5)  # two of two, the tie left out
     assert (second["lines"], second["against"]) == (16, "low-pass")
     assert second["change"] == pytest.approx(1 / 3)  # the designed mask loses, and the table says so
     assert second["better_on"] == "0 of 3"
@@ -82,3 +88,29 @@ def test_the_winner_at_each_count_is_the_least_mean_error() -> None:
     assert (second["best"], second["second"]) == ("low-pass", "gain")  # the designed one loses here, and that is said
     (alone,) = winners_table(ROWS, ["gain"], [8])
     assert (alone["best"], alone["second"], alone["lead"]) == ("gain", None, None)
+
+
+@pytest.mark.parametrize("images", [1, 5, 6])
+def test_there_is_a_test_only_where_it_could_show_something(images: int) -> None:
+    rows = [*rows_of("gain", 8, [[0.1] * images]), *rows_of("random", 8, [[0.2] * images])]
+    table = paired_table(rows, ["gain"], ["random"], [8])
+    assert ("p" in table[0]) == (images >= 6) == ("sign test" in paired_caption(table))
+    if images >= 6:
+        assert table[0]["p"] == pytest.approx(2 / 2**6) and table[0]["p"] < 0.05  # of five it would be 1/16
+
+
+def test_where_a_strategy_loses_is_said_metric_by_metric() -> None:
+    rows = [
+        *rows_of("gain", 8, [[0.1]]),
+        *rows_of("random", 8, [[0.2]]),
+        *rows_of("gain", 16, [[0.06]]),
+        *rows_of("random", 16, [[0.05]]),
+    ]
+    said = where_behind(summary_table(rows, ["gain", "random"], [8, 16]), "gain", ["random"])
+    # psnr rises with the error in these rows, and so is lost where the error is won
+    assert said == [
+        "8 lines, PSNR 1.0: random 2.0",
+        "16 lines, error 6.0 %: random 5.0 %",
+        "16 lines, SSIM 0.940: random 0.950",
+    ]
+    assert where_behind(summary_table(rows, ["gain"], [8]), "gain", []) == []

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from mri_design.errors import InputError
 from mri_design.evaluation import plots
@@ -100,31 +101,38 @@ class TestImages:
             with pytest.raises(InputError):
                 wrong()
 
+    def test_error_maps_hold_the_error_alone_and_their_bar_lies_below(self, image):
+        found = ImageMetrics(0.0523, 0.06, 31.25, 0.9412)
+        assert plots.error_caption(found) == "error 5.23 %"
+        assert plots.metric_caption(found).splitlines() == ["error 5.23 %", "PSNR 31.2 dB", "SSIM 0.941"]
+        figure = plots.error_maps([plots.ImagePanel(image, "x", plots.error_caption(found))], 0.5 * image)
+        figure.draw_without_rendering()
+        map_, bar = figure.axes
+        assert bar.get_position().y1 < map_.get_position().y0
+
 
 class TestMasks:
     def test_bars_cover_the_measured_lines(self):
         mask = np.zeros(9, bool)
         mask[[0, 3, 4, 5, 8]] = True
-        figure = plots.mask_barcodes({"design": mask}, "ky-columns")
+        figure = plots.mask_barcodes({"design": mask})
         axes = figure.axes[0]
         runs = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
         assert runs == [(-4.5, 1), (-1.5, 3), (3.5, 1)]  # the centre, line 4, is ky = 0
         assert axes.get_xlim() == (-4.5, 4.5)
         assert "5 lines, 1.80×" in texts(figure)
 
-    def test_ky_runs_down_where_it_is_the_rows(self):
+    def test_masks_lie_one_above_the_other_on_one_axis(self):
         mask = np.arange(8) < 2
-        figure = plots.mask_barcodes({"a": mask, "b": ~mask}, "ky-rows")
-        first = figure.axes[0]
-        assert first.get_ylim() == (3.5, -4.5)
-        assert [(bar.get_y(), bar.get_height()) for bar in first.patches] == [(-4.5, 2)]
-        assert "cycles per field of view" in first.get_ylabel()
+        figure = plots.mask_barcodes({"a": mask, "b": ~mask})
+        first, second = figure.axes
+        assert first.get_position().y0 > second.get_position().y1
+        assert first.get_xlim() == second.get_xlim() == (-4.5, 3.5)
+        assert "cycles per field of view" in second.get_xlabel()
 
-    @pytest.mark.parametrize("orientation", ["ky-rows", "ky-columns"])
-    def test_the_centre_is_marked(self, orientation):
-        figure = plots.mask_barcodes({"a": np.ones(6, bool)}, orientation)
-        mark = figure.axes[0].lines[0]
-        assert list(mark.get_ydata() if orientation == "ky-rows" else mark.get_xdata()) == [0, 0]
+    def test_the_centre_is_marked(self):
+        figure = plots.mask_barcodes({"a": np.ones(6, bool)})
+        assert list(figure.axes[0].lines[0].get_xdata()) == [0, 0]
 
     def test_an_empty_mask_has_no_acceleration(self):
         assert "0 lines" in texts(plots.mask_barcodes({"nothing": np.zeros(6, bool)}))
@@ -187,10 +195,18 @@ class TestCourse:
 
     def test_growth_gives_each_line_a_bar_from_its_step_to_the_end(self):
         figure = plots.mask_growth([4, 5, 0, 8], n_lines=9, n_start=2)
-        bars = [(b.get_x() + b.get_width() / 2, b.get_y(), b.get_height()) for b in figure.axes[0].patches]
-        assert bars[:2] == [(0, 1.5, 3), (1, 1.5, 3)]  # the start lines are there in the first row already
-        assert bars[2:4] == [(-4, 2.5, 2), (4, 3.5, 1)]
-        assert bars[4:] == [(-4, 2.5, 1), (4, 3.5, 1)]  # the new line of each row
+        start, chosen, *new = figure.axes[0].patches
+        none = np.nan
+        for outline, tops in (
+            (start, [none, none, none, none, 1.5, 1.5, none, none, none]),  # there in the first row already
+            (chosen, [2.5, none, none, none, none, none, none, none, 3.5]),
+        ):
+            values, edges, baseline = outline.get_data()
+            np.testing.assert_array_equal(values, tops)
+            np.testing.assert_array_equal(edges, np.arange(-4.5, 5))
+            assert baseline == 4.5
+        bars = [(b.get_x() + b.get_width() / 2, b.get_y(), b.get_height()) for b in new]
+        assert bars == [(-4, 2.5, 1), (4, 3.5, 1)]  # the new line of each row
         assert figure.axes[0].get_ylim() == (4.5, 1.5)
         assert "new line" in texts(figure)
 
@@ -266,7 +282,6 @@ def test_a_scans_name_is_never_read_as_a_formula(image, scores):
         plots.image_grid([plots.ImagePanel(image, HOSTILE, HOSTILE)]),
         plots.error_maps([plots.ImagePanel(image, HOSTILE, HOSTILE)], image, unit=HOSTILE),
         plots.mask_barcodes({HOSTILE: mask}),
-        plots.mask_barcodes({HOSTILE: mask}, "ky-columns"),
         plots.error_against_lines([plots.ErrorCurve(HOSTILE, np.array([1]), np.ones((1, 1)))], y_label=HOSTILE),
         plots.score_map(scores, [3, 5, 6], unit=HOSTILE),
         plots.calibration([1.0], [1.0], unit=HOSTILE),
@@ -277,9 +292,43 @@ def test_a_scans_name_is_never_read_as_a_formula(image, scores):
         assert png_bytes(figure).startswith(b"\x89PNG")
 
 
+def test_no_letter_is_too_small_for_a_phone(image, scores):
+    mask = np.arange(8) < 4
+    panel = plots.LinePanel("one", np.arange(1.0, 9), np.arange(1.0, 9), mask)
+    drawn = [
+        plots.image_grid([plots.ImagePanel(image, "x", "caption")]),
+        plots.std_against_error(np.abs(image), image, 2 * image),
+        plots.mask_barcodes({"a": mask}),
+        plots.mask_growth([4, 0], 9),
+        plots.acquisition_order([4, 5], 9, 1),
+        plots.information_gained([3.0, 2.0]),
+        plots.error_against_lines([plots.ErrorCurve(str(n), np.array([1, 2]), np.ones((1, 2))) for n in range(9)]),
+        plots.calibration([1.0, 10], [2.0, 20], [3, 4]),
+        plots.error_course([1, 2], [0.5, 0.4], [1], [0.5], [0.4]),
+        plots.innovation_course([1, 2], [1.0, 2], [1.0, 3], [1.0, 1]),
+        plots.line_predictions([panel]),
+        plots.score_map(scores, [3, 5, 6]),
+        plots.score_profiles(scores, [3, 5, 6]),
+    ]
+    for figure in drawn:
+        figure.draw_without_rendering()
+        written = [a for a in figure.findobj(Text) if a.get_text() and a.get_visible()]
+        assert written and min(a.get_fontsize() for a in written) >= 8
+        marks = (axis.get_ticklabels(which="both") for axes in figure.axes for axis in (axes.xaxis, axes.yaxis))
+        ticks = {label for labels in marks for label in labels}
+        places = [a.get_window_extent() for a in written if a not in ticks]  # the library hides ticks that do not fit
+        assert all(figure.bbox.x0 - 1 <= place.x0 and place.x1 <= figure.bbox.x1 + 1 for place in places)
+        assert all(figure.bbox.y0 - 1 <= place.y0 and place.y1 <= figure.bbox.y1 + 1 for place in places)
+
+
+def test_the_axis_names_the_numbers_of_lines_that_were_tried():
+    curve = plots.ErrorCurve("design", np.array([24, 32, 48]), np.ones((1, 3)))
+    assert list(plots.error_against_lines([curve]).axes[0].get_xticks()) == [24, 32, 48]
+
+
 def test_figures_fit_a_page_and_repeat_exactly(image):
     figure = plots.image_grid([plots.ImagePanel(image, "x")] * 4)
-    assert figure.get_figwidth() <= 7.2
+    assert figure.get_figwidth() <= 5.2  # 7/10 of it is a phone's width
     again = plots.image_grid([plots.ImagePanel(image, "x")] * 4)
     assert png_bytes(figure) == png_bytes(again)
     assert b"Software" not in png_bytes(figure)  # another release of the library may not change the file

@@ -92,17 +92,23 @@ def test_the_zero_filled_image_stands_beside_others_once(make_image: Callable[..
 
 def test_images_are_saved_in_their_formats(folder: RunFolder, image: np.ndarray) -> None:
     rows = [{"method": "mean", "relative_l2": 0.125}]
-    save_images(folder, Reconstruction(image.astype(complex), np.abs(image).astype(float), DONE), rows)
+    save_images(folder, Reconstruction(image.astype(complex), np.abs(image).astype(float), DONE), rows, 1.0)
     recon, std = np.load(folder.path / "recon.npy"), np.load(folder.path / "std.npy")
     assert (recon.dtype, std.dtype) == (np.complex64, np.float32)
     np.testing.assert_array_equal(recon, image)
     assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
 
 
+def test_images_are_saved_in_the_units_of_the_scan(folder: RunFolder, image: np.ndarray) -> None:
+    save_images(folder, Reconstruction(image.astype(complex), np.abs(image), DONE), [{"method": "mean"}], 2.0**90)
+    for name, expected in (("recon.npy", image), ("std.npy", np.abs(image))):
+        np.testing.assert_array_equal(np.load(folder.path / name), expected * np.float32(2.0**90))
+
+
 def test_error_bars_of_an_earlier_run_do_not_stay_beside_another_image(folder: RunFolder, image: np.ndarray) -> None:
     rows = [{"method": "mean"}]
-    save_images(folder, Reconstruction(image, np.abs(image), DONE), rows)
-    save_images(folder, Reconstruction(image, None, DONE), rows)
+    save_images(folder, Reconstruction(image, np.abs(image), DONE), rows, 1.0)
+    save_images(folder, Reconstruction(image, None, DONE), rows, 1.0)
     assert not (folder.path / "std.npy").exists()
 
 

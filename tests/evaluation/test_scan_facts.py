@@ -31,5 +31,5 @@ def test_a_report_says_how_many_scans_were_simulated(origins: Sequence[str], exp
 
 
 def test_noise_is_told_as_a_standard_deviation() -> None:
-    assert level_settings(0.25, 3.0) == {"noise_sd_per_real_component": 0.5, "signal_level": 3.0}
-    assert level_summary(0.25, 3.0) == {"noise sd per real component": 0.5, "signal level": 3.0}
+    assert level_settings(0.25, 3.0, 1.0) == {"noise_sd_per_real_component": 0.5, "signal_level": 3.0}
+    assert level_summary(0.25, 3.0, 1e9) == {"noise sd per real component": 0.5e9, "signal level": 3.0e9}

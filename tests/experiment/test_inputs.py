@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.calibration import estimate_noise_variance
 from mri_design.errors import InputError
-from mri_design.experiment import Recipe, load_input, prepare
+from mri_design.experiment import Recipe, load_input, prepare, reconstruct
 from mri_design.kspace import KSpaceData
 
 ScanMaker = Callable[..., KSpaceData]
@@ -201,3 +201,39 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
         np.save(tmp_path / f"{name}.npy", wrong)
         with pytest.raises(InputError, match=rf"{name}.npy: got coil maps that explain .*order of the coils"):
             load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / f"{name}.npy")
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-19, 1e20, 1e30])
+@pytest.mark.parametrize("coils", [1, 2])
+@pytest.mark.parametrize("known", [True, False], ids=["noise given", "noise estimated"])
+def test_amplitudes_far_from_one_are_calculated_with_as_ordinary_numbers(
+    small: Recipe, size: float, coils: int, known: bool
+) -> None:
+    data = load_input("phantom:brain", simulating(small, matrix=48, coils=coils))
+    data = replace(data, coil_maps=None, reference=None, noise_variance=data.noise_variance if known else None)
+    far = replace(
+        data,
+        kspace=(data.kspace * size).astype(np.complex64),
+        noise_variance=None if data.noise_variance is None else data.noise_variance * size**2,
+    )
+    near, found = prepare(data, small), prepare(far, small)
+    assert 1e-3 < float(np.abs(found.data.kspace).max()) < 1e4
+    white = coils > 1 and not known
+    assert found.unit * np.abs(found.data.kspace).max() == pytest.approx(
+        np.abs(near.data.kspace).max() * (1 if white else size), rel=1e-3
+    )
+    images = []
+    for scan in (near, found):
+        result = reconstruct(scan.slice_model(0, small), range(14, 34), "mean", small, np.random.default_rng(0))
+        assert result.std is not None and result.convergence.converged
+        images.append((result.image.astype(np.complex128) * scan.unit, result.std.astype(np.float64) * scan.unit))
+    for one, other in zip(*images, strict=True):
+        expected = one * (1 if white else size)
+        assert np.linalg.norm(other - expected) < 0.02 * np.linalg.norm(expected)
+
+
+def test_amplitudes_in_the_ordinary_range_are_left_alone(small: Recipe, make_scan: ScanMaker) -> None:
+    data = replace(make_scan(), kspace=(make_scan().kspace * 1e-7).astype(np.complex64), noise_variance=1e-18)
+    scan = prepare(data, small)
+    assert scan.unit == 1
+    np.testing.assert_array_equal(scan.data.kspace, data.kspace)

@@ -4,6 +4,7 @@ from mri_design.evaluation.plots.acquisition import acquisition_order, informati
 from mri_design.evaluation.plots.curves import ErrorCurve, calibration, error_against_lines
 from mri_design.evaluation.plots.images import (
     ImagePanel,
+    error_caption,
     error_maps,
     image_grid,
     metric_caption,
@@ -21,6 +22,7 @@ __all__ = [
     "acquisition_order",
     "calibration",
     "error_against_lines",
+    "error_caption",
     "error_course",
     "error_maps",
     "image_grid",

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError
+from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.metrics import mean_and_spread
-from mri_design.evaluation.plots.style import GREY, MARKERS, PALETTE, empty_figure, label_axes, plain_text
+from mri_design.evaluation.plots.style import GREY, GRID, LABEL, MARKERS, SMALL, empty_figure, label_axes, plain_text
 
 __all__ = ["ErrorCurve", "calibration", "error_against_lines"]
 
 MOST_INSIDE = 6
 """Curves whose legend fits inside the axes."""
+MOST_COUNTS = 8
+"""Numbers of lines that all fit on the axis."""
 CLOSE = 100
 """Ratio of a logarithmic axis's ends up to which there is room for labels between the decades."""
 _LINE_STYLES = ("-", "--", "-.", ":")
@@ -88,7 +91,8 @@ def error_against_lines(
     """
     if not curves:
         raise InputError(field="curves", got="no curve", wanted="at least one")
-    figure = empty_figure(height=3.8)
+    crowded = len(curves) > MOST_INSIDE
+    figure = empty_figure(height=3.2 + 0.18 * -(-len(curves) // 2) * crowded)
     axes = figure.subplots()
     for number, curve in enumerate(curves):
         index = number if curve.place is None else curve.place
@@ -109,10 +113,16 @@ def error_against_lines(
         )
     axes.set_ylim(bottom=0.0)
     label_axes(axes, "measured phase-encode lines", y_label)
-    axes.grid(color="#e6e6e6", linewidth=0.6)
-    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(curves) > MOST_INSIDE else {}
+    counts = sorted({int(count) for curve in curves for count in curve.lines})
+    if len(counts) <= MOST_COUNTS:
+        axes.set_xticks(counts)
+    axes.grid(color=GRID, linewidth=0.6)
     title = f"mean, band \N{PLUS-MINUS SIGN} 1 std over {of}s" if bands else f"mean over {of}s"
-    axes.legend(fontsize=7.5, frameon=False, title=title, title_fontsize=7, **beside)
+    looks: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "title": title, "title_fontsize": SMALL}
+    if crowded:
+        figure.legend(loc="outside lower center", ncols=2, **looks)
+    else:
+        axes.legend(**looks)
     return figure
 
 
@@ -148,27 +158,27 @@ def calibration(
     if not drawable.any():
         raise InputError(field="predicted", got="no positive finite pair", wanted="at least one line with energy")
     x, y, distance = x[drawable], y[drawable], distance[drawable]
-    figure = empty_figure(height=4.0, width=4.1 if ky is None else 4.7)
+    figure = empty_figure(height=4.0 if ky is None else 3.6, width=4.1 if ky is None else 4.6)
     axes = figure.subplots()
     ends = np.array([min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5])
     axes.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
     if ky is None:
         axes.scatter(x, y, color=PALETTE[0], s=14, linewidths=0, zorder=2)
     else:
-        drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=14, linewidths=0, zorder=2)
+        drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=GREY, zorder=2)
         bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30)
-        bar.set_label("distance from the centre |ky| (cycles per field of view)", fontsize=8)
-        bar.ax.tick_params(labelsize=7)
+        bar.set_label("distance from the centre, |ky|", fontsize=LABEL)
+        bar.ax.tick_params(labelsize=SMALL)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_formatter(NullFormatter())  # labels between the decades would overlap
+        axis.set_minor_locator(NullLocator())  # labels between the decades would overlap
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ends[1] < CLOSE * ends[0] else (1.0,)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.set_xlabel(plain_text(f"predicted residual energy ({unit})"), fontsize=8)
-    axes.set_ylabel(plain_text(f"actual residual energy ({unit})"), fontsize=8)
-    axes.tick_params(labelsize=7)
+    axes.set_xlabel(plain_text(f"predicted residual energy ({unit})"), fontsize=LABEL)
+    axes.set_ylabel(plain_text(f"actual residual energy ({unit})"), fontsize=LABEL)
+    axes.tick_params(labelsize=SMALL)
     left_out = int((~drawable).sum())
     note = f"; {left_out} not drawable" if left_out else ""
-    axes.set_title(f"median predicted / actual = {np.median(x / y):.2f}{note}", fontsize=8.5)
-    axes.legend(fontsize=7.5, frameon=False, loc="upper left")
+    axes.set_title(f"median predicted / actual = {np.median(x / y):.2f}{note}", fontsize=LABEL)
+    axes.legend(fontsize=SMALL, frameon=False, loc="upper left")
     return figure

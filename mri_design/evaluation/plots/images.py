@@ -15,6 +15,8 @@ from mri_design.errors import InputError
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.plots.style import (
     GREY,
+    LABEL,
+    SMALL,
     WIDTH,
     displayed,
     empty_figure,
@@ -23,12 +25,13 @@ from mri_design.evaluation.plots.style import (
 )
 from mri_design.kspace import Orientation
 
-__all__ = ["ImagePanel", "error_maps", "image_grid", "metric_caption", "std_against_error", "std_map"]
+__all__ = ["ImagePanel", "error_caption", "error_maps", "image_grid", "metric_caption", "std_against_error", "std_map"]
 
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
 _ERROR_COLOURS = "magma"
+_NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,16 @@ class ImagePanel:
 
 
 def metric_caption(metrics: ImageMetrics) -> str:
-    """The metrics in two short lines for an image's caption."""
-    return f"error {100 * metrics.relative_l2:.2f} %\nPSNR {metrics.psnr:.1f} dB, SSIM {metrics.ssim:.3f}"
+    """The metrics in short lines for an image's caption."""
+    return f"{error_caption(metrics)}\nPSNR {metrics.psnr:.1f} dB\nSSIM {metrics.ssim:.3f}"
 
 
-def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows", columns: int = 4) -> Figure:
+def error_caption(metrics: ImageMetrics) -> str:
+    """The error alone, for a map of it."""
+    return f"error {100 * metrics.relative_l2:.2f} %"
+
+
+def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows", columns: int = 3) -> Figure:
     """Magnitude images on one grey scale.
 
     Parameters
@@ -73,7 +81,7 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows
         Where there is no panel or the shapes disagree.
     """
     magnitudes = [np.abs(panel.image) for panel in panels]
-    figure, cells = _grid(magnitudes, orientation, columns, with_bar=False)
+    figure, cells = _grid(magnitudes, orientation, columns, with_bar=False, captions=[p.caption for p in panels])
     top = _scale_top(magnitudes)
     for index, (axes, magnitude, panel) in enumerate(zip(cells, magnitudes, panels, strict=True)):
         _show(axes, magnitude, orientation, top, "gray", panel.title, labelled=index == 0)
@@ -85,7 +93,7 @@ def error_maps(
     panels: Sequence[ImagePanel],
     reference: Image,
     orientation: Orientation = "ky-rows",
-    columns: int = 4,
+    columns: int = 3,
     unit: str = "image units",
 ) -> Figure:
     """Absolute difference of magnitudes to the reference, every map on the same scale.
@@ -109,7 +117,7 @@ def error_maps(
     """
     _refuse_other_shapes([reference, *(panel.image for panel in panels)])
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
-    figure, cells = _grid(errors, orientation, columns, with_bar=True)
+    figure, cells = _grid(errors, orientation, columns, with_bar=True, captions=[p.caption for p in panels])
     top = _scale_top(errors)
     for index, (axes, error, panel) in enumerate(zip(cells, errors, panels, strict=True)):
         drawn = _show(axes, error, orientation, top, _ERROR_COLOURS, panel.title, labelled=index == 0)
@@ -168,7 +176,8 @@ def std_against_error(
     """
     _refuse_other_shapes([reference, image, std])
     error = np.abs(np.asarray(image) - np.asarray(reference))
-    figure, cells = _grid([std, error], orientation, columns=2, with_bar=True)
+    captions = [f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}" for pixels in (std, error)]
+    figure, cells = _grid([std, error], orientation, columns=2, with_bar=True, captions=captions)
     top = _scale_top([std, error])
     for index, (axes, pixels, title) in enumerate(
         zip(
@@ -179,23 +188,28 @@ def std_against_error(
         )
     ):
         drawn = _show(axes, pixels, orientation, top, _ERROR_COLOURS, title, labelled=index == 0)
-        _caption(axes, f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}")
+        _caption(axes, captions[index])
     _colour_bar(figure, drawn, cells, f"per pixel ({unit})")
     return figure
 
 
 def _grid(
-    images: Sequence[NDArray[np.floating]], orientation: Orientation, columns: int, with_bar: bool
+    images: Sequence[NDArray[np.floating]],
+    orientation: Orientation,
+    columns: int,
+    with_bar: bool,
+    captions: Sequence[str] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """One axes per image in rows of equal length, the figure as high as the images' shape asks for."""
+    """One axes per image in rows of equal length, the figure as high as the images' shape and captions ask for."""
     _refuse_other_shapes(images)
     down = -(-len(images) // max(columns, 1))
     across = -(-len(images) // down)
+    caption_lines = max((len(text.splitlines()) for text in captions), default=0)
     rows, row_length = displayed(images[0], orientation).shape
-    beside = 0.3 + 0.85 * with_bar  # inches for the direction's name and the colour bar
-    each = min((WIDTH - beside) / across, 3.0)
+    each = min((WIDTH - _NAME) / across, 2.6)
     tall = min(each * rows / row_length, 5.0)
-    figure = empty_figure(height=down * (tall + 0.62), width=across * each + beside)
+    height = down * (tall + _TITLE + _LINE * caption_lines) + _BAR * with_bar
+    figure = empty_figure(height=height, width=across * each + _NAME)
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for unused in axes[len(images) :]:
         unused.set_axis_off()
@@ -211,24 +225,24 @@ def _show(
     title: str,
     labelled: bool,
 ) -> AxesImage:
-    axes.set_title(plain_text(title, width=26), fontsize=8.5)
+    axes.set_title(plain_text(title, width=22), fontsize=LABEL)
     axes.set_xticks([])
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_visible(False)
     if labelled:
         label_image_axes(axes, orientation)
-    return axes.imshow(displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="nearest")
+    return axes.imshow(displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
 
 
 def _caption(axes: Axes, text: str) -> None:
-    axes.set_xlabel(plain_text(text), color=GREY, fontsize=7.5)
+    axes.set_xlabel(plain_text(text), color=GREY, fontsize=SMALL)
 
 
 def _colour_bar(figure: Figure, drawn: AxesImage, cells: Sequence[Axes], label: str) -> None:
-    bar = figure.colorbar(drawn, ax=list(cells), extend="max", pad=0.02, aspect=30)
-    bar.set_label(plain_text(label), fontsize=8)
-    bar.ax.tick_params(labelsize=7)
+    bar = figure.colorbar(drawn, ax=list(cells), extend="max", location="bottom", shrink=0.7, aspect=40, pad=0.02)
+    bar.set_label(plain_text(label), fontsize=LABEL)
+    bar.ax.tick_params(labelsize=SMALL)
 
 
 def _scale_top(images: Sequence[NDArray[np.floating]]) -> float:

@@ -8,25 +8,33 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError
+from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.plots.style import (
+    BLANK,
     CHOICE_ORDER,
+    CONNECTOR,
+    DOT,
     GREY,
+    GRID,
     KY_LABEL,
-    PALETTE,
+    LABEL,
+    NEAR,
+    RIGHT,
+    SMALL,
     empty_figure,
     ky_coordinates,
     label_axes,
     plain_text,
+    runs,
 )
 
 __all__ = ["LinePanel", "error_course", "innovation_course", "line_predictions"]
 
 PREDICTED, ACTUAL = PALETTE[0], PALETTE[1]
-_RIGHT = "#e3eef6"
 _DECADES_SHOWN = 1e4
 
 
@@ -79,22 +87,22 @@ def error_course(
     if x.shape != y.shape or at.shape != hoped.shape or at.shape != found.shape or not np.isfinite(y).any():
         shapes = f"shapes {x.shape}, {y.shape}, {at.shape}, {hoped.shape}, {found.shape}"
         raise InputError(field="predicted", got=shapes, wanted="finite numbers, equal lengths")
-    figure = empty_figure(height=3.3)
+    figure = empty_figure(height=3.2)
     axes = figure.subplots()
     axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines")
     if at.size:
         positive = found > 0
         low, high = 100 * found[positive] / 2, 100 * found[positive] * 2
-        axes.fill_between(at[positive], low, high, color="#fbe6d8", linewidth=0, label="within a factor of 2")
+        axes.fill_between(at[positive], low, high, color=NEAR, linewidth=0, label="within a factor of 2")
         name = f"actual, {plain_text(part)}"
         axes.plot(at[positive], 100 * found[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label=name)
         name = "_" if part == "all lines" else f"predicted, {plain_text(part)}"  # the curve itself, then
         axes.plot(at, 100 * hoped, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
     axes.set_yscale("log")
     _plain_decades(axes)
-    axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
     label_axes(axes, "measured phase-encode lines", "remaining relative L2 error (%)")
-    figure.legend(loc="outside upper center", ncols=4, fontsize=7.5, frameon=False)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
     return figure
 
 
@@ -131,19 +139,29 @@ def innovation_course(
     if x.size == 0 or any(v.shape != x.shape or not (np.isfinite(v) & (v > 0)).all() for v in values):
         raise InputError(field="innovations", got="missing or not positive", wanted="positive numbers, one per line")
     expected, actual, ratio = values
-    figure = empty_figure(height=4.2)
+    figure = empty_figure(height=3.9)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    above.vlines(x, np.minimum(expected, actual), np.maximum(expected, actual), color="#c8c8c8", linewidth=1, zorder=1)
+    above.vlines(
+        x,
+        np.minimum(expected, actual),
+        np.maximum(expected, actual),
+        color=CONNECTOR,
+        linewidth=1,
+        zorder=1,
+    )
     above.plot(x, expected, "o", color=PREDICTED, markersize=4, label="predicted before it was measured")
     above.plot(x, actual, "s", color=ACTUAL, markersize=4, label="found")
     if noise is not None:
         above.plot(x, np.asarray(noise, dtype=float), "--", color=GREY, linewidth=1, label="noise alone")
     above.set_yscale("log")
+    above.yaxis.set_minor_locator(NullLocator())
     label_axes(above, "", f"innovation ({unit})")
-    figure.legend(*above.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=7.5, frameon=False)
-    below.axhspan(0.5, 2.0, color=_RIGHT, linewidth=0)
+    figure.legend(
+        *above.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
+    )
+    below.axhspan(0.5, 2.0, color=RIGHT, linewidth=0)
     below.axhline(1.0, color=GREY, linewidth=0.8, linestyle=":")
-    below.plot(x, expected / actual, ".", color="#a0a0a0", markersize=4)
+    below.plot(x, expected / actual, ".", color=DOT, markersize=4)
     below.plot(x, ratio, color=PALETTE[2], linewidth=1.5)
     below.set_yscale("log")
     low, high = np.min(expected / actual), np.max(expected / actual)
@@ -177,26 +195,28 @@ def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squ
         raise InputError(field="panels", got="no positive energy", wanted="at least one")
     n_lines = len(panels[0].predicted)
     ky = ky_coordinates(np.arange(n_lines), n_lines)
-    figure = empty_figure(height=1.6 * len(panels) + 0.6)
+    figure = empty_figure(height=max(1.45 * len(panels) + 0.6, 3.2))
     cells = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
     top = every.max() * 2
     for axes, panel in zip(cells, panels, strict=True):
         axes.set_yscale("log")
-        axes.bar(ky[panel.acquired], top, 1.0, color="#e4e4e4", linewidth=0, antialiased=False, label="measured")
+        axes.yaxis.set_minor_locator(NullLocator())
+        starts, widths = runs(panel.acquired)
+        axes.bar(starts, top, widths, align="edge", color=BLANK, linewidth=0, label="measured")
         for energy, style in ((panel.actual, "s"), (panel.predicted, "o")):
             colour, label = (ACTUAL, "actual") if style == "s" else (PREDICTED, "predicted")
             drawn = np.where(energy > 0, energy, np.nan)
             fresh, known = np.where(panel.acquired, np.nan, drawn), np.where(panel.acquired, drawn, np.nan)
             axes.plot(ky, fresh, f"{style}-", color=colour, markersize=1.8, linewidth=0.8, label=label)
             axes.plot(ky, known, style, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
-        axes.set_title(plain_text(panel.title), fontsize=7.5, loc="left")
+        axes.set_title(plain_text(panel.title), fontsize=SMALL, loc="left")
         label_axes(axes, "", "")
     cells[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
     cells[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
-    cells[-1].set_xlabel(KY_LABEL, fontsize=8)
-    figure.supylabel(plain_text(f"energy of the error on the line ({unit})"), fontsize=8)
+    cells[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    figure.supylabel(plain_text(f"energy of the error ({unit})"), fontsize=LABEL)
     figure.legend(
-        *cells[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=7.5, frameon=False
+        *cells[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
     )
     return figure
 
@@ -205,4 +225,4 @@ def _plain_decades(axes: Axes) -> None:
     """Numbers as people write them at 1, 2 and 5 of each decade."""
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())

@@ -10,22 +10,25 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.plots.style import (
+    BLANK,
     CHOICE_ORDER,
     GREY,
     KY_LABEL,
-    PALETTE,
+    LABEL,
+    SMALL,
     empty_figure,
     ky_coordinates,
     label_axes,
     plain_text,
     refuse_lines,
+    runs,
 )
 
 __all__ = ["score_map", "score_profiles"]
 
 _WIDE_RANGE = 30.0  # largest over smallest score from which a linear scale would show one step only
-_NO_CANDIDATE = "#d9d9d9"
 
 
 def score_map(
@@ -55,16 +58,16 @@ def score_map(
     _refuse_scores(scores, chosen)
     n_steps, n_lines = scores.shape
     low, high = -(n_lines // 2) - 0.5, n_lines - n_lines // 2 - 0.5
-    figure = empty_figure(height=3.8)
+    figure = empty_figure(height=3.4)
     axes = figure.subplots()
-    axes.set_facecolor(_NO_CANDIDATE)
+    axes.set_facecolor(BLANK)
     drawn = axes.imshow(
         np.ma.masked_invalid(scores.T),
         extent=(first_order - 0.5, first_order + n_steps - 0.5, high, low),
         aspect="auto",
         cmap="viridis",
         norm=_score_scale(scores),
-        interpolation="nearest",
+        interpolation="none",
     )
     steps = np.arange(first_order, first_order + n_steps)
     size = float(np.clip(400 / max(n_steps, n_lines), 3, 6))
@@ -80,10 +83,10 @@ def score_map(
     )
     label_axes(axes, CHOICE_ORDER, KY_LABEL)
     bar = figure.colorbar(drawn, ax=axes, pad=0.01, aspect=30)
-    bar.set_label(plain_text(unit), fontsize=8)
-    bar.ax.tick_params(labelsize=7)
-    axes.fill_between([], [], color=_NO_CANDIDATE, label="not a candidate")
-    figure.legend(loc="outside upper center", ncols=2, fontsize=7.5, frameon=False)
+    bar.set_label(plain_text(unit), fontsize=LABEL)
+    bar.ax.tick_params(labelsize=SMALL)
+    axes.fill_between([], [], color=BLANK, label="not a candidate")
+    figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
     return figure
 
 
@@ -123,16 +126,16 @@ def score_profiles(
     figure = empty_figure(height=1.15 * len(shown) + 0.5)
     cells = figure.subplots(len(shown), 1, squeeze=False, sharex=True)[:, 0]
     for axes, step in zip(cells, shown, strict=True):
-        taken = ky[np.isnan(scores[step])]
+        starts, widths = runs(np.isnan(scores[step]))
         whole = axes.get_xaxis_transform()
-        axes.bar(taken, 1.0, 1.0, transform=whole, color=_NO_CANDIDATE, linewidth=0, antialiased=False, zorder=0)
+        axes.bar(starts, 1.0, widths, transform=whole, align="edge", color=BLANK, linewidth=0, zorder=0)
         axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
         axes.plot(ky, scores[step], color=PALETTE[0], linewidth=1.2, marker=".", markersize=3)
         line = chosen[step]
         axes.plot(ky[line], scores[step, line], "o", color=PALETTE[1], markersize=5)
         axes.set_title(
             f"line {first_order + step}: ky = {ky[line]:+d} chosen",
-            fontsize=7.5,
+            fontsize=SMALL,
             loc="left",
             color=PALETTE[1],
         )
@@ -142,8 +145,8 @@ def score_profiles(
             room = 0.15 * (float(np.ptp(finite)) or 1.0)
             axes.set_ylim(float(finite.min()) - room, float(finite.max()) + room)
     cells[-1].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
-    cells[-1].set_xlabel(KY_LABEL, fontsize=8)
-    figure.supylabel(plain_text(unit), fontsize=8)
+    cells[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    figure.supylabel(plain_text(unit), fontsize=LABEL)
     return figure
 
 

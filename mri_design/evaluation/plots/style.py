@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.evaluation.colours import COLOURS
 from mri_design.kspace import Orientation
 
 __all__ = [
+    "BLANK",
     "CHOICE_ORDER",
+    "CONNECTOR",
+    "DOT",
     "GREY",
+    "GRID",
+    "INK",
     "KY_LABEL",
+    "LABEL",
     "MARKERS",
-    "PALETTE",
+    "NEAR",
+    "RIGHT",
+    "SMALL",
+    "START",
     "WIDTH",
     "across",
     "displayed",
@@ -29,17 +41,37 @@ __all__ = [
     "label_image_axes",
     "plain_text",
     "refuse_lines",
+    "runs",
 ]
 
-WIDTH = 7.2  # inches; at 160 dots per inch it fills a report's text column without being shrunk
-DPI = 160
+WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 8 points can still be read
+DPI = 200
+LABEL, SMALL = 9.0, 8.0  # points: names of axes, everything else; nothing is smaller
 
-# Okabe and Ito 2008: told apart under all common kinds of colour blindness; yellow is left out on white
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-GREY = "#6b6b6b"
+# roles of light and dark pages, in the colours of light ones
+INK, GREY, GRID = COLOURS["ink"].light, COLOURS["faint"].light, COLOURS["grid"].light
+BLANK, START = COLOURS["unmeasured"].light, COLOURS["start"].light
+CONNECTOR, DOT = COLOURS["connector"].light, COLOURS["dot"].light
+RIGHT, NEAR = COLOURS["right"].light, COLOURS["near"].light
 CHOICE_ORDER = "line number in the order of choice"
 KY_LABEL = "ky (cycles per field of view)"
+
+
+class SteadyFigure(Figure):
+    """A figure that is written alike whatever a user's settings of the plotting library say about files."""
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As in the library, with letters as outlines in SVG: no other machine's fonts move them."""
+        with rc_context(
+            {
+                "savefig.bbox": None,
+                "savefig.transparent": False,
+                "svg.fonttype": "path",
+                "svg.image_inline": True,
+            }
+        ):
+            super().savefig(fname, **options)
 
 
 def empty_figure(height: float, width: float = WIDTH) -> Figure:
@@ -50,7 +82,7 @@ def empty_figure(height: float, width: float = WIDTH) -> Figure:
     height, width : float
         Inches.
     """
-    return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+    return SteadyFigure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
 
 
 def displayed(image: NDArray[np.generic], orientation: Orientation) -> NDArray[np.generic]:
@@ -88,13 +120,19 @@ def across(orientation: Orientation) -> bool:
 def label_image_axes(axes: Axes, orientation: Orientation) -> None:
     """Name the direction that runs down an image (the other runs across); its pixels carry no ticks."""
     down = "readout" if across(orientation) else "phase encode"
-    axes.set_ylabel(f"\N{LEFTWARDS ARROW} {down}", color=GREY, fontsize=7)
+    axes.set_ylabel(f"\N{LEFTWARDS ARROW} {down}", color=GREY, fontsize=SMALL)
 
 
 def plain_text(text: str, width: int | None = None) -> str:
     """Text shown as it is (no formula between dollar signs), in lines of at most ``width`` letters."""
     shown = text if width is None else textwrap.fill(text, width)
     return shown.replace("$", r"\$")
+
+
+def runs(mask: NDArray[np.bool_]) -> tuple[NDArray[np.floating], NDArray[np.integer]]:
+    """Left ends and lengths of a mask's runs over ky: bars of whole runs have no seams."""
+    steps = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    return steps[::2] - len(mask) // 2 - 0.5, np.diff(steps)[::2]
 
 
 def ky_coordinates(lines: Sequence[int] | NDArray[np.integer], n_lines: int) -> NDArray[np.int_]:
@@ -104,9 +142,9 @@ def ky_coordinates(lines: Sequence[int] | NDArray[np.integer], n_lines: int) -> 
 
 def label_axes(axes: Axes, x_label: str, y_label: str) -> None:
     """Names and units of two axes whose horizontal one counts."""
-    axes.set_xlabel(plain_text(x_label), fontsize=8)
-    axes.set_ylabel(plain_text(y_label), fontsize=8)
-    axes.tick_params(labelsize=7)
+    axes.set_xlabel(plain_text(x_label), fontsize=LABEL)
+    axes.set_ylabel(plain_text(y_label), fontsize=LABEL)
+    axes.tick_params(labelsize=SMALL)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 

@@ -1,0 +1,47 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.calibration import coil_combined
+from mri_design.evaluation import relative_l2
+from mri_design.evaluation.reference_noise import noise_caption, reference_noise
+from mri_design.kspace import KSpaceData
+from mri_design.operators import CentredFFT
+from mri_design.simulation import load_phantom
+
+
+def scan(coils: int, noise: float) -> KSpaceData:
+    return load_phantom("t2w", shape=(64, 64), noise=noise, n_coils=coils, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("coils", "noise"), [(1, 0.01), (1, 0.05), (1, 0.2), (4, 0.05)])
+def test_it_is_how_far_the_true_image_is_from_the_scans_own(coils: int, noise: float) -> None:
+    data = scan(coils, noise)
+    assert data.reference is not None
+    truth, own = data.reference[0], coil_combined(data)[0]
+    level = reference_noise(replace(data, reference=None), own)
+    assert level == pytest.approx(relative_l2(truth, own), rel=0.1)
+
+
+def test_lines_that_were_not_measured_bring_no_noise() -> None:
+    data = scan(1, 0.05)
+    assert data.reference is not None
+    inner = np.abs(np.arange(64) - 32) < 16
+    fft = CentredFFT((64, 64))
+    truth = fft.H(fft(data.reference[0]) * inner[:, None])
+    data = replace(data, kspace=data.kspace * inner[:, None], measured=inner, reference=None)
+    own = coil_combined(data)[0]
+    assert reference_noise(data, own) == pytest.approx(relative_l2(truth, own), rel=0.1)
+
+
+def test_a_true_image_has_none() -> None:
+    data = scan(1, 0.05)
+    assert data.reference is not None
+    assert reference_noise(data, data.reference[0]) is None
+
+
+def test_the_caption_counts_the_images_it_is_about() -> None:
+    assert noise_caption([None, None]) == ""
+    assert " The reference is the scan's own" in noise_caption([0.06]) and "6.0 %" in noise_caption([0.06])
+    assert "of 2 of 3 images" in noise_caption([0.06, None, 0.02]) and "4.0 %" in noise_caption([0.06, None, 0.02])
