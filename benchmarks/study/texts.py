@@ -30,15 +30,15 @@ powers of the polynomial and one Gaussian. A finer grid might find a little more
 that was tried. `best of the random draws` looks at the truth too. Bold is the default strategy. Posterior strategies
 design each test scan on its own lines as they come, without training.
 
-**What these tables rest on.** Every mask that a posterior strategy designs is from one seed (random densities have five
-draws). Designs are sensitive to chance: another seed has since been seen to move the error of a single image by 5 to 10 %.
-So means over many images can be relied on, but the worst image, the number of images won, the share of the gap closed
-and everything about coils (three images, one of them raw) can fall either way. On twenty scans that took no part in
-development, `calibrated` was 6.7 % better than the tuned density on the same mixture of anatomies (9.0 % here), closed
-36 % of the gap to the oracle (57 % here), and lost on three of the twenty images, by up to 3.1 %; with eight coils it
-lost to the tuned density by 15 to 19 %, and to regular sampling at 4x. With several coils, all accelerations count the
-lines of the undersampled scan alone: the coil maps are taken as known from a separate calibration scan, whose lines are
-not counted. At 6x that scan is no small part of the measurement.
+**What these tables rest on.** Every mask that a posterior strategy designs is from one seed (random densities have
+five draws). Designs are sensitive to chance: another seed has since been seen to move the error of a single image by
+5 to 10 %. So means over many images can be relied on, but the worst image, the number of images won, the share of the
+gap closed and everything about coils (three images, one of them raw) can fall either way. On twenty scans that took
+no part in development, `calibrated` was 6.7 % better than the tuned density on the same mixture of anatomies (9.0 %
+here), closed 36 % of the gap to the oracle (57 % here), and lost on three of the twenty images, by up to 3.1 %; with
+eight coils it lost to the tuned density by 15 to 19 %, and to regular sampling at 4x. With several coils, all
+accelerations count the lines of the undersampled scan alone: the coil maps are taken as known from a separate
+calibration scan, whose lines are not counted. At 6x that scan is no small part of the measurement.
 
 **Reconstructions.** *Default posterior mean*: the default recipe. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
 rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
