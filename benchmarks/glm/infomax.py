@@ -63,6 +63,8 @@ class Setting:
     lines: tuple[int, ...] = (6, 12)
 
 
+NEEDED_COLUMNS = ("power", "squared error", "independent", "infomax", "ratio")
+"""Of the table of trials needed, which has no rows where infomax reached no level within its trials."""
 QUICK = Setting(6, (2.0,), 2, (30, 60), (50,), (6, 120), 2, 3, 16, (4, 6))
 
 
@@ -78,7 +80,7 @@ def run(out: Path, data: Path | None, quick: bool) -> list[Target]:
     needed = needed_rows(rows, setting)
     reached = asymptote_rows(rows, long_rows, setting)
     tables = {
-        "needed": markdown_text(needed, None, {"ratio": ".2f", "squared error": ".3g"}),
+        "needed": markdown_text(needed, NEEDED_COLUMNS, {"ratio": ".2f", "squared error": ".3g"}),
         "times": markdown_text(
             times, None, {c: ".2f" for c in times[0] if "ms" in c} | {"largest loss of score": ".0e"}
         ),
@@ -90,7 +92,7 @@ def run(out: Path, data: Path | None, quick: bool) -> list[Target]:
         "time.png": time_figure(times),
     }
     text = text_of(setting, tables, exponents(times))
-    folder.write(text, needed, figures, settings=asdict(setting))
+    folder.write(text, needed, figures, settings=asdict(setting), columns=NEEDED_COLUMNS)
     return targets_of(setting, needed, reached, times, encodings)
 
 

@@ -58,6 +58,7 @@ class PartFolder:
         settings: Mapping[str, object],
         inputs: Sequence[Path] = (),
         packages: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
     ) -> None:
         """Write everything.
 
@@ -75,11 +76,13 @@ class PartFolder:
             Files read: name and checksum are kept.
         packages : sequence of str
             Peers whose versions count, beside our own.
+        columns : sequence of str, optional
+            Of table.csv, where there may be no rows.
         """
         title = self.part.replace("-", " ")
         head = f"# {title[0].upper()}{title[1:]}\n\n    {self.command}\n\n"
         write_text(self.path / "README.md", head + text.strip() + "\n")
-        write_text(self.path / "table.csv", csv_text(rows))
+        write_text(self.path / "table.csv", csv_text(rows, columns))
         for name, figure in figures.items():
             figure.savefig(self.path / name, dpi=130, metadata={"Software": None})
         manifest = {
