@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
-from mri_design.inference.base import StepInfo, WarmStart, require_fit
+from mri_design.errors import InputError, require_counts
+from mri_design.inference.base import StepInfo, WarmStart, require_task
 from mri_design.inference.filter_state import FilterState, drift_matrix
 from mri_design.inference.propagated_posterior import as_image, gaussian_part
 from mri_design.inference.proper_factor import precision_inverse
@@ -57,6 +57,7 @@ class LaplaceFilter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "drift", drift_matrix(self.drift))
+        require_counts(limit=self.limit, least=1)
 
     def update(self, state: FilterState, x: NDArray[np.floating], response: Potential) -> FilterState:
         """The state after one trial, in O(n^2).
@@ -133,6 +134,7 @@ class LaplaceFilter:
             With a drift, where the Gaussian part leaves a direction undetermined, for sites on moduli, sites with a
             corner or a position of their own, and models beyond ``limit``.
         """
+        require_task(model, rng, warm_start, callback)
         if np.any(self.drift):
             raise InputError(
                 field="drift",
@@ -140,8 +142,6 @@ class LaplaceFilter:
                 wanted="no drift",
                 cure="Give trial after trial to `update` or `track`.",
             )
-        if warm_start is not None:
-            require_fit(warm_start, model)
         for block in model.blocks:
             if not isinstance(block.potential, Gaussian):
                 _refuse_unfit(block)
