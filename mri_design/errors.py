@@ -91,8 +91,9 @@ def require_numbers(*, least: float = 0.0, most: float = math.inf, **settings: o
     for name, value in settings.items():
         number = _finite(value)
         if number is None or not least <= number <= most:
-            limits = f"{least:g} or more" if math.isinf(most) else f"between {least:g} and {most:g}"
-            raise InputError(field=name, got=described(value), wanted=f"a finite number, {limits}")
+            limits = f", {least:g} or more" if math.isinf(most) else f", between {least:g} and {most:g}"
+            limits = "" if math.isinf(least) and math.isinf(most) else limits
+            raise InputError(field=name, got=described(value), wanted=f"a finite number{limits}")
 
 
 def require_counts(*, least: int, most: int | None = None, **settings: object) -> None:

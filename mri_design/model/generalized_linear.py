@@ -58,9 +58,8 @@ class SiteBlock:
     def __post_init__(self) -> None:
         for wanted, part in ((LinearOperator, self.analysis), (Potential, self.potential)):
             if not isinstance(part, wanted):
-                raise InputError(
-                    field=f"block {self.name!r}", got=described(part), wanted=f"a {wanted.__name__} in its place"
-                )
+                got = described(part) if isinstance(part, type) else type(part).__name__
+                raise InputError(field=f"block {self.name!r}", got=got, wanted=f"a {wanted.__name__} in its place")
         if np.any(self.potential.shift) and (self.analysis.out_complex or self.group_axes):
             raise InputError(
                 field=f"block {self.name!r}",
@@ -196,7 +195,7 @@ class GeneralizedLinearModel:
         if not isinstance(self.measurement, LinearOperator) or self.data is None:
             raise InputError(
                 field="measurement and data",
-                got=f"{described(self.measurement)} and {described(self.data)}",
+                got=f"{type(self.measurement).__name__} and {type(self.data).__name__}",
                 wanted="a LinearOperator and an array, or neither of them beside blocks",
             )
         object.__setattr__(self, "data", _floating(self.data))
