@@ -236,7 +236,8 @@ def number_array(field: str, value: object, *, wanted: str = "an array of number
             field=field, got="lists of unequal lengths", wanted=wanted, cure="Make all rows equally long."
         ) from error
     if array.dtype.kind not in "fciub":
-        got = described(value) if array.dtype.kind == "O" else f"an array of {array.dtype}"
+        kind = "text" if array.dtype.kind in "US" else str(array.dtype)
+        got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {kind}"
         raise InputError(field=field, got=got, wanted=wanted)
     return array
 

@@ -85,7 +85,8 @@ def best_free_encoding(
     ------
     InputError
         For anything but a posterior and a generator, no rows or more than there are pixels, an energy that is not
-        positive, and complex models that do not commute with i (sites that know a phase): there a complex row is not two copies of a real one.
+        positive, and complex models that do not commute with i (sites that know a phase): there a complex row is not
+        two copies of a real one.
     """
     require_posterior(posterior)
     require_random(rng)
