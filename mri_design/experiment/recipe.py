@@ -40,7 +40,7 @@ def _strategy_name(name: str, info: ValidationInfo) -> str:
     try:
         check_strategy_name(name)
     except UsageError as error:
-        raise InputError(field="strategy", got=str(error), wanted="the name of a strategy") from error
+        raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
     return name
 
 

@@ -113,6 +113,8 @@ def _wanted(schema: Schema, one: Schema, name: str) -> str:
 def _limits(one: Schema) -> str:
     low, above = one.get("minimum"), one.get("exclusiveMinimum")
     high, below = one.get("maximum"), one.get("exclusiveMaximum")
+    if low is not None and high is not None:
+        return f", {low:g} to {high:g}"
     parts = [
         f"{low:g} or more" if low is not None else f"above {above:g}" if above is not None else "",
         f"{high:g} or less" if high is not None else f"below {below:g}" if below is not None else "",
