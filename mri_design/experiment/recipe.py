@@ -159,7 +159,7 @@ class DesignRecipe(_Settings):
     order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = "as-chosen"
     train: Count | None = None
     effective_echo: Count | None = None
-    until_error: Annotated[float, Field(gt=0, lt=1)] | None = None
+    until_error: Annotated[float, Field(gt=0, lt=1, description="Five per cent are 0.05.")] | None = None
     until_gain: Positive | None = None
 
     @property

@@ -23,7 +23,7 @@ def recipe_error(error: ValidationError, schema: Schema, recipe: str) -> InputEr
     error : ValidationError
         What the validation found.
     schema : mapping
-        JSON schema of the recipe: what every setting takes.
+        JSON schema of the recipe: what every setting takes; a setting's description is the cure.
     recipe : str
         How to call the recipe, ``"recipe mine.toml"``.
     """
@@ -43,7 +43,8 @@ def recipe_error(error: ValidationError, schema: Schema, recipe: str) -> InputEr
     if choices and isinstance(value, str):
         cure = did_you_mean(value, choices)
         return InputError(field=field, got=f"unknown {place[-1]} {value!r}", wanted=wanted, cure=cure)
-    return InputError(field=field, got=described(value), wanted=wanted)
+    hint = str(setting.get("description", "")) if setting.get("type") != "object" else ""
+    return InputError(field=field, got=described(value), wanted=wanted, cure=hint)
 
 
 def _unknown(field: str, place: Place, value: object, schema: Schema) -> InputError:
