@@ -232,6 +232,55 @@ def test_wrong_arguments_elsewhere(call: Callable[[], object], words: list[str])
     assert_refused(call, *words)
 
 
+KSPACE, MEASURED, STATE = np.ones((1, 2, 16, 16), np.complex64), np.ones(16, dtype=bool), md.FilterState([0.0], [[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: md.prewhiten(KSPACE), ["data: got an array", "a KSpaceData"]),
+        (lambda: md.estimate_coil_maps(None), ["data: got None", "load_kspace"]),
+        (lambda: md.estimate_noise_variance(None), ["data: got None"]),
+        (lambda: md.coil_combined(None), ["data: got None"]),
+        (lambda: md.KSpaceData([[1]], MEASURED), ["kspace: got a list"]),
+        (lambda: md.KSpaceData(KSPACE, "a"), ["measured: got 'a'"]),
+        (lambda: md.KSpaceData(KSPACE, MEASURED, coil_maps=[[1]]), ["coil_maps: got a list"]),
+        (lambda: md.KSpaceData(KSPACE, MEASURED, noise_variance="a"), ["noise_variance: got 'a'"]),
+        (lambda: md.KSpaceData(KSPACE, MEASURED).select_slice(0.5), ["slice: got 0.5"]),
+        (lambda: md.ImageStack("a"), ["images: got 'a'"]),
+        (lambda: md.read(3), ["path: got 3"]),
+        (lambda: md.measure("a", np.ones((8, 8))), ["image: got 'a'"]),
+        (lambda: md.LineConstraints(3), ["forbidden lines: got 3"]),
+        (lambda: md.LineConstraints((), ("a",)), ["required lines: got 'a'"]),
+        (lambda: md.LineConstraints("ab"), ["forbidden lines: got 'ab'"]),
+        (lambda: md.LineConstraints((1.5,)), ["forbidden lines: got 1.5"]),
+        (lambda: md.VariableDensity("polynomial", "a"), ["density power: got 'a'"]),
+        (lambda: md.SparsityBlock("curvelets", 1.0), ["block kind: got 'curvelets'"]),
+        (lambda: md.SparsityBlock("pixels", -1.0), ["scale: got -1.0"]),
+        (lambda: md.with_noise_covariance(None, variances=1.0), ["model: got None"]),
+        (lambda: md.with_noise_covariance(MODEL, variances="a"), ["noise variances: got 'a'"]),
+        (lambda: md.with_noise_covariance(MODEL, matrix=[[1], [1, 2]]), ["noise covariance: got lists"]),
+        (lambda: md.Tilted(md.Laplace, 1), ["potential: got the class Laplace"]),
+        (lambda: md.FilterState([0, 0], [[1], [1, 2]]), ["filter state: got lists of unequal lengths"]),
+        (lambda: md.FilterState.from_posterior(3), ["posterior: got 3"]),
+        (lambda: md.LaplaceFilter("a"), ["drift: got 'a'"]),
+        (lambda: md.LaplaceFilter().update(None, [1.0], md.Poisson(1)), ["state: got None"]),
+        (lambda: md.LaplaceFilter().update(STATE, [1.0], 3), ["response: got 3", "Poisson(3)"]),
+        (lambda: md.LaplaceFilter().track(STATE, [[1.0]] * 2, [md.Poisson(1)]), ["responses: got 1 beside 2 queries"]),
+        (
+            lambda: md.DoubleLoop().infer(MODEL, np.random.default_rng(0), warm_start=md.WarmStart(np.ones(4), 3)),
+            ["warm start: z: got 3"],
+        ),
+        (
+            lambda: md.reconstruct(None, [1], "mean", md.load_recipe(None), np.random.default_rng(0)),
+            ["one: got None", "MRSlice"],
+        ),
+    ],
+)
+def test_neighbours(call: Callable[[], object], words: list[str]) -> None:
+    assert_refused(call, *words)
+
+
 @pytest.mark.parametrize("count", [2.5, True, -1, "a", None, 0, np.nan])
 @pytest.mark.parametrize(
     "make",

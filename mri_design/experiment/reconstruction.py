@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from mri_design.errors import UsageError, require_counts, require_random
+from mri_design.errors import UsageError, require_counts, require_instance, require_random
 from mri_design.estimation import least_squares, zero_filled
 from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe
@@ -98,6 +98,8 @@ def reconstruct(
     UsageError
         For an unknown method.
     """
+    require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", one=one)
+    require_instance(Recipe, wanted="a Recipe", cure="load_recipe reads one.", recipe=recipe)
     require_random(rng)
     check_method(method)
     if recipe.phase.model == "automatic" and one.phase is None and method in ("mean", "map"):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mri_design.errors import InputError, require_instance, require_random, require_working
+from mri_design.errors import InputError, described, number_array, require_instance, require_random, require_working
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, Variances, require_model, require_posterior
 from mri_design.operators import Array
 from mri_design.status import Convergence
@@ -109,6 +109,7 @@ def require_fit(start: WarmStart, model: GeneralizedLinearModel) -> None:
     for name, image in (("mean", start.mean), ("samples", start.samples)):
         if image is None:
             continue
+        image = number_array(f"warm start: {name}", image)
         found = np.shape(image) if name == "mean" else np.shape(image)[1:]
         if found != shape:
             raise InputError(field=f"warm start: {name}", got=f"images of shape {found}", wanted=f"{shape}")
@@ -116,12 +117,15 @@ def require_fit(start: WarmStart, model: GeneralizedLinearModel) -> None:
             raise InputError(field=f"warm start: {name}", got="complex numbers", wanted="a real image")
         if not np.isfinite(image).all():
             raise InputError(field=f"warm start: {name}", got="NaN or infinite values", wanted="finite numbers")
+    if not isinstance(start.z, tuple | list):
+        raise InputError(field="warm start: z", got=described(start.z), wanted="a tuple of arrays, one per block")
     if len(start.z) != len(model.blocks):
         raise InputError(
             field="warm start: z", got=f"{len(start.z)} arrays", wanted=f"one for {len(model.blocks)} blocks"
         )
     for block, z in zip(model.blocks, start.z, strict=True):
         named = f"warm start: z of block {block.name!r}"
+        z = number_array(named, z)
         sizes = zip(reversed(np.shape(z)), reversed(block.site_shape), strict=False)
         if np.ndim(z) > len(block.site_shape) or any(n not in (1, wanted) for n, wanted in sizes):
             raise InputError(field=named, got=f"shape {np.shape(z)}", wanted=f"{block.site_shape}")
