@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["InputError", "MriDesignError", "UsageError", "require_counts", "require_numbers"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "InputError",
+    "MriDesignError",
+    "UsageError",
+    "described",
+    "did_you_mean",
+    "number_array",
+    "positive_number",
+    "require_counts",
+    "require_grid",
+    "require_instance",
+    "require_numbers",
+    "require_random",
+    "require_working",
+    "sequence_of",
+]
 
 
 class MriDesignError(Exception):
@@ -38,8 +60,28 @@ class UsageError(MriDesignError):
     """The command or call itself is wrong (unknown strategy name, contradicting options)."""
 
 
+def described(value: object) -> str:
+    """What came, in a few words: plain values as they are written, everything else by its type."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        text = repr(value)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+    name = type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and hasattr(value, "dtype"):
+        return f"an array of {value.dtype}, shape {shape}" if shape else repr(value)
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """``Did you mean ...?`` with the nearest of the known names, or nothing where none is near."""
+    near = get_close_matches(name, known, 1)
+    return f"Did you mean {near[0]}?" if near else ""
+
+
 def require_numbers(*, least: float = 0.0, most: float = math.inf, **settings: object) -> None:
-    """Refuse a setting that is not a finite real number between ``least`` and ``most``.
+    """Refuse a setting that is not a finite real number between ``least`` and ``most``; true and false are no numbers.
 
     Raises
     ------
@@ -47,13 +89,15 @@ def require_numbers(*, least: float = 0.0, most: float = math.inf, **settings: o
         Naming the first such setting.
     """
     for name, value in settings.items():
-        if not (isinstance(value, Real) and least <= float(value) <= most and math.isfinite(value)):
-            limits = f"{least:g} or more" if math.isinf(most) else f"between {least:g} and {most:g}"
-            raise InputError(field=name, got=repr(value), wanted=f"a finite number, {limits}")
+        number = _finite(value)
+        if number is None or not least <= number <= most:
+            limits = f", {least:g} or more" if math.isinf(most) else f", between {least:g} and {most:g}"
+            limits = "" if math.isinf(least) and math.isinf(most) else limits
+            raise InputError(field=name, got=described(value), wanted=f"a finite number{limits}")
 
 
-def require_counts(*, least: int, **settings: object) -> None:
-    """Refuse a setting that is not a whole number of ``least`` or more.
+def require_counts(*, least: int, most: int | None = None, **settings: object) -> None:
+    """Refuse a setting that is not a whole number of ``least`` or more, up to ``most``; true and false are no numbers.
 
     Raises
     ------
@@ -61,5 +105,191 @@ def require_counts(*, least: int, **settings: object) -> None:
         Naming the first such setting.
     """
     for name, value in settings.items():
-        if not (isinstance(value, Integral) and int(value) >= least):
-            raise InputError(field=name, got=repr(value), wanted=f"a whole number, {least} or more")
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not whole or not least <= int(value) <= (math.inf if most is None else most):  # type: ignore[call-overload]
+            limits = f"{least} or more" if most is None else f"{least} to {most}"
+            raise InputError(field=name, got=described(value), wanted=f"a whole number, {limits}")
+
+
+def positive_number(field: str, value: object) -> float:
+    """A positive finite number (or an array that holds one) as a float.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    inside: Any = value
+    number = _finite(inside.item() if getattr(value, "shape", None) == () else value)
+    if number is None or number <= 0:
+        raise InputError(field=field, got=described(value), wanted="a positive finite number")
+    return number
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number beyond all floats
+        return None
+
+
+def require_instance(kind: type | tuple[type, ...], *, wanted: str, cure: str = "", **arguments: object) -> None:
+    """Refuse an argument that is not an instance of ``kind``.
+
+    Parameters
+    ----------
+    kind : type or tuple of types
+        What it must be an instance of.
+    wanted, cure : str
+        For the message.
+    **arguments
+        By their names.
+
+    Raises
+    ------
+    InputError
+        Naming the first such argument.
+    """
+    for name, value in arguments.items():
+        if not isinstance(value, kind):
+            made = isinstance(value, type) and issubclass(value, kind)
+            again = f"Make one of it: {value.__name__}(...)." if made and isinstance(value, type) else cure
+            raise InputError(field=name, got=described(value), wanted=wanted, cure=again)
+
+
+def require_working(*, wanted: str, takes: int | None = None, method: str = "__call__", **arguments: object) -> None:
+    """Refuse an argument that cannot be called, or lacks a method, or is a class where one made of it is wanted.
+
+    For what anybody may write: variance estimators, solvers, engines, callbacks.
+
+    Parameters
+    ----------
+    wanted : str
+        For the message.
+    takes : int, optional
+        How many positional arguments the call is made with, where that tells right from wrong.
+    method : str
+        What is called.
+    **arguments
+        By their names.
+
+    Raises
+    ------
+    InputError
+        Naming the first such argument.
+    """
+    for name, value in arguments.items():
+        if isinstance(value, type):
+            cure = f"Make one: {value.__name__}(...)." if hasattr(value, method) else ""
+            raise InputError(field=name, got=described(value), wanted=wanted, cure=cure)
+        called = getattr(value, method, None)
+        if not callable(called) or (takes is not None and not _can_take(called, takes)):
+            raise InputError(field=name, got=described(value), wanted=wanted)
+
+
+def _can_take(called: Callable[..., object], count: int) -> bool:
+    try:
+        inspect.signature(called).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # some of those written in C do not tell
+        return True
+    return True
+
+
+def require_random(rng: object, name: str = "rng") -> None:
+    """Refuse anything but NumPy's generator of random numbers: seeds, None, the old RandomState.
+
+    Raises
+    ------
+    InputError
+        Saying how a seed becomes a generator.
+    """
+    from numpy.random import Generator
+
+    if not isinstance(rng, Generator):
+        seed = rng if isinstance(rng, int) and not isinstance(rng, bool) and rng >= 0 else 0
+        raise InputError(
+            field=name,
+            got=described(rng),
+            wanted="a numpy.random.Generator",
+            cure=f"Give numpy.random.default_rng({seed}).",
+        )
+
+
+def number_array(field: str, value: object, *, wanted: str = "an array of numbers") -> NDArray[Any]:
+    """An array, or numbers in nested lists, as an array of numbers; arrays come back as they are.
+
+    Raises
+    ------
+    InputError
+        For text, objects, lists of unequal lengths, or no array at all.
+    """
+    import numpy as np
+
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            field=field, got="lists of unequal lengths", wanted=wanted, cure="Make all rows equally long."
+        ) from error
+    if array.dtype.kind not in "fciub":
+        kind = "text" if array.dtype.kind in "US" else str(array.dtype)
+        got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {kind}"
+        raise InputError(field=field, got=got, wanted=wanted)
+    return array
+
+
+def require_grid(field: str, shape: Any, *, axes: int | None = None) -> tuple[int, ...]:
+    """A shape as a tuple of whole numbers of one or more.
+
+    Parameters
+    ----------
+    field : str
+        For the message.
+    shape : sequence of int
+        What was given.
+    axes : int, optional
+        How many there must be.
+
+    Raises
+    ------
+    InputError
+        For anything else, one bare number included.
+    """
+    several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) == 1
+    lengths: list[Any] = list(shape) if several else [None]
+    whole = all(isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 1 for n in lengths)
+    if not whole or (axes is not None and len(lengths) != axes):
+        many = "" if axes is None else f"{axes} "
+        example = "(64, 64)" if axes == 2 else "(64,) or (64, 64)"
+        raise InputError(
+            field=field,
+            got=str(shape) if several else described(shape),
+            wanted=f"a tuple of {many}whole numbers, 1 or more each, as {example}",
+        )
+    return tuple(int(n) for n in lengths)
+
+
+def sequence_of(kind: type, field: str, value: Any, *, wanted: str) -> tuple[Any, ...]:
+    """The members of a tuple, list or other iterable, each an instance of ``kind``.
+
+    Raises
+    ------
+    InputError
+        For one such instance by itself, with the cure to put it into a tuple, and for anything else.
+    """
+    if isinstance(value, kind):
+        raise InputError(
+            field=field, got=f"{described(value)} by itself", wanted=wanted, cure="Put it into a tuple: (it,)."
+        )
+    try:
+        members = tuple(value)
+    except TypeError as error:
+        raise InputError(field=field, got=described(value), wanted=wanted) from error
+    for place, member in enumerate(members):
+        if not isinstance(member, kind):
+            raise InputError(field=f"{field}[{place}]", got=described(member), wanted=f"a {kind.__name__}")
+    return members

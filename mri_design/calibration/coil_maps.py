@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.calibration.centred_fft import to_image
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_instance
 from mri_design.kspace.data import KSpaceData
 from mri_design.kspace.sampling import measured_samples
 
@@ -88,6 +88,7 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
     Memory: ``8 * coils**2`` bytes a pixel for the slice at hand.
     M. Uecker et al., "ESPIRiT", Magn. Reson. Med. 71 (2014) 990-1001; computed by SigPy.
     """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     if phase not in get_args(MapPhase):
         raise InputError(field="phase", got=repr(phase), wanted="'virtual-coil' or 'image'")
     if lines is not None and lines < _FEWEST_LINES:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mri_design.calibration.centred_fft import to_image
 from mri_design.calibration.coil_maps import estimate_coil_maps
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_instance
 from mri_design.kspace.data import KSpaceData
 
 __all__ = ["coil_combined", "explained_by_maps"]
@@ -35,6 +35,7 @@ def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:
     InputError
         Where lines or samples are missing, or maps cannot be estimated.
     """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     if not data.fully_sampled:
         raise InputError(
             field=data.name,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mri_design.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.calibration.noise_regions import NoiseRegions
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_instance
 from mri_design.kspace.data import KSpaceData
 
 __all__ = ["estimate_noise_covariance", "estimate_noise_variance"]
@@ -65,6 +65,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     the image corners say 0.4 to 0.6. A quarter of the lines at variable density: within 1.2 of the full scan,
     where the object leaves air beside it; eight central lines alone: up to 1.7 too much.
     """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     regions = NoiseRegions.of(data)
     if not regions.has_profiles:
         return _positive(float(regions.rim().mean()), data)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mri_design.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.calibration.noise import estimate_noise_covariance
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_instance
 from mri_design.kspace.data import KSpaceData
 
 __all__ = ["prewhiten"]
@@ -44,6 +44,7 @@ def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None
         On a covariance of another size, that is not Hermitian or not positive definite; and as
         `estimate_noise_covariance`.
     """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     known = data.noise_covariance if covariance is None else covariance
     root = inverse_root(_checked(data, known) if known is not None else estimate_noise_covariance(data))
     maps, reference = data.coil_maps, data.reference

@@ -37,12 +37,15 @@ def option_behind(error: InputError, verb: Callable[..., Any], values: Mapping[s
     Parameters
     ----------
     error : InputError
-        Its field names a value of the program, or a setting of a recipe (``design.until_error``).
+        Its field names a value of the program, or a setting of the recipe in force
+        (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``) is about that file.
     verb : callable
         Function behind the verb, its parameters annotated with typer's options.
     values : mapping of str to object
         Its parameters as they were; those equal to the default count as not given.
     """
+    if error.field.startswith("recipe ") and not error.field.startswith("recipe: "):
+        return None  # a recipe file, whatever was given beside it
     setting = error.field.rpartition(": ")[2].rpartition(".")[2]
     defaults = {name: parameter.default for name, parameter in inspect.signature(verb).parameters.items()}
     for name in (*_PARAMETERS.get(error.field, ()), setting):

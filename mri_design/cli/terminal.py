@@ -55,7 +55,8 @@ def exits(verb: Callable[P, int]) -> Callable[P, None]:
             code = _report(error, WRONG_USAGE)
         except InputError as error:
             option = option_behind(error, verb, kwargs)
-            code = _report(error, WRONG_INPUT) if option is None else _report(f"{option}: {error}", WRONG_USAGE)
+            said = str(error).removeprefix(f"{error.field}: ") if error.field.startswith("recipe: ") else str(error)
+            code = _report(error, WRONG_INPUT) if option is None else _report(f"{option}: {said}", WRONG_USAGE)
         except (MriDesignError, OSError, MemoryError) as error:
             code = _report(error, FAILED)
         except KeyboardInterrupt as interruption:

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, require_numbers
+from mri_design.errors import InputError, number_array, positive_number, require_instance
 from mri_design.potentials import ResponseFamily
 
 __all__ = ["AsymptoticInformation", "asymptotic_information"]
@@ -79,11 +79,16 @@ def asymptotic_information(
     InputError
         For a power that is not positive, unknowns that are too few or zero, an unknown name.
     """
-    unknowns = np.asarray(theta, dtype=float)
-    require_numbers(power=power)
-    if not power > 0:
-        raise InputError(field="power", got=repr(power), wanted="a positive finite number")
-    if unknowns.ndim != 1 or unknowns.size < 2 or not np.isfinite(unknowns).all() or not unknowns.any():
+    require_instance(ResponseFamily, wanted="a ResponseFamily, as PoissonResponse()", response=response)
+    unknowns = number_array("theta", theta, wanted="two or more finite numbers, not all zero")
+    positive_number("power", power)
+    if (
+        unknowns.ndim != 1
+        or unknowns.dtype.kind == "c"
+        or unknowns.size < 2
+        or not np.isfinite(unknowns).all()
+        or not unknowns.any()
+    ):
         raise InputError(
             field="theta", got=f"shape {unknowns.shape}", wanted="two or more finite numbers, not all zero"
         )

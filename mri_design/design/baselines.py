@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.strategy import Choice, DesignView, best_line
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_numbers
 
 __all__ = ["Equispaced", "GoldenRatio", "HalfDensity", "LowPass", "RandomLines", "VariableDensity"]
 
@@ -81,8 +81,7 @@ class VariableDensity:
     def __post_init__(self) -> None:
         if self.family not in ("polynomial", "gaussian"):
             raise InputError(field="density family", got=repr(self.family), wanted="polynomial or gaussian")
-        if not self.power >= 0:
-            raise InputError(field="density power", got=repr(self.power), wanted="zero or more")
+        require_numbers(**{"density power": self.power})
 
     def default_start(self, n_lines: int, target: int) -> int:
         """The forced centre."""

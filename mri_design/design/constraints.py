@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.jumps import longest_walk
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import InputError, described, require_counts, require_numbers
 
 __all__ = ["LineConstraints", "centre_lines"]
 
@@ -48,6 +49,13 @@ class LineConstraints:
     max_jump: int | None = None
 
     def __post_init__(self) -> None:
+        for name, lines in (("forbidden lines", self.forbidden), ("required lines", self.required)):
+            wanted = "a tuple of line numbers, as (0, 1, 250)"
+            if isinstance(lines, str) or not isinstance(lines, Iterable):
+                raise InputError(field=name, got=described(lines), wanted=wanted)
+            for line in lines:
+                if isinstance(line, bool) or not isinstance(line, Integral):
+                    raise InputError(field=name, got=described(line), wanted=wanted)
         require_counts(least=0, **{"forced centre": self.centre})
         if self.partial_fourier is not None:
             require_numbers(least=0.5, most=1.0, **{"partial Fourier": self.partial_fourier})

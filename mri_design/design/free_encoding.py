@@ -18,9 +18,9 @@ import numpy as np
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import InputError, positive_number, require_counts, require_random
 from mri_design.krylov import conjugate_gradients
-from mri_design.model import GaussianPosterior
+from mri_design.model import GaussianPosterior, require_posterior
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
 
@@ -84,15 +84,16 @@ def best_free_encoding(
     Raises
     ------
     InputError
-        For no rows or more than there are pixels, an energy that is not positive, and complex models that do not
-        commute with i (sites that know a phase): there a complex row is not two copies of a real one.
+        For anything but a posterior and a generator, no rows or more than there are pixels, an energy that is not
+        positive, and complex models that do not commute with i (sites that know a phase): there a complex row is not
+        two copies of a real one.
     """
+    require_posterior(posterior)
+    require_random(rng)
     require_counts(least=1, rows=rows)
-    require_numbers(energy=energy)
+    positive_number("energy", energy)
     shape, dtype = posterior.mean.shape, np.complex128 if posterior.model.measurement.in_complex else np.float64
     size = int(np.prod(shape))
-    if not energy > 0:
-        raise InputError(field="energy", got=repr(energy), wanted="a positive number")
     if rows > size:
         raise InputError(field="rows", got=str(rows), wanted=f"at most {size}, the pixels")
     twice = posterior.model.measurement.in_complex

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.design.expected_gain import QueryCriterion, expected_gain
 from mri_design.design.feasible_queries import FeasibleQueries
-from mri_design.errors import InputError, require_counts
+from mri_design.errors import InputError, number_array, positive_number, require_counts, require_instance
 from mri_design.inference import FilterState
 from mri_design.potentials import PoissonResponse, ResponseFamily
 
@@ -84,10 +85,9 @@ class InfomaxQuery:
     krylov: int = 48
 
     def __post_init__(self) -> None:
-        power = np.asarray(self.power)
-        if power.ndim or power.dtype.kind not in "fiu" or not (np.isfinite(power) and power > 0):
-            raise InputError(field="power", got=repr(self.power), wanted="a positive finite number")
-        fixed = np.asarray(self.fixed)
+        positive_number("power", self.power)
+        require_instance(ResponseFamily, wanted="a ResponseFamily, as PoissonResponse()", response=self.response)
+        fixed = number_array("fixed", self.fixed, wanted="a list of finite components of the query")
         if fixed.ndim != 1 or fixed.dtype.kind not in "fiub" or not np.isfinite(fixed).all():
             raise InputError(field="fixed", got=repr(self.fixed), wanted="a list of finite components of the query")
         if np.linalg.norm(fixed) >= self.power:
@@ -111,13 +111,16 @@ class InfomaxQuery:
         Raises
         ------
         InputError
-            Where the state has no more unknowns than there are fixed components.
+            Where the state has no more unknowns than there are fixed components, or its covariance is not symmetric
+            and positive definite.
         """
+        require_instance(FilterState, wanted="a FilterState", state=state)
         fixed = np.asarray(self.fixed, dtype=float)
         if len(fixed) >= len(state.mean):
             raise InputError(
                 field="fixed", got=f"{len(fixed)} components", wanted=f"fewer than {len(state.mean)}, the unknowns"
             )
+        _refuse_no_covariance(state.covariance)
         feasible = FeasibleQueries.of(state, float(self.power), fixed, self.krylov)
         only_largest = self.search == "1d" or (self.search == "automatic" and self.response.monotone)
         alpha, variance = self._best(feasible, only_largest)
@@ -134,7 +137,8 @@ class InfomaxQuery:
         InputError
             For an empty pool, or queries that do not fit the state.
         """
-        queries = np.asarray(pool)
+        require_instance(FilterState, wanted="a FilterState", state=state)
+        queries = number_array("pool", pool, wanted=f"real queries (m, {len(state.mean)})")
         if queries.ndim != 2 or not len(queries) or queries.shape[1] != len(state.mean):
             raise InputError(field="pool", got=f"shape {queries.shape}", wanted=f"(m, {len(state.mean)}), not empty")
         if queries.dtype.kind not in "fiub":
@@ -183,3 +187,25 @@ class InfomaxQuery:
             variances = least[:, :, None] + shares[:, None, :] * np.maximum(most - least, 0)[:, :, None]
         means = feasible.means(alphas)[:, :, None]
         return expected_gain(self.response, means, variances, self.criterion), alphas, variances
+
+
+def _refuse_no_covariance(covariance: Values) -> None:
+    """What no mean of squares can be; rounding of a long filter is forgiven."""
+    largest = float(np.diagonal(covariance).max())
+    wanted = "a symmetric positive definite covariance"
+    if not np.abs(covariance - covariance.T).max() <= 1e-8 * largest:
+        raise InputError(
+            field="filter state",
+            got="a covariance that is not symmetric, or not finite",
+            wanted=wanted,
+            cure="Give the mean of it and its transpose, if rounding made them differ.",
+        )
+    try:
+        scipy.linalg.cholesky(covariance + 1e-9 * largest * np.eye(len(covariance)), lower=True, check_finite=False)
+    except scipy.linalg.LinAlgError as error:
+        raise InputError(
+            field="filter state",
+            got="a covariance with a negative eigenvalue",
+            wanted=wanted,
+            cure="FilterState.from_posterior makes one of a posterior.",
+        ) from error

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError, require_numbers
+from mri_design.errors import InputError, number_array, positive_number, sequence_of
 from mri_design.model import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Array, Dense, Identity, MatrixOperator, SparseMatrix
 from mri_design.potentials import Logistic
@@ -37,7 +37,8 @@ class LabelPool:
     Raises
     ------
     InputError
-        For no case, features that are not finite real numbers, a prior on other weights, a scale that is not positive.
+        For no case, features that are not finite real numbers, a prior that is no blocks or on other weights, a scale
+        that is not positive.
 
     Notes
     -----
@@ -49,9 +50,11 @@ class LabelPool:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        require_numbers(scale=self.scale)
-        if not self.scale > 0:
-            raise InputError(field="scale", got=repr(self.scale), wanted="a positive finite number")
+        positive_number("scale", self.scale)
+        prior = sequence_of(SiteBlock, "prior", self.prior, wanted="a tuple of SiteBlocks")
+        object.__setattr__(self, "prior", prior)
+        if not scipy.sparse.issparse(self.features):
+            number_array("pool", self.features, wanted="features (cases, weights), real numbers")
         shape = np.shape(self.features)
         if len(shape) != 2 or 0 in shape:
             raise InputError(field="pool", got=f"features of shape {shape}", wanted="(cases, weights), at least one")
@@ -100,7 +103,8 @@ class LabelPool:
         InputError
             For no label at all, different numbers of them, cases out of range or asked twice, labels other than +-1.
         """
-        places, signs = np.asarray(indices), np.asarray(labels)
+        places = number_array("labelled cases", indices, wanted=f"whole numbers from 0 to {self.size - 1}")
+        signs = number_array("labels", labels, wanted="-1 or +1")
         if places.ndim != 1 or signs.shape != places.shape or not places.size:
             raise InputError(
                 field="labelled cases",

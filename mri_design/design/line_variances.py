@@ -11,6 +11,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
+from mri_design.errors import InputError, described
 from mri_design.model import GaussianPosterior
 from mri_design.operators import Array, CartesianLines
 from mri_design.variances import CirculantControl
@@ -27,10 +28,21 @@ __all__ = [
 
 
 def all_lines(posterior: GaussianPosterior) -> CartesianLines:
-    """The encoding of every line of the grid, with the measurement's own coils."""
+    """The encoding of every line of the grid, with the measurement's own coils.
+
+    Raises
+    ------
+    InputError
+        Where the measurement is not one of Cartesian lines.
+    """
     measured = posterior.model.measurement
     if not isinstance(measured, CartesianLines):
-        raise TypeError(f"line scores need a Cartesian measurement, not {type(measured).__name__}")
+        raise InputError(
+            field="posterior",
+            got=f"one whose measurement is {described(measured)}",
+            wanted="a Cartesian measurement, whose lines have numbers",
+            cure="Ask for the information_gain of rows given as an operator, as Dense(rows).",
+        )
     return CartesianLines(range(measured.grid[0]), measured.grid, measured.maps, measured.library)
 
 

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from mri_design.design.label_pool import LabelPool
 from mri_design.design.pool_marginals import PoolMarginals
 from mri_design.design.pool_scores import Score, bald, information_gain_of_labels, uncertainty
-from mri_design.errors import InputError, require_counts
-from mri_design.inference import DoubleLoop, InferenceMethod, WarmStart
+from mri_design.errors import InputError, require_counts, require_instance, require_random
+from mri_design.inference import DoubleLoop, InferenceMethod, WarmStart, require_engine
 from mri_design.model import GaussianPosterior
 from mri_design.operators import Array
 from mri_design.status import Status
-from mri_design.variances import Exact, VarianceEstimator
+from mri_design.variances import Exact, VarianceEstimator, require_estimator
 
 __all__ = ["PoolChoice", "PoolDesign", "PoolState"]
 
@@ -99,7 +99,7 @@ class PoolDesign:
     Raises
     ------
     InputError
-        For an unknown score, or a block of none.
+        For an unknown score, a block of none, or anything but an inference method and a variance estimator.
     """
 
     score: Score = "uncertainty"
@@ -111,6 +111,8 @@ class PoolDesign:
         if self.score not in get_args(Score):
             raise InputError(field="score", got=repr(self.score), wanted=", ".join(get_args(Score)))
         require_counts(block=self.block, least=1)
+        require_engine(engine=self.engine)
+        require_estimator(variances=self.variances)
 
     def begin(
         self,
@@ -127,6 +129,8 @@ class PoolDesign:
         InputError
             As `LabelPool.checked`, and where the inference breaks down.
         """
+        require_instance(LabelPool, wanted="a LabelPool", pool=pool)
+        require_random(rng)
         places, signs = pool.checked(indices, labels)
         posterior = self._inferred(pool, places, signs, rng, warm_start)
         marginals = PoolMarginals.of(pool, posterior, self.variances, rng)
@@ -140,6 +144,7 @@ class PoolDesign:
         InputError
             Where every case has its label.
         """
+        require_random(rng)
         open_cases = state.remaining
         if not open_cases.size:
             raise InputError(field="pool", got="no case without a label", wanted="at least one", cure="Stop asking.")

@@ -2,7 +2,7 @@
 
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.base import InnerSolver
+from mri_design.estimation.base import InnerSolver, require_solver
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.lbfgs import LBFGS
@@ -25,5 +25,6 @@ __all__ = [
     "duality_gap",
     "least_squares",
     "map_estimate",
+    "require_solver",
     "zero_filled",
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
+from mri_design.errors import require_working
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.operators import Array
 from mri_design.status import Convergence
 
-__all__ = ["InnerSolver"]
+__all__ = ["InnerSolver", "require_solver"]
 
 
 class InnerSolver(Protocol):
@@ -33,3 +34,14 @@ class InnerSolver(Protocol):
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``, which is left alone."""
         ...
+
+
+def require_solver(**settings: Any) -> None:
+    """Refuse anything but a solver of the inner problem, its class included.
+
+    Raises
+    ------
+    InputError
+        Naming the first such setting.
+    """
+    require_working(takes=2, wanted="a solver of the inner problem, as LBFGS() or IRLS()", **settings)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mri_design.errors import require_numbers
 from mri_design.krylov import conjugate_gradients
-from mri_design.model import GeneralizedLinearModel
+from mri_design.model import GeneralizedLinearModel, require_model
 from mri_design.operators import Array
 from mri_design.status import Convergence
 
@@ -11,7 +12,14 @@ __all__ = ["least_squares", "zero_filled"]
 
 
 def zero_filled(model: GeneralizedLinearModel) -> Array:
-    """X^H y: inverse FFT with zeros for missing lines, combined over coils."""
+    """X^H y: inverse FFT with zeros for missing lines, combined over coils.
+
+    Raises
+    ------
+    InputError
+        For anything but a model.
+    """
+    require_model(model)
     return model.back_projection()
 
 
@@ -28,7 +36,14 @@ def least_squares(
         Tikhonov weight in units of X^H X (dimensionless for a unitary transform).
     tolerance, max_iterations : float, int
         Of the conjugate gradients.
+
+    Raises
+    ------
+    InputError
+        For anything but a model, a damping that is negative, a senseless tolerance or limit.
     """
+    require_model(model)
+    require_numbers(damping=damping)
     gram = model.measurement.gram
     u, convergence = conjugate_gradients(
         lambda x: gram(x) + damping * x,

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import InputError, number_array, require_counts, require_numbers
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.base import InnerSolver
+from mri_design.estimation.base import InnerSolver, require_solver
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.model import GeneralizedLinearModel, require_determined
+from mri_design.model import GeneralizedLinearModel, require_determined, require_model
 from mri_design.operators import Array
 from mri_design.potentials import require_super_gaussian
 from mri_design.status import Convergence, Status
@@ -43,8 +43,8 @@ class MapEstimate:
     Raises
     ------
     InputError
-        For a smoothing that is negative, or no stage; for a start that is not finite or not an image of the model;
-        where X and B share a null space.
+        For anything but a solver, a smoothing that is negative, or no stage; for a start that is not finite or not an
+        image of the model; where X and B share a null space.
 
     Notes
     -----
@@ -56,6 +56,7 @@ class MapEstimate:
     inner: InnerSolver = field(default_factory=Automatic)
 
     def __post_init__(self) -> None:
+        require_solver(inner=self.inner)
         require_numbers(smoothing=self.smoothing)
         require_counts(stages=self.stages, least=1)
 
@@ -90,9 +91,12 @@ class MapEstimate:
     def _solve(
         self, model: GeneralizedLinearModel, start: Array | None
     ) -> tuple[Array, Convergence, DualityGap | None]:
+        require_model(model)
         for block in model.blocks:
             require_super_gaussian(f"block {block.name!r}", block.potential, block.site_shape)
         require_determined(model)
+        if start is not None:
+            start = number_array("start", start, wanted=f"a finite image of shape {model.image_shape}")
         if start is not None and not (np.shape(start) == model.image_shape and np.isfinite(start).all()):
             got = "values that are not finite" if np.shape(start) == model.image_shape else f"shape {np.shape(start)}"
             raise InputError(field="start", got=got, wanted=f"a finite image of shape {model.image_shape}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from skimage.metrics import structural_similarity
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array
 
 __all__ = [
     "ImageMetrics",
@@ -220,7 +220,8 @@ def _finite_runs(name: str, runs: ArrayLike) -> NDArray[np.float64]:
 
 
 def _checked(image: Image, reference: Image) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-    u, r = np.asarray(image, dtype=np.complex128), np.asarray(reference, dtype=np.complex128)
+    u = number_array("image", image).astype(np.complex128)
+    r = number_array("reference", reference).astype(np.complex128)
     if r.ndim != 2:
         raise InputError(field="reference", got=f"shape {r.shape}", wanted="one image (ky, kx)")
     if u.shape != r.shape:

@@ -7,12 +7,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from mri_design.design import LineConstraints
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError, described
 from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic, InnerSolver, MapEstimate
 from mri_design.experiment.line_lists import checked_line_list, line_numbers
+from mri_design.experiment.recipe_errors import recipe_error
+from mri_design.experiment.strategies import check_strategy_name
 from mri_design.inference import DoubleLoop
 from mri_design.model import MRSlice, PhasePrior, PhaseSites, SparsityBlock, phase_variants
 from mri_design.operators import Array
@@ -24,14 +27,24 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
 
-def _no_oracle(name: str) -> str:
-    if name.startswith("oracle"):
-        raise ValueError("a strategy that does without the truth; oracles are named with --strategy only")
+_ORACLES_TOO = {"oracles": True}
+
+
+def _strategy_name(name: str, info: ValidationInfo) -> str:
+    if name.startswith("oracle") and not (info.context or {}).get("oracles"):
+        raise InputError(
+            field="strategy",
+            got=repr(name),
+            wanted="a strategy that does without the truth; oracles are named with --strategy only",
+        )
+    try:
+        check_strategy_name(name)
+    except UsageError as error:
+        raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
     return name
 
 
-Practicable = Annotated[str, AfterValidator(_no_oracle)]
-"""Name of a strategy."""
+StrategyName = Annotated[str, AfterValidator(_strategy_name)]
 MAX_RECIPE_BYTES = 1 << 20
 COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
 
@@ -138,7 +151,7 @@ class InferenceRecipe(_Settings):
 class DesignRecipe(_Settings):
     """The sequential design: who decides, lines per inference, acquisition order, and when it is enough."""
 
-    strategy: Practicable = "calibrated"
+    strategy: StrategyName = "calibrated"
     start: Count | None = None
     first_loops: Count = 3
     step_loops: Count = 1
@@ -146,7 +159,7 @@ class DesignRecipe(_Settings):
     order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = "as-chosen"
     train: Count | None = None
     effective_echo: Count | None = None
-    until_error: Annotated[float, Field(gt=0, lt=1)] | None = None
+    until_error: Annotated[float, Field(gt=0, lt=1, description="Five per cent are 0.05.")] | None = None
     until_gain: Positive | None = None
 
     @property
@@ -240,9 +253,26 @@ class Recipe(_Settings):
         return tuple(SparsityBlock(**block.model_dump()) for block in self.prior)
 
     def replacing(self, section: str, **settings: object) -> Recipe:
-        """The same with some settings of a section replaced; None keeps the recipe's. Values are not validated."""
-        given = {name: value for name, value in settings.items() if value is not None}
-        return self.model_copy(update={section: getattr(self, section).model_copy(update=given)})
+        """The same with some settings of a section replaced; None keeps the recipe's.
+
+        Raises
+        ------
+        InputError
+            For a section or setting that does not exist, and for values that a recipe file could not have either; an
+            oracle may be named, as with ``--strategy``.
+        """
+        plain = self.model_dump()
+        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+        found = plain.get(section, {})
+        if not isinstance(found, dict):
+            raise InputError(
+                field=f"recipe: {section}",
+                got=f"{section!r}, which is no section",
+                wanted=f"one of: {', '.join(name for name, value in plain.items() if isinstance(value, dict))}",
+                cure=f"Recipe.model_validate takes a whole recipe, {section} included.",
+            )
+        plain[section] = {**found, **{name: value for name, value in given.items() if value is not None}}
+        return _validated(plain, "recipe", oracles=True)
 
     def as_settings(self) -> dict[str, Any]:
         """Plain values for a manifest."""
@@ -259,21 +289,24 @@ def load_recipe(source: str | Path | None) -> Recipe:
     """
     if source is None:
         return Recipe()
+    if not isinstance(source, str | Path):
+        raise InputError(field="recipe", got=described(source), wanted="a TOML file, or the name of a shipped recipe")
     name = str(source)
     text = _shipped(name) if name in shipped_recipes() else _read(Path(source))
+    named = f"recipe {Path(name).name}"
     try:
-        return Recipe.model_validate(tomllib.loads(text))
+        settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(field=f"recipe {Path(name).name}", got=str(error), wanted="valid TOML") from error
+        raise InputError(field=named, got=str(error), wanted="valid TOML") from error
+    return _validated(settings, named)
+
+
+def _validated(settings: object, recipe: str, *, oracles: bool = False) -> Recipe:
+    """A recipe from plain values, whoever they come from."""
+    try:
+        return Recipe.model_validate(settings, context=_ORACLES_TOO if oracles else None)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            field=f"recipe {Path(name).name}: {place}",
-            got=repr(first.get("input")),
-            wanted=first["msg"],
-            cure="`mri-design design --help` names a shipped recipe to start from.",
-        ) from error
+        raise recipe_error(error, Recipe.model_json_schema(), recipe) from error
 
 
 def shipped_recipes() -> tuple[str, ...]:

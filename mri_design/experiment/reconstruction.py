@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from mri_design.errors import UsageError
+from mri_design.errors import UsageError, require_counts, require_instance, require_random
 from mri_design.estimation import least_squares, zero_filled
 from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference import Hyperparameters, StepInfo, WarmStart, learn_hyperparameters
-from mri_design.model import GaussianPosterior, MRSlice
+from mri_design.model import GaussianPosterior, MRSlice, require_posterior
 from mri_design.operators import Array
 from mri_design.status import Convergence, Status
 
@@ -98,6 +98,9 @@ def reconstruct(
     UsageError
         For an unknown method.
     """
+    require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", one=one)
+    require_instance(Recipe, wanted="a Recipe", cure="load_recipe reads one.", recipe=recipe)
+    require_random(rng)
     check_method(method)
     if recipe.phase.model == "automatic" and one.phase is None and method in ("mean", "map"):
         one = choose_phase_model(one, lines, recipe, rng, signal=signal)
@@ -128,7 +131,15 @@ def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generat
 
     Inference's own where they are exact, or better known than from draws (a control variate); otherwise from
     ``samples`` posterior draws (relative standard error of each pixel about 1 / (2 sqrt(samples))).
+
+    Raises
+    ------
+    InputError
+        For anything but a posterior and a generator, or no draw.
     """
+    require_posterior(posterior)
+    require_counts(samples=samples, least=1)
+    require_random(rng)
     sd = np.sqrt(posterior.model.noise_variance)
     if posterior.marginals.kind == "exact" or posterior.marginals.image is not None:
         return np.asarray(np.sqrt(posterior.image_variances), dtype=np.float32)

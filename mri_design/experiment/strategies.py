@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path, PureWindowsPath
 
 from mri_design.design import (
@@ -29,13 +28,14 @@ from mri_design.design import (
     TrainedOrder,
     VariableDensity,
 )
-from mri_design.errors import UsageError
+from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
 
 __all__ = [
     "FROM_FILES",
     "ORACLES",
     "TUNED_FAMILIES",
+    "check_strategy_name",
     "is_random",
     "make_strategy",
     "strategy_files",
@@ -105,26 +105,43 @@ def make_strategy(name: str) -> Strategy:
     InputError
         Where the file cannot be used.
     """
+    check_strategy_name(name)
     family, colon, setting = name.partition(":")
     if family in FROM_FILES:
-        if not setting:
-            raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
         rule = TrainedOrder if family == "trained" else Hybrid
         return rule(load_trained(Path(setting)), name=strategy_label(name))
-    if family not in _MAKERS:
-        near = get_close_matches(family, (*_MAKERS, *FROM_FILES), 1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
-        known = ", ".join((*_MAKERS, *(f"{kind}:FILE" for kind in FROM_FILES)))
-        raise UsageError(f"unknown strategy {family!r}{meant}; known are: {known}")
     made = _MAKERS[family]()
     if not colon:
         return made
-    if family not in TUNED_FAMILIES:
-        raise UsageError(f"strategy {family!r} takes no power (got {name!r})")
     if isinstance(made, RegularLines):
         return replace(made, spacing=_spacing(name, setting), name=name)
     assert isinstance(made, VariableDensity)
     return replace(made, power=_power(name, setting), name=name)
+
+
+def check_strategy_name(name: str) -> None:
+    """Refuse a name that `make_strategy` does not know; files are not looked for.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, a power that is not a number of zero or more, or a file that is not named.
+    """
+    family, colon, setting = str(name).partition(":")
+    if family in FROM_FILES:
+        if not setting:
+            raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
+        return
+    if family not in _MAKERS:
+        near = did_you_mean(family, (*_MAKERS, *FROM_FILES))
+        meant = f" ({near[:1].lower()}{near[1:]})" if near else ""
+        known = ", ".join((*_MAKERS, *(f"{kind}:FILE" for kind in FROM_FILES)))
+        raise UsageError(f"unknown strategy {family!r}{meant}; known are: {known}")
+    if not colon:
+        return
+    if family not in TUNED_FAMILIES:
+        raise UsageError(f"strategy {family!r} takes no power (got {name!r})")
+    (_spacing if family == "regular" else _power)(name, setting)
 
 
 def _power(name: str, text: str) -> float:

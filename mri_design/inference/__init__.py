@@ -1,6 +1,6 @@
 """Approximate posteriors: estimation and variances in turn."""
 
-from mri_design.inference.base import InferenceMethod, StepInfo, WarmStart, pooled_variances
+from mri_design.inference.base import InferenceMethod, StepInfo, WarmStart, pooled_variances, require_engine
 from mri_design.inference.criterion import criterion_value, evidence_bound
 from mri_design.inference.decoupled_gaussian import DecoupledGaussian
 from mri_design.inference.double_loop import DoubleLoop, cold_start
@@ -40,4 +40,5 @@ __all__ = [
     "minimise_exact_criterion",
     "pooled_variances",
     "prior_log_normaliser",
+    "require_engine",
 ]

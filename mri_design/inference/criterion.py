@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mri_design.errors import require_numbers
 from mri_design.estimation import PenalisedProblem
-from mri_design.model import GeneralizedLinearModel
+from mri_design.model import GeneralizedLinearModel, require_model
 from mri_design.operators import Array
 
 __all__ = ["criterion_value", "dual_arguments", "evidence_bound"]
@@ -54,6 +55,13 @@ def evidence_bound(model: GeneralizedLinearModel, criterion: float) -> float:
 
     ``n`` and ``m`` count real unknowns and real measurements; W is 1 unless the data were whitened
     (`GeneralizedLinearModel.log_whitening`).
+
+    Raises
+    ------
+    InputError
+        For anything but a model and a finite number.
     """
+    require_model(model)
+    require_numbers(criterion=criterion, least=-np.inf)
     n, m = model.measurement.in_size, model.measurement.out_size
     return 0.5 * (n - m) * float(np.log(2 * np.pi * model.noise_variance)) - 0.5 * criterion + model.log_whitening

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.optimize
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart, require_fit
+from mri_design.inference.base import StepInfo, WarmStart, require_task
 from mri_design.inference.dual_state import DualState
 from mri_design.inference.prior_and_sites import PriorAndSites
 from mri_design.inference.site_conjugates import Anchor, Conjugate, conjugate, slope_range
@@ -60,8 +60,7 @@ class DecoupledGaussian:
     def __post_init__(self) -> None:
         require_counts(iterations=self.iterations, inner_iterations=self.inner_iterations, least=1)
         require_numbers(tolerance=self.tolerance)
-        if not (isinstance(self.delta, int | float) and 0 <= self.delta < np.inf):
-            raise InputError(field="delta", got=repr(self.delta), wanted="zero or a positive number")
+        require_numbers(delta=self.delta)
 
     def infer(
         self,
@@ -79,8 +78,7 @@ class DecoupledGaussian:
             ``criterion`` is phi at the start and after every linearisation: every one makes a bound, and the last need
             not be the best where it has not converged.
         """
-        if warm_start is not None:
-            require_fit(warm_start, model)
+        require_task(model, rng, warm_start, callback)
         split = PriorAndSites.of(model, real_sites=True)
         if not split.parts:
             return split.gaussian()

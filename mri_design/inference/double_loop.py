@@ -15,8 +15,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.estimation import Automatic, InnerSolver
-from mri_design.inference.base import StepInfo, WarmStart, pooled_variances, require_fit
+from mri_design.estimation import Automatic, InnerSolver, require_solver
+from mri_design.inference.base import StepInfo, WarmStart, pooled_variances, require_task
 from mri_design.inference.bounds import Algorithm, site_bounds
 from mri_design.inference.criterion import criterion_value, dual_arguments
 from mri_design.inference.log_determinant import LogDeterminant
@@ -31,7 +31,7 @@ from mri_design.model import (
 from mri_design.operators import Array
 from mri_design.potentials import require_super_gaussian
 from mri_design.status import Convergence, Status
-from mri_design.variances import MonteCarlo, VarianceEstimator
+from mri_design.variances import MonteCarlo, VarianceEstimator, require_estimator
 
 __all__ = ["DoubleLoop", "pooled_variances"]
 
@@ -65,8 +65,8 @@ class DoubleLoop:
     Raises
     ------
     InputError
-        For no loop, a senseless tolerance or an unknown algorithm; for sites that are not super-Gaussian; for sites of
-        two parameters in the first class; where X and B share a null space.
+        For anything but an estimator and a solver, no loop, a senseless tolerance or an unknown algorithm; for sites
+        that are not super-Gaussian; for sites of two parameters in the first class; where X and B share a null space.
     """
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
@@ -77,6 +77,9 @@ class DoubleLoop:
     criterion: Literal["none", "estimate"] = "none"
 
     def __post_init__(self) -> None:
+        require_estimator(variances=self.variances)
+        if self.inner is not None:
+            require_solver(inner=self.inner)
         require_counts(outer_iterations=self.outer_iterations, least=1)
         require_numbers(tolerance=self.tolerance)
         if self.algorithm not in get_args(Algorithm):
@@ -110,11 +113,10 @@ class DoubleLoop:
         GaussianPosterior
             ``convergence.residual`` is the last relative change of z; ``iterations`` counts outer loops.
         """
+        require_task(model, rng, warm_start, callback)
         self._refuse_unfit_sites(model)
         require_determined(model)
         solver = self.inner or Automatic(tolerance=self.tolerance**2)
-        if warm_start is not None:
-            require_fit(warm_start, model)
         start = warm_start or cold_start(model)
         u, z = start.mean, start.z
         arguments = dual_arguments(MovingBounds(model, z).at(u), u, z)

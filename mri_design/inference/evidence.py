@@ -16,14 +16,16 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.inference.criterion import evidence_bound
 from mri_design.inference.prior_evidence import PriorEvidence, site_groups
-from mri_design.model import GaussianPosterior, GeneralizedLinearModel, SiteBlock
+from mri_design.model import GaussianPosterior, GeneralizedLinearModel, SiteBlock, require_posterior
 from mri_design.operators import Array, LinearOperator
-from mri_design.potentials import Gaussian, Logistic, Potential
+from mri_design.potentials import Gaussian, Hinge, Logistic, Poisson, Potential
 
 __all__ = ["BayesFactor", "Evidence", "log_bayes_factor", "log_evidence", "prior_log_normaliser"]
 
 Kind = Literal["lower_bound", "estimate"]
 DENSE_LIMIT = 3000
+NORMALISED = (Logistic, Poisson)
+"""Likelihoods that are probabilities of their labels or counts as they are."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,10 @@ def log_evidence(posterior: GaussianPosterior, *, allow_estimates: bool = False)
     Raises
     ------
     InputError
-        Without a criterion, for an estimate that was not asked for, for a prior that is improper.
+        For anything but a posterior; without a criterion, for an estimate that was not asked for, for a prior that is
+        improper, and for hinge sites, which are no probability of their labels.
     """
+    _refuse_pseudo_likelihoods(posterior)
     kind = _kind_of(posterior, allow_estimates)
     normaliser = prior_log_normaliser(posterior.model)
     if normaliser is None:
@@ -104,6 +108,8 @@ def log_bayes_factor(a: GaussianPosterior, b: GaussianPosterior, *, allow_estima
     Priors on overcomplete B whose normaliser cancels need no value for it: the same sites on the same operators, or
     all rates tau / sigma multiplied by one factor c, where Z falls by c^n (substitute c u). TR-175 section 5.1.
     """
+    for posterior in (a, b):
+        _refuse_pseudo_likelihoods(posterior)
     _refuse_other_data(a.model, b.model)
     kinds = {_kind_of(a, allow_estimates), _kind_of(b, allow_estimates)}
     value = _likelihood_evidence(a) - _likelihood_evidence(b)
@@ -139,9 +145,16 @@ def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
         For sites that leave a direction of the image free, or are not integrable: an improper prior.
     """
     blocks = _prior(model)
+    if not blocks:
+        raise InputError(
+            field="prior",
+            got="no block of sites beside those of the likelihood",
+            wanted="a proper prior on the unknowns",
+            cure="Write the prior as a block, as Gaussian sites on Identity: a Gaussian factor counts as data.",
+        )
     n, rows = model.measurement.in_size, sum(block.analysis.out_size for block in blocks)
     log_sigma = 0.5 * float(np.log(model.noise_variance))
-    if all(isinstance(block.potential, Gaussian) for block in blocks) and blocks:
+    if all(isinstance(block.potential, Gaussian) for block in blocks):
         return n * (0.5 * float(np.log(2 * np.pi)) + log_sigma) - 0.5 * _log_gram(model, blocks, weighted=True)
     if rows < n:
         raise _improper(f"{rows} coefficients for {n} unknowns")
@@ -158,8 +171,8 @@ def _prior(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
 
 
 def _is_likelihood(block: SiteBlock) -> bool:
-    """Sites that act on data: labels, or residuals."""
-    return block.offset is not None or isinstance(block.potential, Logistic)
+    """Sites that act on data: labels, counts, or residuals."""
+    return block.offset is not None or isinstance(block.potential, NORMALISED)
 
 
 def _log_integral(block: SiteBlock) -> float:
@@ -173,7 +186,7 @@ def _likelihood_evidence(posterior: GaussianPosterior) -> float:
     model = posterior.model
     value = evidence_bound(model, posterior.criterion[-1])
     for block in model.blocks:
-        if _is_likelihood(block) and not isinstance(block.potential, Logistic):
+        if _is_likelihood(block) and not isinstance(block.potential, NORMALISED):
             value -= _log_integral(block) + 0.5 * block.analysis.out_size * float(np.log(model.noise_variance))
     return value
 
@@ -269,6 +282,18 @@ def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
     return evidence_bound(alone, phi)
 
 
+def _refuse_pseudo_likelihoods(posterior: GaussianPosterior) -> None:
+    require_posterior(posterior)
+    for block in posterior.model.blocks:
+        if isinstance(block.potential, Hinge):
+            raise InputError(
+                field=f"block {block.name!r}",
+                got="Hinge sites, which are no probability of their labels",
+                wanted="a likelihood that adds up to one over the data",
+                cure="Use Logistic sites to compare models of labels.",
+            )
+
+
 def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
     if not posterior.criterion:
         raise InputError(
@@ -290,8 +315,10 @@ def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
 def _refuse_other_data(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> None:
     def numbers(model: GeneralizedLinearModel) -> list[Array]:
         offsets = [np.asarray(block.offset) for block in model.blocks if block.offset is not None]
-        labels = [block.potential.labels for block in model.blocks if isinstance(block.potential, Logistic)]
-        return [model.data if model.unwhitened is None else model.unwhitened, *offsets, *labels]
+        sites = [block.potential for block in model.blocks]
+        labels = [site.labels for site in sites if isinstance(site, Logistic)]
+        counts = [site.counts for site in sites if isinstance(site, Poisson)]
+        return [model.data if model.unwhitened is None else model.unwhitened, *offsets, *labels, *counts]
 
     def flat(arrays: list[Array]) -> Array:
         return np.concatenate([array.ravel().astype(complex) for array in arrays])

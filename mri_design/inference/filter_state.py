@@ -8,8 +8,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
-from mri_design.model import GaussianPosterior
+from mri_design.errors import InputError, number_array
+from mri_design.model import GaussianPosterior, require_posterior
 
 __all__ = ["FilterState", "drift_matrix"]
 
@@ -35,7 +35,8 @@ class FilterState:
     covariance: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        mean, covariance = np.asarray(self.mean), np.asarray(self.covariance)
+        mean = number_array("filter state", self.mean, wanted="a mean (n,) of real numbers")
+        covariance = number_array("filter state", self.covariance, wanted="a covariance (n, n) of real numbers")
         if mean.ndim != 1 or not mean.size or covariance.shape != (mean.size, mean.size):
             raise InputError(
                 field="filter state",
@@ -61,6 +62,7 @@ class FilterState:
         InputError
             For complex unknowns.
         """
+        require_posterior(posterior)
         if posterior.model.measurement.in_complex:
             raise InputError(field="posterior", got="complex unknowns", wanted="real ones")
         inverse = scipy.linalg.inv(posterior.precision.dense_real())
@@ -74,7 +76,7 @@ class FilterState:
 
 def drift_matrix(drift: float | NDArray[np.floating]) -> NDArray[np.float64]:
     """Q as a number (times the identity), a vector (diagonal) or a matrix, refused unless positive semidefinite."""
-    Q = np.asarray(drift)
+    Q = number_array("drift", drift, wanted="a number, a diagonal or a matrix of finite numbers")
     fits = Q.dtype.kind in "fiub" and Q.ndim <= 2 and np.isfinite(Q).all()
     if fits and Q.ndim == 2:
         fits = (

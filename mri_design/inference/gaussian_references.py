@@ -14,7 +14,7 @@ import numpy as np
 import scipy.optimize
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart
+from mri_design.inference.base import StepInfo, WarmStart, require_task
 from mri_design.inference.dual_state import DualState
 from mri_design.inference.prior_and_sites import PriorAndSites
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel
@@ -47,6 +47,7 @@ class _ByLBFGS(ABC):
         callback: Callable[[StepInfo], None] | None = None,
     ) -> GaussianPosterior:
         """Minimise phi; ``rng`` and ``warm_start`` are not used. See `VariationalGaussian.infer`."""
+        require_task(model, rng, warm_start, callback)
         split = PriorAndSites.of(model, real_sites=self.real_sites)
         return self._minimise(split, callback) if split.parts else split.gaussian()
 

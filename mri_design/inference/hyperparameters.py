@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.optimize
 
-from mri_design.errors import InputError
-from mri_design.inference.base import InferenceMethod, WarmStart, pooled_variances
+from mri_design.errors import InputError, positive_number, require_counts, require_working
+from mri_design.inference.base import InferenceMethod, WarmStart, pooled_variances, require_engine, require_task
 from mri_design.inference.criterion import dual_arguments
 from mri_design.inference.prior_evidence import PriorEvidence, SiteGroup, site_groups
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, SiteBlock
@@ -106,7 +106,8 @@ def learn_hyperparameters(
     Raises
     ------
     InputError
-        Where there is nothing to learn, the prior is improper, or its operators' Gram matrices are not circulants.
+        For arguments of another kind or out of range; where there is nothing to learn, the prior is improper, or its
+        operators' Gram matrices are not circulants.
 
     Notes
     -----
@@ -120,12 +121,14 @@ def learn_hyperparameters(
     gives up the sparsity of the dark background, and the posterior mean loses by it. Learn for error bars and
     predictions, not for the picture.
     """
+    require_task(model, rng)
+    require_engine(engine=engine)
+    if callback is not None:
+        require_working(callback=callback, takes=1, wanted="a function of one Hyperparameters")
     if not noise and not scales:
         raise InputError(field="learn_hyperparameters", got="neither noise nor scales", wanted="at least one of them")
-    if rounds < 1 or not tolerance > 0:
-        raise InputError(
-            field="learn_hyperparameters", got=f"rounds {rounds}, tolerance {tolerance}", wanted="1 or more, above 0"
-        )
+    require_counts(least=1, **{"learn_hyperparameters: rounds": rounds})
+    positive_number("learn_hyperparameters: tolerance", tolerance)
     if noise and not model.measurement.out_size:
         raise InputError(
             field="learn_hyperparameters", got="noise of a model without a Gaussian factor", wanted="noise=False"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
-from mri_design.inference.base import StepInfo, WarmStart, require_fit
+from mri_design.errors import InputError, number_array, require_counts, require_instance
+from mri_design.inference.base import StepInfo, WarmStart, require_task
 from mri_design.inference.filter_state import FilterState, drift_matrix
 from mri_design.inference.propagated_posterior import as_image, gaussian_part
 from mri_design.inference.proper_factor import precision_inverse
@@ -57,6 +57,7 @@ class LaplaceFilter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "drift", drift_matrix(self.drift))
+        require_counts(limit=self.limit, least=1)
 
     def update(self, state: FilterState, x: NDArray[np.floating], response: Potential) -> FilterState:
         """The state after one trial, in O(n^2).
@@ -79,6 +80,8 @@ class LaplaceFilter:
         -----
         A negative D, of a site that is not log-concave, is taken for zero: no response makes the covariance larger.
         """
+        require_instance(FilterState, wanted="a FilterState", state=state)
+        require_instance(Potential, wanted="a site, as Poisson(3)", response=response)
         direction = _query(x, state)
         if np.size(response.start_variance) > 1:
             raise InputError(
@@ -96,8 +99,19 @@ class LaplaceFilter:
     def track(
         self, state: FilterState, queries: Iterable[NDArray[np.floating]], responses: Iterable[Potential]
     ) -> FilterState:
-        """The state after several trials, drift before each of them."""
-        for x, response in zip(queries, responses, strict=True):
+        """The state after several trials, drift before each of them.
+
+        Raises
+        ------
+        InputError
+            For unequally many queries and responses; as `update`.
+        """
+        asked, answered = list(queries), list(responses)
+        if len(asked) != len(answered):
+            raise InputError(
+                field="responses", got=f"{len(answered)} beside {len(asked)} queries", wanted="one for each query"
+            )
+        for x, response in zip(asked, answered, strict=True):
             state = self.update(state, x, response)
         return state
 
@@ -133,6 +147,7 @@ class LaplaceFilter:
             With a drift, where the Gaussian part leaves a direction undetermined, for sites on moduli, sites with a
             corner or a position of their own, and models beyond ``limit``.
         """
+        require_task(model, rng, warm_start, callback)
         if np.any(self.drift):
             raise InputError(
                 field="drift",
@@ -140,8 +155,6 @@ class LaplaceFilter:
                 wanted="no drift",
                 cure="Give trial after trial to `update` or `track`.",
             )
-        if warm_start is not None:
-            require_fit(warm_start, model)
         for block in model.blocks:
             if not isinstance(block.potential, Gaussian):
                 _refuse_unfit(block)
@@ -266,7 +279,7 @@ def _refuse_unfit(block: SiteBlock) -> None:
 
 
 def _query(x: NDArray[np.floating], state: FilterState) -> Values:
-    given = np.asarray(x)
+    given = number_array("query", x, wanted=f"finite real {state.mean.shape}")
     if given.shape != state.mean.shape or given.dtype.kind not in "fiub" or not np.isfinite(given).all():
         raise InputError(
             field="query", got=f"{given.dtype} of shape {given.shape}", wanted=f"finite real {state.mean.shape}"

@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart, require_fit
+from mri_design.inference.base import StepInfo, WarmStart, require_task
 from mri_design.inference.message_sweeps import CavityForm, MessageSweeps, Schedule
 from mri_design.inference.propagated_posterior import as_image, as_vector, gaussian_part, posterior_of_messages
 from mri_design.inference.site_chunks import Chunk, Partition, partition_sites
@@ -185,11 +185,11 @@ class LaplacePropagation:
         callback : callable, optional
             Called with a StepInfo after every sweep; ``inner`` is the least converged of the chunks.
         """
+        require_task(model, rng, warm_start, callback)
         members, exact = self._roles(model)
         chunks = partition_sites(model.blocks, members, self.partition, self.chunk_size, rng)
         sweeps = MessageSweeps(model, chunks, gaussian_part(model, exact), self)
         if warm_start is not None:
-            require_fit(warm_start, model)
             sweeps.expand_at(warm_start.mean)
         status, sweep = Status.MAX_ITERATIONS, 0
         for sweep in range(1, self.max_sweeps + 1):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from mri_design.errors import InputError
+from mri_design.errors import require_counts, require_random
 from mri_design.krylov import circulant_inverse, lanczos
 from mri_design.model import PosteriorPrecision
 from mri_design.operators import Array
@@ -66,13 +66,12 @@ class LogDeterminant:
     steps: int = 15
 
     def __post_init__(self) -> None:
-        if self.probes < 2 or self.steps < 1:
-            raise InputError(
-                field="log-determinant", got=f"{self.probes} probes, {self.steps} steps", wanted="2 or more, 1 or more"
-            )
+        require_counts(least=2, **{"log-determinant: probes": self.probes})
+        require_counts(least=1, **{"log-determinant: steps": self.steps})
 
     def __call__(self, precision: PosteriorPrecision, rng: np.random.Generator, like: Array) -> LogDeterminantEstimate:
         """Estimate log|A|; ``like`` is an image whose shape and dtype the probes take."""
+        require_random(rng)
         root, log_circulant, traces = _whitening(precision, like)
         size = precision.measurement.in_size
 

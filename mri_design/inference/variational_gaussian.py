@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart, require_fit
+from mri_design.inference.base import StepInfo, WarmStart, require_task
 from mri_design.inference.double_loop import cold_start
 from mri_design.inference.log_determinant import LogDeterminant
 from mri_design.inference.site_gaussians import GaussianOracles, SiteState, bound_criterion
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, require_determined
 from mri_design.status import Convergence, Status
-from mri_design.variances import Exact, ExactByColumns, MonteCarlo, VarianceEstimator
+from mri_design.variances import Exact, ExactByColumns, MonteCarlo, VarianceEstimator, require_estimator
 
 __all__ = ["VariationalGaussian"]
 
@@ -54,7 +54,8 @@ class VariationalGaussian:
     Raises
     ------
     InputError
-        For settings out of range, where X and B share a null space, or where E log t is not finite at the start.
+        For settings out of range or of another kind, where X and B share a null space, or where E log t is not finite
+        at the start.
 
     Notes
     -----
@@ -71,6 +72,7 @@ class VariationalGaussian:
     step: float = 1.0
 
     def __post_init__(self) -> None:
+        require_estimator(variances=self.variances)
         require_counts(iterations=self.iterations, least=1)
         require_numbers(tolerance=self.tolerance, step=self.step)
         if self.step > 1:
@@ -105,9 +107,8 @@ class VariationalGaussian:
             ``criterion`` falls from update to update (`evidence_bound` turns it into a bound on log P(y));
             ``convergence.residual`` is the distance that ``tolerance`` is held against.
         """
+        require_task(model, rng, warm_start, callback)
         require_determined(model)
-        if warm_start is not None:
-            require_fit(warm_start, model)
         start = warm_start or cold_start(model)
         oracles = GaussianOracles(
             model,

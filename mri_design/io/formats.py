@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_instance
 from mri_design.io import fastmri, ismrmrd, npy
 from mri_design.io.hdf5 import has_object, is_hdf5, open_read_only
 from mri_design.io.isolated import read_isolated
@@ -47,6 +47,7 @@ def read(
     InputError
         Where the format is unknown or the file does not pass its reader's checks.
     """
+    require_instance((str, os.PathLike), wanted="the path of a file", path=path)
     path = Path(path)
     check_file(path)
     with path.open("rb") as stream:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, described, positive_number, require_instance
 from mri_design.kspace.sampling import Sampling, measured_samples
 
 __all__ = ["ImageStack", "KSpaceData", "Orientation"]
@@ -65,6 +66,8 @@ class KSpaceData:
     calibration: NDArray[np.complex64] | None = None
 
     def __post_init__(self) -> None:
+        require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
+        require_instance(np.ndarray, wanted="a bool array (ky,)", measured=self.measured)
         k = self.kspace
         if k.ndim != 4:
             raise InputError(field="kspace", got=f"{k.ndim} axes {k.shape}", wanted="(slice, coil, ky, kx)")
@@ -84,8 +87,8 @@ class KSpaceData:
             raise InputError(
                 field="kspace", got="no signal in any measured line", wanted="at least one non-zero sample"
             )
-        if self.noise_variance is not None and not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
-            raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
+        if self.noise_variance is not None:
+            positive_number("noise_variance", self.noise_variance)
         self._check_companion("coil_maps", self.coil_maps, k.shape)
         self._check_companion("calibration", self.calibration, k.shape)
         self._check_companion("noise_covariance", self.noise_covariance, (k.shape[1], k.shape[1]))
@@ -95,6 +98,8 @@ class KSpaceData:
     def _check_companion(name: str, array: NDArray[np.complexfloating] | None, shape: tuple[int, ...]) -> None:
         if array is None:
             return
+        named: dict[str, Any] = {name: array}
+        require_instance(np.ndarray, wanted=f"an array of shape {shape}", **named)
         if array.shape != shape:
             raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
         _refuse_non_finite(name, array)
@@ -163,6 +168,8 @@ class KSpaceData:
         InputError
             Where there is no such slice, or it holds no signal.
         """
+        if isinstance(index, bool) or not isinstance(index, Integral):
+            raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {self.n_slices - 1}")
         if not -self.n_slices <= index < self.n_slices:
             raise InputError(field="slice", got=str(index), wanted=f"0 to {self.n_slices - 1}")
         one = slice(index, index + 1) if index != -1 else slice(-1, None)
@@ -204,6 +211,7 @@ class ImageStack:
     card: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)
         if self.images.ndim != 3 or min(self.images.shape) < 1:
             raise InputError(field="images", got=f"shape {self.images.shape}", wanted="(slice, row, column)")
         _refuse_non_finite("images", self.images)

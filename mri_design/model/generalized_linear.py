@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, replace
+from numbers import Integral
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, described, number_array, positive_number, require_instance, sequence_of
 from mri_design.operators import Array, LinearOperator
 from mri_design.operators.no_rows import NoRows
 from mri_design.potentials import Potential
 
-__all__ = ["GeneralizedLinearModel", "SiteBlock"]
+__all__ = ["GeneralizedLinearModel", "SiteBlock", "require_model"]
+
+_BLOCKS = "a tuple of SiteBlocks"
+# Squares of data, and what they are over the noise variance, with room for products of two of them and sums of many.
+_SINGLE_RANGE, _DOUBLE_RANGE = 1e30, 1e120
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,8 @@ class SiteBlock:
     def __post_init__(self) -> None:
         for wanted, part in ((LinearOperator, self.analysis), (Potential, self.potential)):
             if not isinstance(part, wanted):
-                raise InputError(
-                    field=f"block {self.name!r}", got=type(part).__name__, wanted=f"a {wanted.__name__} in its place"
-                )
+                got = described(part) if isinstance(part, type) else type(part).__name__
+                raise InputError(field=f"block {self.name!r}", got=got, wanted=f"a {wanted.__name__} in its place")
         if np.any(self.potential.shift) and (self.analysis.out_complex or self.group_axes):
             raise InputError(
                 field=f"block {self.name!r}",
@@ -71,6 +75,8 @@ class SiteBlock:
                 wanted="real coefficients with a site each",
                 cure="Put RealAndImaginary or a real image in front, and no group axes.",
             )
+        if self.offset is not None:
+            object.__setattr__(self, "offset", number_array(f"block {self.name!r}: offset", self.offset))
         if self.offset is not None and np.shape(self.offset) != self.analysis.out_shape:
             raise InputError(
                 field=f"block {self.name!r}: offset",
@@ -81,6 +87,7 @@ class SiteBlock:
             raise InputError(
                 field=f"block {self.name!r}: offset", got="NaN or infinite values", wanted="finite numbers"
             )
+        self._refuse_other_axes()
         outside = any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes)
         if outside or len(set(self.group_axes)) < len(self.group_axes):
             raise InputError(
@@ -98,6 +105,16 @@ class SiteBlock:
             raise InputError(
                 field=f"block {self.name!r}: scale of the sites", got=f"shape {scales}", wanted=f"{self.site_shape}"
             )
+
+    def _refuse_other_axes(self) -> None:
+        axes = self.group_axes
+        if not isinstance(axes, tuple | list) or any(isinstance(n, bool) or not isinstance(n, Integral) for n in axes):
+            raise InputError(
+                field=f"block {self.name!r}: group_axes",
+                got=str(axes) if isinstance(axes, tuple | list) else described(axes),
+                wanted="a tuple of negative whole numbers, as (-3,)",
+            )
+        object.__setattr__(self, "group_axes", tuple(int(axis) for axis in axes))
 
     @property
     def site_shape(self) -> tuple[int, ...]:
@@ -134,7 +151,7 @@ class GeneralizedLinearModel:
     measurement : LinearOperator
         X; None, with no data, where there is no Gaussian factor (see `of_sites`).
     data : array of shape ``measurement.out_shape``
-        y.
+        y. In single precision it becomes double where squares of it, or of it over sigma, do not fit.
     noise_variance : float
         sigma^2 per real component.
     blocks : tuple of SiteBlock
@@ -149,7 +166,8 @@ class GeneralizedLinearModel:
     Raises
     ------
     InputError
-        On shapes that disagree, non-finite data, complex data of a real operator, a non-positive variance or no block.
+        On shapes that disagree, non-finite data, complex data of a real operator, a non-positive variance, blocks that
+        are none, and data or a variance so large or small that squares leave the range of double precision.
     """
 
     measurement: LinearOperator
@@ -166,8 +184,10 @@ class GeneralizedLinearModel:
         analysis: LinearOperator | Sequence[LinearOperator] | None,
         potentials: Potential | Sequence[Potential] | None,
     ) -> None:
+        blocks = () if self.blocks is None else sequence_of(SiteBlock, "blocks", self.blocks, wanted=_BLOCKS)
         if analysis is not None or potentials is not None:
-            object.__setattr__(self, "blocks", (*self.blocks, *_paired(analysis, potentials)))
+            blocks = (*blocks, *_paired(analysis, potentials))
+        object.__setattr__(self, "blocks", blocks)
         if self.measurement is None and self.data is None and self.blocks:
             first = self.blocks[0].analysis
             object.__setattr__(self, "measurement", NoRows(first.in_shape, is_complex=first.in_complex))
@@ -190,7 +210,8 @@ class GeneralizedLinearModel:
                 wanted="real ones, as the measurement operator makes them",
                 cure="Give real data, or build the operator as a complex one (is_complex=True, or a complex matrix).",
             )
-        object.__setattr__(self, "noise_variance", _positive_number("noise_variance", self.noise_variance))
+        object.__setattr__(self, "noise_variance", positive_number("noise_variance", self.noise_variance))
+        object.__setattr__(self, "data", _in_range(self.data, self.noise_variance))
         if not self.blocks:
             raise InputError(field="blocks", got="no sites", wanted="at least one block", cure="Add a pixel block.")
         for block in self.blocks:
@@ -215,7 +236,13 @@ class GeneralizedLinearModel:
             All there is; logistic regression, say, with Gaussian sites on the weights.
         noise_variance : float
             sigma^2, nothing but the unit of the scales here: t(s) is a function of s / sigma.
+
+        Raises
+        ------
+        InputError
+            For no block, or anything that is none.
         """
+        blocks = sequence_of(SiteBlock, "blocks", blocks, wanted=_BLOCKS)
         if not blocks:
             raise InputError(field="blocks", got="no sites", wanted="at least one block")
         first = blocks[0].analysis
@@ -271,8 +298,10 @@ class GeneralizedLinearModel:
 def _paired(
     analysis: LinearOperator | Sequence[LinearOperator] | None, potentials: Potential | Sequence[Potential] | None
 ) -> tuple[SiteBlock, ...]:
-    operators = (analysis,) if isinstance(analysis, LinearOperator) else tuple(analysis or ())
-    sites = (potentials,) if isinstance(potentials, Potential) else tuple(potentials or ())
+    operators = (analysis,) if isinstance(analysis, LinearOperator) else analysis or ()
+    operators = sequence_of(LinearOperator, "analysis", operators, wanted="one LinearOperator or several")
+    sites = (potentials,) if isinstance(potentials, Potential) else potentials or ()
+    sites = sequence_of(Potential, "potentials", sites, wanted="one Potential or several")
     if len(operators) != len(sites):
         raise InputError(
             field="analysis and potentials",
@@ -282,17 +311,45 @@ def _paired(
     return tuple(SiteBlock(f"block {i}", b, t) for i, (b, t) in enumerate(zip(operators, sites, strict=True)))
 
 
-def _positive_number(field: str, value: object) -> float:
-    number = np.asarray(value)
-    if number.ndim or number.dtype.kind not in "fiu" or not (np.isfinite(number) and number > 0):
-        raise InputError(field=field, got=repr(value), wanted="a positive finite number")
-    return float(number)
+def require_model(model: object, name: str = "model") -> None:
+    """Refuse anything but a model.
+
+    Raises
+    ------
+    InputError
+        Naming what came.
+    """
+    require_instance(
+        GeneralizedLinearModel,
+        wanted="a GeneralizedLinearModel",
+        cure="mr_image_model makes one of a scan.",
+        **{name: model},
+    )
+
+
+def _in_range(data: Array, noise_variance: float) -> Array:
+    """The data, in double precision where single is too narrow; refused where double is too."""
+    parts = (data.real, data.imag) if np.iscomplexobj(data) else (data,)
+    peak = max((float(np.abs(part).max()) for part in parts if part.size), default=0.0)
+    size, tiny = max(data.size, 1), np.finfo(np.float64).tiny
+    # In logarithms: these numbers are what may not be there.
+    power = 2 * np.log10(max(peak, tiny)) + np.log10(size)
+    spread = float(np.log10(max(noise_variance, tiny)))
+    reach = max(power, power - spread, abs(spread))
+    if reach > np.log10(_DOUBLE_RANGE):
+        raise InputError(
+            field="noise_variance" if abs(spread) == reach else "data",
+            got=f"{noise_variance:.3g} beside data of up to {peak:.3g}",
+            wanted=f"squares of the data, and these over the noise variance, below {_DOUBLE_RANGE:g}; a noise variance "
+            f"from {1 / _DOUBLE_RANGE:g} to {_DOUBLE_RANGE:g}",
+            cure="Scale the data by one factor to ordinary numbers, and the noise variance by its square.",
+        )
+    single = data.dtype in (np.float16, np.float32, np.complex64)
+    return data.astype(np.result_type(data.dtype, np.float64)) if single and reach > np.log10(_SINGLE_RANGE) else data
 
 
 def _floating(data: Array) -> Array:
-    array = np.asarray(data)
-    if array.dtype.kind not in "fciub":
-        raise InputError(field="data", got=f"an array of {array.dtype}", wanted="numbers")
+    array = number_array("data", data)
     return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, described, positive_number, require_counts
 from mri_design.kspace import KSpaceData, Sampling
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.phase_prior import PhasePrior
@@ -52,6 +52,11 @@ class SparsityBlock:
     tau_limit : float, optional
         Largest tau, the rate per standard deviation of the noise, whatever the scale: where noise is strong, rates that
         hold for clean images would take away what the data cannot defend.
+
+    Raises
+    ------
+    InputError
+        For an unknown kind, rates that are not positive, or no level.
     """
 
     kind: Literal["pixels", "differences", "wavelet"]
@@ -61,6 +66,15 @@ class SparsityBlock:
     levels: int = 3
     coarse_scale: float = 0.1
     tau_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("pixels", "differences", "wavelet"):
+            raise InputError(field="block kind", got=described(self.kind), wanted="pixels, differences or wavelet")
+        positive_number("scale", self.scale)
+        positive_number("coarse_scale", self.coarse_scale)
+        if self.tau_limit is not None:
+            positive_number("tau_limit", self.tau_limit)
+        require_counts(least=1, levels=self.levels)
 
     def sites(
         self, shape: tuple[int, int], signal: float, noise_sd: float, phase: PhasePrior | None = None
@@ -75,11 +89,9 @@ class SparsityBlock:
         elif self.kind == "differences":
             analysis = FiniteDifferences(shape)
             groups = (-3,) if self.isotropic else ()
-        elif self.kind == "wavelet":
+        else:
             analysis = wavelet = Wavelet(shape, self.wavelet, self.levels)
             rates = np.where(wavelet.level_map() == 0, self.coarse_scale, self.scale)
-        else:
-            raise InputError(field="block kind", got=repr(self.kind), wanted="pixels, differences or wavelet")
         if self.tau_limit is not None:
             rates = np.minimum(rates, self.tau_limit / tau_per_rate)
         if phase is not None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.errors import InputError, number_array
+from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
 from mri_design.operators import Diagonal, LinearOperator
 from mri_design.operators.whitening import CoilMixing, RealMatrix
 
@@ -52,6 +52,7 @@ def with_noise_covariance(
     TR-175 section 5.1. W is the Hermitian inverse root. `calibration.prewhiten` does the same to a scan and keeps X a
     Fourier measurement, with its fast products.
     """
+    require_model(model)
     given = [
         name for name, value in (("variances", variances), ("coils", coils), ("matrix", matrix)) if value is not None
     ]
@@ -62,7 +63,7 @@ def with_noise_covariance(
     shape, is_complex = model.measurement.out_shape, model.measurement.out_complex
     whitening: LinearOperator
     if variances is not None:
-        diagonal = np.asarray(variances, dtype=float)
+        diagonal = _real("noise variances", variances)
         if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
             raise InputError(field="noise variances", got="zero, negative or NaN", wanted="positive finite numbers")
         try:
@@ -73,12 +74,12 @@ def with_noise_covariance(
         whitening = Diagonal(root, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(diagonal))) * (2 if is_complex else 1)
     elif coils is not None:
-        values, vectors = _eigen("coil covariance", np.asarray(coils), (shape[0], shape[0]))
+        values, vectors = _eigen("coil covariance", number_array("coil covariance", coils), (shape[0], shape[0]))
         whitening = CoilMixing((vectors / np.sqrt(values)) @ vectors.conj().T, shape, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(values))) * (model.measurement.out_size // shape[0])
     else:
         size = model.measurement.out_size
-        values, vectors = _eigen("noise covariance", np.asarray(matrix, dtype=float), (size, size))
+        values, vectors = _eigen("noise covariance", _real("noise covariance", matrix), (size, size))
         whitening = RealMatrix((vectors / np.sqrt(values)) @ vectors.T, shape, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(values)))
     return replace(
@@ -88,6 +89,13 @@ def with_noise_covariance(
         log_whitening=model.log_whitening + log_whitening,
         unwhitened=model.data if model.unwhitened is None else model.unwhitened,
     )
+
+
+def _real(field: str, value: ArrayLike | None) -> np.ndarray:
+    array = number_array(field, value)
+    if array.dtype.kind == "c":
+        raise InputError(field=field, got="complex numbers", wanted="real ones")
+    return array.astype(float)
 
 
 def _eigen(field: str, matrix: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from mri_design.errors import require_counts, require_instance, require_random
 from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.marginals import Variances
@@ -16,7 +17,7 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators import Array
 from mri_design.status import Convergence
 
-__all__ = ["GaussianPosterior"]
+__all__ = ["GaussianPosterior", "require_posterior"]
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,14 @@ class GaussianPosterior:
             Number of draws.
         tolerance, max_iterations : float, int
             Of the conjugate gradients; see `krylov.conjugate_gradients`.
+
+        Raises
+        ------
+        InputError
+            For anything but a generator, no draw, a senseless tolerance or limit.
         """
+        require_random(rng)
+        require_counts(count=count, least=1)
         b = self.precision.perturbations(rng, count, like=self.mean)
         return conjugate_gradients(
             self.precision,
@@ -118,13 +126,33 @@ class GaussianPosterior:
         )
 
     def deviations(self, rng: np.random.Generator, count: int) -> Array:
-        """At least ``count`` draws of (u - mean) / sigma: those inference made, topped up where they are too few."""
+        """At least ``count`` draws of (u - mean) / sigma: those inference made, topped up where they are too few.
+
+        Raises
+        ------
+        InputError
+            For anything but a generator, or no draw.
+        """
+        require_random(rng)
+        require_counts(count=count, least=1)
         made = self.marginals.samples
         if made is None:
             return self.draw(rng, count)[0]
         if len(made) >= count:
             return made
         return np.concatenate([made, self.draw(rng, count - len(made))[0]])
+
+
+def require_posterior(posterior: object, name: str = "posterior") -> None:
+    """Refuse anything but a Gaussian posterior.
+
+    Raises
+    ------
+    InputError
+        Saying where one comes from.
+    """
+    cure = "Infer one: DoubleLoop(Exact()).infer(model, rng)."
+    require_instance(GaussianPosterior, wanted="a GaussianPosterior", cure=cure, **{name: posterior})
 
 
 def _alone(arrays: tuple[Array, ...]) -> Any:

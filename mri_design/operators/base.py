@@ -2,6 +2,7 @@
 
 A subclass gives its shapes to ``__init__`` and writes ``_apply`` and ``_adjoint``; everything else follows.
 Leading axes of an argument are a batch: an operator with ``in_shape = (ky, kx)`` maps ``(batch, ky, kx)``.
+Arguments may be nested lists of numbers; whole numbers and booleans are taken for floating-point ones.
 Inner products are Re<a, b> = sum(Re(conj(a) b)), so an operator may be merely real-linear on complex arrays
 (taking real parts, say); it then says so with ``complex_linear = False``.
 """
@@ -10,13 +11,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import linalg as sparse_linalg
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, described, number_array
 
 __all__ = ["Array", "FilterBand", "LinearOperator", "ScalarOperator"]
 
@@ -60,7 +62,14 @@ class LinearOperator(ABC):
         Whether one input (output) entry is one complex or one real unknown.
     complex_linear : bool
         True where ``A(i u) = i A(u)``; always False where only one side is complex.
+
+    Raises
+    ------
+    InputError
+        When applied to anything that is not numbers of that shape, or composed with what is no operator.
     """
+
+    __array_ufunc__ = None  # so that ``array * A`` and ``array @ A`` come here and are refused in words
 
     def __init__(
         self,
@@ -83,20 +92,24 @@ class LinearOperator(ABC):
     @abstractmethod
     def _adjoint(self, v: Array) -> Array: ...
 
-    def __call__(self, u: Array) -> Array:
+    def __call__(self, u: ArrayLike) -> Array:
         """A u for one input or a batch of them."""
-        self._check(u, self.in_shape)
-        return self._apply(u)
+        return self._apply(self._checked(u, self.in_shape))
 
-    def adjoint(self, v: Array) -> Array:
+    def adjoint(self, v: ArrayLike) -> Array:
         """A^H v with respect to Re<., .>."""
-        self._check(v, self.out_shape)
-        return self._adjoint(v)
+        return self._adjoint(self._checked(v, self.out_shape))
 
-    def _check(self, array: Array, shape: Shape) -> None:
+    def _checked(self, given: ArrayLike, shape: Shape) -> Array:
+        array = given
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fc":
+            array = number_array(type(self).__name__, given, wanted=f"numbers with trailing axes {shape}")
+            if array.dtype.kind not in "fc":
+                array = array.astype(np.float64)
         if array.shape[array.ndim - len(shape) :] != shape:
             found = f"an array of shape {array.shape}"
             raise InputError(field=type(self).__name__, got=found, wanted=f"trailing axes {shape}")
+        return array
 
     def weighted_gram(self, weights: Array, u: Array) -> Array:
         """A^H diag(weights) A u; subclasses may fuse it."""
@@ -155,9 +168,15 @@ class LinearOperator(ABC):
         return int(np.prod(self.out_shape)) * (2 if self.out_complex else 1)
 
     def __matmul__(self, other: LinearOperator) -> LinearOperator:
+        _require_operator("@", other, "Apply it to an array by calling it: operator(array).")
         return _Product(self, other)
 
+    def __rmatmul__(self, other: object) -> LinearOperator:
+        _require_operator("@", other, "Make a Dense of the matrix first: Dense(matrix) @ operator.")
+        raise AssertionError  # an operator on the left has its own __matmul__
+
     def __add__(self, other: LinearOperator) -> LinearOperator:
+        _require_operator("+", other, "Numbers are added to what the operator makes of an array.")
         return _Sum(self, other)
 
     def __mul__(self, scalar: complex) -> LinearOperator:
@@ -212,6 +231,13 @@ class ScalarOperator(LinearOperator):
 
     def __init__(self, scalar: complex, shape: Shape, *, is_complex: bool = True) -> None:
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex)
+        if np.shape(scalar) or not isinstance(scalar, Number) or not np.isfinite(complex(scalar)):
+            raise InputError(
+                field="scalar",
+                got=described(scalar),
+                wanted="one finite number",
+                cure="Diagonal multiplies by an array.",
+            )
         if not is_complex and np.iscomplex(scalar):
             raise InputError(field="scalar", got=repr(scalar), wanted="a real number for a real operator")
         real = not np.iscomplex(scalar)
@@ -291,6 +317,11 @@ class _Product(LinearOperator):
     @property
     def gram(self) -> LinearOperator:
         return _Product(self.right.H, _Product(self.left.gram, self.right))
+
+
+def _require_operator(sign: str, other: object, cure: str) -> None:
+    if not isinstance(other, LinearOperator):
+        raise InputError(field=f"operator {sign}", got=described(other), wanted="a LinearOperator", cure=cure)
 
 
 class _Sum(LinearOperator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array
 from mri_design.operators.base import Array, LinearOperator
 
 __all__ = ["Coils"]
@@ -17,11 +17,24 @@ class Coils(LinearOperator):
     ----------
     maps : complex array, shape (coil, ky, kx)
         Sensitivities; with unit root-sum-of-squares A^H A is the identity.
+
+    Raises
+    ------
+    InputError
+        For maps that are not three-dimensional or not finite numbers.
     """
 
     def __init__(self, maps: Array) -> None:
+        maps = number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
         if maps.ndim != 3:
             raise InputError(field="coil maps", got=f"shape {maps.shape}", wanted="(coil, ky, kx)")
+        if not np.isfinite(maps).all():
+            raise InputError(
+                field="coil maps",
+                got="NaN or infinite values",
+                wanted="finite numbers (coil, ky, kx)",
+                cure="Estimate maps without cropping, or put zeros where there is no signal.",
+            )
         super().__init__(maps.shape[1:], maps.shape)
         self.maps = maps
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array
 from mri_design.operators.base import Array, LinearOperator
 
 __all__ = ["Dense", "MatrixOperator", "SparseMatrix"]
@@ -32,11 +33,27 @@ class MatrixOperator(LinearOperator):
 
 
 class Dense(MatrixOperator):
-    """u -> M u for a matrix of shape (rows, columns); real matrices act on real vectors."""
+    """u -> M u for a matrix of shape (rows, columns); real matrices act on real vectors.
 
-    def __init__(self, matrix: Array) -> None:
-        if matrix.ndim != 2 or not np.isfinite(matrix).all():
+    Parameters
+    ----------
+    matrix : array, or nested lists of numbers
+        Single and double precision are kept, whole numbers and booleans become double.
+
+    Raises
+    ------
+    InputError
+        For anything that is not a matrix of finite numbers.
+    """
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        matrix = number_array("matrix", matrix, wanted="a finite matrix (rows, columns)")
+        if matrix.dtype.kind not in "fc":
+            matrix = matrix.astype(np.float64)
+        if matrix.ndim != 2:
             raise InputError(field="matrix", got=f"shape {matrix.shape}", wanted="a finite matrix (rows, columns)")
+        if not np.isfinite(matrix).all():
+            raise InputError(field="matrix", got="NaN or infinite values", wanted="a finite matrix (rows, columns)")
         is_complex = np.iscomplexobj(matrix)
         super().__init__(matrix.shape[1:], matrix.shape[:1], in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix

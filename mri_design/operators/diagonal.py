@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
@@ -12,10 +12,16 @@ __all__ = ["Diagonal", "Identity"]
 
 
 class Identity(ScalarOperator):
-    """u -> u: the image's own pixels as coefficients."""
+    """u -> u: the image's own pixels as coefficients.
+
+    Raises
+    ------
+    InputError
+        For a shape that is not a tuple of positive whole numbers.
+    """
 
     def __init__(self, shape: Shape, *, is_complex: bool = True) -> None:
-        super().__init__(1.0, shape, is_complex=is_complex)
+        super().__init__(1.0, require_grid("shape", shape), is_complex=is_complex)
 
     def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
         if not compilable(u, total) or np.ndim(weights) > len(self.in_shape):
@@ -27,9 +33,18 @@ class Identity(ScalarOperator):
 
 
 class Diagonal(LinearOperator):
-    """u -> d * u for an array ``d`` of the shape of one input."""
+    """u -> d * u for an array ``d`` of the shape of one input.
+
+    Raises
+    ------
+    InputError
+        For anything that is not an array of finite numbers, or complex ones in a real operator.
+    """
 
     def __init__(self, diagonal: Array, *, is_complex: bool = True) -> None:
+        diagonal = number_array("diagonal", diagonal)
+        if not np.isfinite(diagonal).all():
+            raise InputError(field="diagonal", got="NaN or infinite values", wanted="finite numbers")
         if not is_complex and np.iscomplexobj(diagonal):
             raise InputError(field="diagonal", got="complex entries", wanted="real entries for a real operator")
         super().__init__(diagonal.shape, diagonal.shape, in_complex=is_complex, out_complex=is_complex)

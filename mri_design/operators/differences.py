@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mri_design.errors import InputError, require_grid
 from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
@@ -11,9 +12,16 @@ __all__ = ["FiniteDifferences"]
 
 
 class FiniteDifferences(LinearOperator):
-    """Image (ky, kx) -> (2, ky, kx): u[i+1] - u[i] along ky, then along kx, wrapped around at the edges."""
+    """Image (ky, kx) -> (2, ky, kx): u[i+1] - u[i] along ky, then along kx, wrapped around at the edges.
+
+    Raises
+    ------
+    InputError
+        For a shape that is not two positive whole numbers.
+    """
 
     def __init__(self, shape: tuple[int, int], *, is_complex: bool = True) -> None:
+        shape = _image_shape(shape)
         super().__init__(shape, (2, *shape), in_complex=is_complex, out_complex=is_complex)
 
     def _apply(self, u: Array) -> Array:
@@ -72,3 +80,15 @@ class FiniteDifferences(LinearOperator):
     def filter_bands(self) -> tuple[FilterBand, ...] | None:
         along_y, along_x = (np.exp(2j * np.pi * np.fft.fftfreq(n)) - 1 for n in self.in_shape)
         return FilterBand((0,), along_y, np.ones_like(along_x)), FilterBand((1,), np.ones_like(along_y), along_x)
+
+
+def _image_shape(shape: tuple[int, int]) -> tuple[int, int]:
+    lengths = require_grid("shape", shape)
+    if len(lengths) != 2:
+        raise InputError(
+            field="shape",
+            got=str(lengths),
+            wanted="an image (ky, kx)",
+            cure="A SparseMatrix of the differences serves signals and volumes.",
+        )
+    return lengths[0], lengths[1]

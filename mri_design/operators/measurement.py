@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.fft
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, Shape
 from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT, FourierLibrary, transform
@@ -88,6 +88,12 @@ class CartesianLines(_CartesianEncoding):
         Coil sensitivities; None is one coil of uniform sensitivity 1.
     library : {"scipy", "pyfftw"}
         FFT library, see `operators.fourier`.
+
+    Raises
+    ------
+    InputError
+        For lines outside the grid or named twice, a shape that is not two whole numbers, and maps on another grid or
+        not finite.
     """
 
     def __init__(
@@ -97,6 +103,9 @@ class CartesianLines(_CartesianEncoding):
         maps: Array | None = None,
         library: FourierLibrary = "scipy",
     ) -> None:
+        grid = require_grid("shape", shape, axes=2)
+        shape = (grid[0], grid[1])
+        maps = _as_maps(maps)
         self._sampling = LineSampling(lines, _coil_grid(shape, maps))
         super().__init__(self._sampling, shape, maps, library)
 
@@ -154,11 +163,16 @@ class CartesianSamples(_CartesianEncoding):
     """
 
     def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
-        if np.ndim(mask) != 2:
-            raise InputError(field="sample mask", got=f"shape {np.shape(mask)}", wanted="(ky, kx)")
+        mask, maps = number_array("sample mask", mask, wanted="bool (ky, kx)"), _as_maps(maps)
+        if mask.ndim != 2:
+            raise InputError(field="sample mask", got=f"shape {mask.shape}", wanted="(ky, kx)")
         grid = (int(mask.shape[0]), int(mask.shape[1]))
         super().__init__(SampleSelection(mask, _coil_grid(grid, maps)), grid, maps, library)
         self.mask = mask
+
+
+def _as_maps(maps: Array | None) -> Array | None:
+    return None if maps is None else number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
 
 
 def _coil_grid(shape: tuple[int, int], maps: Array | None) -> Shape:

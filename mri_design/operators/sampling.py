@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, described, number_array
 from mri_design.operators.base import Array, LinearOperator, Shape
 
 __all__ = ["LineSampling", "SampleSelection"]
@@ -23,12 +23,17 @@ class LineSampling(LinearOperator):
 
     def __init__(self, lines: Sequence[int], shape: Shape) -> None:
         n_lines = shape[-2]
-        chosen = np.asarray(lines, dtype=np.intp)
-        whole = np.array_equal(chosen, np.asarray(lines))  # the conversion cuts 1.5 to 1
-        if not whole or chosen.ndim != 1 or np.any((chosen < 0) | (chosen >= n_lines)):
-            raise InputError(field="lines", got=str(list(lines)), wanted=f"line numbers from 0 to {n_lines - 1}")
+        wanted = f"line numbers from 0 to {n_lines - 1}"
+        given = number_array("lines", lines, wanted=wanted)
+        if given.dtype.kind == "b" or given.ndim != 1:
+            cure = "Give the numbers of a mask's lines: numpy.flatnonzero(mask)." if given.dtype.kind == "b" else ""
+            got = described(given) if given.ndim else described(lines)
+            raise InputError(field="lines", got=got, wanted=f"a list of {wanted}", cure=cure)
+        if not np.all((given.real >= 0) & (given.real < n_lines) & (given == np.floor(given.real))):
+            raise InputError(field="lines", got=str(given.tolist()), wanted=wanted)
+        chosen = given.real.astype(np.intp)
         if len(np.unique(chosen)) != len(chosen):
-            raise InputError(field="lines", got=str(list(lines)), wanted="every line at most once")
+            raise InputError(field="lines", got=str(given.tolist()), wanted="every line at most once")
         super().__init__(shape, (*shape[:-2], len(chosen), shape[-1]))
         self.lines = chosen
 
@@ -65,6 +70,7 @@ class SampleSelection(LinearOperator):
     """
 
     def __init__(self, mask: Array, shape: Shape) -> None:
+        mask = number_array("sample mask", mask, wanted=f"bool {shape[-2:]}")
         if mask.dtype != np.bool_ or mask.shape != shape[-2:]:
             raise InputError(field="sample mask", got=f"{mask.dtype} {mask.shape}", wanted=f"bool {shape[-2:]}")
         if not mask.any():

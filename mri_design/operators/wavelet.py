@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pywt
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, described, require_counts, require_grid
 from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
@@ -33,16 +33,19 @@ class Wavelet(LinearOperator):
     Raises
     ------
     InputError
-        For a wavelet that is unknown or not orthogonal, or no level.
+        For a shape that is not two positive whole numbers, a wavelet that is unknown or not orthogonal, or no level.
     """
 
     def __init__(
         self, shape: tuple[int, int], wavelet: str = "db4", levels: int = 3, *, is_complex: bool = True
     ) -> None:
+        grid = require_grid("shape", shape, axes=2)
+        shape = (grid[0], grid[1])
         if wavelet not in pywt.wavelist(kind="discrete") or not pywt.Wavelet(wavelet).orthogonal:
-            raise InputError(field="wavelet", got=repr(wavelet), wanted="an orthogonal PyWavelets family, as 'db4'")
-        if levels < 1 or 2**levels > min(shape):
-            raise InputError(field="wavelet levels", got=str(levels), wanted=f"1 to {int(np.log2(min(shape)))}")
+            raise InputError(
+                field="wavelet", got=described(wavelet), wanted="an orthogonal PyWavelets family, as 'db4'"
+            )
+        require_counts(least=1, most=int(np.log2(min(shape))), **{"wavelet levels": levels})
         unit = 2**levels
         padded = (-(-shape[0] // unit) * unit, -(-shape[1] // unit) * unit)
         super().__init__(shape, padded, in_complex=is_complex, out_complex=is_complex)

@@ -19,10 +19,10 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array, sequence_of
 from mri_design.potentials.expectation import Expectation, line_expectation, radial_expectation
 
-__all__ = ["Potential", "label_signs", "log_sphere", "one_number", "positive_scale"]
+__all__ = ["Potential", "label_signs", "log_sphere", "mixed_sites", "one_number", "positive_scale"]
 
 Values = NDArray[np.floating]
 
@@ -189,7 +189,7 @@ class Potential(ABC):
 
 def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
     """``scale`` as an array, refused unless real, positive and finite."""
-    given = np.asarray(scale)
+    given = number_array(name, scale, wanted="positive finite numbers")
     fits = given.dtype.kind in "fiub" and given.size > 0
     array = given.astype(float) if fits else np.zeros(1)
     if not (np.isfinite(array).all() and (array > 0).all()):
@@ -199,10 +199,15 @@ def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
 
 def label_signs(name: str, labels: ArrayLike) -> NDArray[np.float64]:
     """``labels`` as an array, refused unless every one is -1 or +1."""
-    given = np.asarray(labels)
+    given = number_array(name, labels, wanted="-1 or +1")
     if not (given.dtype.kind in "fiu" and given.size and (np.abs(given) == 1).all()):
         raise InputError(field=name, got=str(labels), wanted="-1 or +1", cure="Map labels 0 and 1 to -1 and +1.")
     return given.astype(float)
+
+
+def mixed_sites(sites: object) -> tuple[Potential, ...]:
+    """The sites of a mixture, refused unless each is a Potential."""
+    return sequence_of(Potential, "sites of a mixture", sites, wanted="a list of Potentials")
 
 
 def one_number(name: str, value: ArrayLike) -> float:

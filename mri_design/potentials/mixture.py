@@ -9,7 +9,7 @@ import scipy.special
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.base import Potential, Values, mixed_sites, positive_scale
 from mri_design.potentials.gaussian import Gaussian
 
 __all__ = ["PositiveMixture"]
@@ -39,10 +39,12 @@ class PositiveMixture(Potential):
 
     def __init__(self, weights: ArrayLike, sites: Sequence[Potential]) -> None:
         self.weights = positive_scale("mixture weights", weights)
-        self.sites = tuple(sites)
+        self.sites = mixed_sites(sites)
         if not self.sites or self.weights.shape != (len(self.sites),):
             raise InputError(
-                field="mixture weights", got=f"shape {self.weights.shape}", wanted=f"one for each of {len(sites)} sites"
+                field="mixture weights",
+                got=f"shape {self.weights.shape}",
+                wanted=f"one for each of {len(self.sites)} sites",
             )
         for k, site in enumerate(self.sites):
             if not site.super_gaussian or site.two_parameter or np.any(site.shift):
@@ -55,9 +57,22 @@ class PositiveMixture(Potential):
 
     @classmethod
     def of_gaussians(cls, weights: ArrayLike, precisions: ArrayLike) -> PositiveMixture:
-        """The scale mixture sum_k w_k N(s | 0, sigma^2 / p_k) on real coefficients, with t(0) = 1."""
+        """The scale mixture sum_k w_k N(s | 0, sigma^2 / p_k) on real coefficients, with t(0) = 1.
+
+        Raises
+        ------
+        InputError
+            For weights or precisions that are not lists of positive numbers, as many of the one as of the other.
+        """
         p = positive_scale("mixture precisions", precisions)
-        heights = positive_scale("mixture weights", weights) * np.sqrt(p)
+        w = positive_scale("mixture weights", weights)
+        if p.ndim != 1 or w.shape != p.shape:
+            raise InputError(
+                field="mixture precisions",
+                got=f"shape {p.shape} beside weights of shape {w.shape}",
+                wanted="a list of as many precisions as weights",
+            )
+        heights = w * np.sqrt(p)
         return cls(heights / heights.sum(), [Gaussian(one) for one in p])
 
     def _log_terms(self, x: Values) -> Values:

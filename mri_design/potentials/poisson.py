@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array
 from mri_design.potentials.base import Potential, Values, positive_scale
 from mri_design.potentials.expectation import LEAST, Expectation
 
@@ -41,7 +41,7 @@ class Poisson(Potential):
     on_the_line = True
 
     def __init__(self, counts: ArrayLike, exposure: ArrayLike = 1.0) -> None:
-        given = np.asarray(counts)
+        given = number_array("Poisson counts", counts, wanted="whole numbers, zero or more")
         numbers = given.astype(float) if given.dtype.kind in "fiub" and given.size else np.full(1, -1.0)
         if not (np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers == np.round(numbers)).all()):
             raise InputError(field="Poisson counts", got=str(counts), wanted="whole numbers, zero or more")

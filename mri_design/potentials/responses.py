@@ -13,7 +13,7 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_random
 from mri_design.potentials.base import Potential, Values, one_number
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.logistic import Logistic
@@ -74,6 +74,7 @@ class PoissonResponse(ResponseFamily):
         return Poisson(response, self.exposure)
 
     def draw(self, projections: ArrayLike, rng: np.random.Generator) -> Values:
+        require_random(rng)
         return np.asarray(rng.poisson(self.fisher(np.asarray(projections, dtype=float))), dtype=float)
 
     def fisher(self, eps: Values) -> Values:
@@ -104,6 +105,7 @@ class BernoulliResponse(ResponseFamily):
         return Logistic(response, self.scale)
 
     def draw(self, projections: ArrayLike, rng: np.random.Generator) -> Values:
+        require_random(rng)
         p = scipy.special.expit(self.scale * np.asarray(projections, dtype=float))
         return np.where(rng.random(p.shape) < p, 1.0, -1.0)
 
@@ -132,6 +134,7 @@ class GaussianResponse(ResponseFamily):
         return Tilted(Gaussian(1 / self.noise_variance), float(response) / self.noise_variance)
 
     def draw(self, projections: ArrayLike, rng: np.random.Generator) -> Values:
+        require_random(rng)
         means = np.asarray(projections, dtype=float)
         return means + np.sqrt(self.noise_variance) * rng.standard_normal(means.shape)
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.errors import InputError, number_array
+from mri_design.potentials.base import Potential, Values, mixed_sites, positive_scale
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.tilted import Tilted
 
@@ -47,8 +47,8 @@ class ShiftedMixture(Potential):
 
     def __init__(self, weights: ArrayLike, sites: Sequence[Potential], positions: ArrayLike) -> None:
         self.weights = positive_scale("mixture weights", weights)
-        self.sites = tuple(sites)
-        given = np.asarray(positions)
+        self.sites = mixed_sites(sites)
+        given = number_array("mixture positions", positions, wanted="real numbers")
         if given.dtype.kind not in "fiub":
             raise InputError(field="mixture positions", got=str(positions), wanted="real numbers")
         self.positions = given.astype(float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array, require_instance
 from mri_design.potentials.base import Potential, Values
 from mri_design.potentials.expectation import Expectation
 
@@ -29,9 +29,10 @@ class Tilted(Potential):
     """
 
     def __init__(self, potential: Potential, shift: ArrayLike) -> None:
+        require_instance(Potential, wanted="a Potential", potential=potential)
         if potential.two_parameter or potential.on_the_line:
             raise InputError(field="tilted site", got=type(potential).__name__, wanted="a site with a fixed position")
-        given = np.asarray(shift)
+        given = number_array("slope of a tilted site", shift, wanted="finite real numbers")
         if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
             raise InputError(field="slope of a tilted site", got=str(shift), wanted="finite real numbers")
         slope = given.astype(float)

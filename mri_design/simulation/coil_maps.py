@@ -7,6 +7,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.errors import require_random
 from mri_design.simulation.series import TrigonometricSeries
 from mri_design.simulation.settings import checked_coil_count, checked_shape, pixel_positions
 
@@ -92,6 +93,7 @@ def simulate_coil_maps(shape: int | tuple[int, int], n_coils: int, rng: np.rando
     InputError
         On a wrong shape or number of coils.
     """
+    require_random(rng)
     rows, columns = checked_shape(shape)
     return normalised_maps(coil_series(n_coils, rng), (rows, columns))
 

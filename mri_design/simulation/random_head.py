@@ -9,13 +9,14 @@ side of k-space a little brighter than the other. Strategies that learn before t
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.fft
 import scipy.ndimage
 from numpy.typing import NDArray
 
+from mri_design.errors import InputError, described, require_random
 from mri_design.simulation.phase import rough_phase, smooth_phase
 from mri_design.simulation.settings import checked_shape, pixel_positions
 
@@ -58,8 +59,11 @@ def random_head(
     Raises
     ------
     InputError
-        On a wrong shape.
+        On a wrong shape, phase or generator.
     """
+    require_random(rng)
+    if phase not in get_args(HeadPhase):
+        raise InputError(field="phase", got=described(phase), wanted=", ".join(get_args(HeadPhase)))
     rows, columns = checked_shape(shape)
     y, x = np.meshgrid(pixel_positions(2 * rows), pixel_positions(2 * columns), indexing="ij")
     magnitude, tissue = _magnitude(y, x, rng)

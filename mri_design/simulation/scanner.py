@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_instance, require_random
 from mri_design.kspace.data import ImageStack, KSpaceData
 from mri_design.operators.fourier import CentredFFT
 from mri_design.simulation.coil_maps import (
@@ -77,6 +77,8 @@ def simulate_scan(
     The truth lives on the reconstruction's own grid (an inverse crime, useful because the truth is then
     exact). `simulate_ellipse_scan` does not commit it.
     """
+    require_instance(ImageStack, wanted="an ImageStack", images=images)
+    require_random(rng)
     noise, n_coils = checked_noise(noise), checked_coil_count(n_coils)
     is_complex = np.iscomplexobj(images.images)
     if phase is None:
@@ -142,6 +144,8 @@ def simulate_ellipse_scan(
     scenes: 5-8 % at 128 lines, 4-6 % at 256). Errors near that floor do not rank methods. The image that a
     complete noise-free scan shows comes from the same call with ``noise=0`` and a generator of the same seed.
     """
+    require_instance(EllipsePhantom, wanted="an EllipsePhantom", phantom=phantom)
+    require_random(rng)
     grid = checked_shape(shape)
     noise, n_coils = checked_noise(noise), checked_coil_count(n_coils)
     if phase not in ("smooth", "none"):

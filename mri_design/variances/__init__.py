@@ -1,6 +1,6 @@
 """How uncertain: marginal variances z = diag(B A^-1 B^H)."""
 
-from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl, ExactByColumns
 from mri_design.variances.control_variate import ControlVariate
@@ -17,4 +17,5 @@ __all__ = [
     "Lanczos",
     "MonteCarlo",
     "VarianceEstimator",
+    "require_estimator",
 ]

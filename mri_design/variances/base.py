@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_working
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 
-__all__ = ["VarianceEstimator", "mean_over_draws", "not_positive_definite", "starting_draws"]
+__all__ = ["VarianceEstimator", "mean_over_draws", "not_positive_definite", "require_estimator", "starting_draws"]
 
 
 class VarianceEstimator(Protocol):
@@ -30,6 +30,17 @@ class VarianceEstimator(Protocol):
         ``previous`` may be what the estimator returned for a nearby precision from an equal ``rng``: a place to start.
         """
         ...
+
+
+def require_estimator(**settings: Any) -> None:
+    """Refuse anything but a variance estimator, its class included.
+
+    Raises
+    ------
+    InputError
+        Naming the first such setting.
+    """
+    require_working(takes=5, wanted="a variance estimator, as Exact() or ControlVariate(samples=8)", **settings)
 
 
 def mean_over_draws(parts: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import InputError, require_counts, require_numbers, require_random
 from mri_design.krylov import real_inner
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, Identity, LinearOperator
@@ -79,12 +79,12 @@ class ControlVariate:
     column_limit: int = 2**28
 
     def __post_init__(self) -> None:
-        if self.samples < 2:
-            raise InputError(field="variance samples", got=str(self.samples), wanted="2 or more")
+        require_counts(least=2, **{"variance samples": self.samples})
         if self.control not in get_args(ControlName):
             raise InputError(field="control", got=repr(self.control), wanted=", ".join(get_args(ControlName)))
         require_numbers(tolerance=self.tolerance)
         require_counts(max_iterations=self.max_iterations, least=1)
+        require_counts(column_limit=self.column_limit, least=0)
 
     def __call__(
         self,
@@ -94,6 +94,7 @@ class ControlVariate:
         like: Array,
         previous: Variances | None = None,
     ) -> Variances:
+        require_random(rng)
         control = self._control(precision)
         b = precision.perturbations(rng, self.samples, like)
         explained = None if control is None else control.image(b)

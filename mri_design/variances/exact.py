@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
+from mri_design.errors import require_counts
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator, MatrixOperator
 from mri_design.status import Convergence, Status
@@ -33,6 +34,9 @@ class Exact:
     """
 
     limit: int = 9000
+
+    def __post_init__(self) -> None:
+        require_counts(limit=self.limit, least=1)
 
     def __call__(
         self,

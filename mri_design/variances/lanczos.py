@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_counts, require_random
 from mri_design.krylov import BlockLanczosFactors, LanczosFactors, Reorthogonalisation, block_lanczos, lanczos
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
@@ -50,10 +50,7 @@ class Lanczos:
     reorthogonalisation: Reorthogonalisation = "full"
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(field="Lanczos steps", got=str(self.steps), wanted="1 or more")
-        if self.block < 1:
-            raise InputError(field="Lanczos block", got=str(self.block), wanted="1 or more")
+        require_counts(least=1, **{"Lanczos steps": self.steps, "Lanczos block": self.block})
         if self.reorthogonalisation not in get_args(Reorthogonalisation):
             raise InputError(
                 field="reorthogonalisation", got=repr(self.reorthogonalisation), wanted="'full' or 'selective'"
@@ -71,6 +68,7 @@ class Lanczos:
         like: Array,
         previous: Variances | None = None,
     ) -> Variances:
+        require_random(rng)
         is_complex = precision.measurement.in_complex
         if is_complex and not precision.complex_linear:
             raise InputError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import require_counts, require_numbers, require_random
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Array, LinearOperator
 from mri_design.status import Status
@@ -49,8 +49,7 @@ class MonteCarlo:
     max_iterations: int = 500
 
     def __post_init__(self) -> None:
-        if self.samples < 2:
-            raise InputError(field="variance samples", got=str(self.samples), wanted="2 or more")
+        require_counts(least=2, **{"variance samples": self.samples})
         require_numbers(tolerance=self.tolerance)
         require_counts(max_iterations=self.max_iterations, least=1)
 
@@ -62,6 +61,7 @@ class MonteCarlo:
         like: Array,
         previous: Variances | None = None,
     ) -> Variances:
+        require_random(rng)
         b = precision.perturbations(rng, self.samples, like)
         solved = SolvedDraws.of(
             precision,

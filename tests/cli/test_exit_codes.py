@@ -161,6 +161,14 @@ def test_a_wrong_recipe_ends_with_3_and_names_the_setting(run: Run, tmp_path: Pa
     assert_refused(result, 3, "recipe mine.toml: inference.loops: got -1")
 
 
+def test_a_wrong_recipe_is_not_taken_for_an_option_beside_it(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("[design]\nstrategy = 'magic'\nstratgy = 'random'\n")
+    words = ("--strategy", "low-pass", "--recipe", tmp_path / "mine.toml", "--out", tmp_path / "x")
+    assert_refused(run("design", "scan.npz", "--lines", 8, *words), 3, "recipe mine.toml: design.strategy: got 'magic'")
+    (tmp_path / "mine.toml").write_text("[design]\nstratgy = 'random'\n")
+    assert_refused(run("design", "scan.npz", "--lines", 8, *words), 3, "Did you mean design.strategy?")
+
+
 def test_a_folder_in_use_is_refused_with_its_holder(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "busy"
     with RunFolder(out):

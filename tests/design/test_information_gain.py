@@ -9,6 +9,7 @@ from scipy.stats import spearmanr
 from mri_design.design import DesignView, InformationGain, LanczosInformationGain, LineCandidates
 from mri_design.design.information_gain import exact_gain, gain_from_draws, gain_from_factors
 from mri_design.design.line_variances import all_lines
+from mri_design.errors import InputError
 from mri_design.krylov import lanczos
 from mri_design.model import GaussianPosterior, PosteriorPrecision, SiteBlock
 from mri_design.operators import Dense, Identity, cartesian
@@ -195,5 +196,5 @@ def test_only_cartesian_measurements_have_lines(make_posterior: Maker) -> None:
         data=np.zeros(2),
         blocks=(SiteBlock("entries", Identity((2,), is_complex=False), Laplace(1.0)),),
     )
-    with pytest.raises(TypeError, match="Cartesian measurement, not Dense"):
+    with pytest.raises(InputError, match="a Dense; wanted a Cartesian measurement"):
         all_lines(replace(posterior, model=other))

@@ -49,14 +49,14 @@ def test_the_recipes_of_the_help_are_there() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "wanted"),
     [
-        ("colour = 1", "colour", "Extra inputs"),
-        ("[inference]\nsample = 3", "inference.sample", "Extra inputs"),
-        ("[inference]\nsamples = 1", "inference.samples", "greater than or equal to 2"),
-        ("[inference]\nsamples = '12'", "inference.samples", "valid integer"),
-        ("[inference]\nsamples = 12.5", "inference.samples", "valid integer"),
-        ("[inference]\nloops = true", "inference.loops", "valid integer"),
-        ("[inference]\nloops = 0", "inference.loops", "greater than or equal to 1"),
-        ("[inference]\ntolerance = -0.1", "inference.tolerance", "greater than 0"),
+        ("colour = 1", "colour", "one of: prior, phase, input"),
+        ("[inference]\nsample = 3", "inference.sample", "a setting of [inference]: variances, samples"),
+        ("[inference]\nsamples = 1", "inference.samples", "a whole number, 2 or more"),
+        ("[inference]\nsamples = '12'", "inference.samples", "a whole number, 2 or more"),
+        ("[inference]\nsamples = 12.5", "inference.samples", "a whole number, 2 or more"),
+        ("[inference]\nloops = true", "inference.loops", "a whole number, 1 or more"),
+        ("[inference]\nloops = 0", "inference.loops", "a whole number, 1 or more"),
+        ("[inference]\ntolerance = -0.1", "inference.tolerance", "a finite number, above 0"),
         ("[inference]\ntolerance = nan", "inference.tolerance", "finite"),
         (
             "[inference]\nvariances = 'guess'",
@@ -65,18 +65,26 @@ def test_the_recipes_of_the_help_are_there() -> None:
         ),
         ("[input]\nduplicates = 'first'", "input.duplicates", "'error', 'average' or 'last'"),
         ("[noise]\nvariance = inf", "noise.variance", "finite"),
-        ("[noise]\nvariance = 0.0", "noise.variance", "greater than 0"),
-        ("[coils]\ncalibration_lines = 4", "coils.calibration_lines", "greater than or equal to 8"),
-        ("[simulation]\nnoise = -0.01", "simulation.noise", "greater than 0"),
-        ("[simulation]\nmatrix = 8", "simulation.matrix", "greater than or equal to 16"),
-        ("[simulation]\nmatrix = 1000000", "simulation.matrix", "less than or equal to 2048"),
-        ("[[prior]]\nkind = 'pixels'", "prior.0.scale", "Field required"),
-        ("[[prior]]\nkind = 'pixels'\nscale = '1'", "prior.0.scale", "valid number"),
+        ("[noise]\nvariance = 0.0", "noise.variance", "a finite number, above 0"),
+        ("[coils]\ncalibration_lines = 4", "coils.calibration_lines", "a whole number, 8 or more"),
+        ("[simulation]\nnoise = -0.01", "simulation.noise", "a finite number, above 0 and below 1"),
+        ("[simulation]\nmatrix = 8", "simulation.matrix", "a whole number, 16 to 2048"),
+        ("[simulation]\nmatrix = 1000000", "simulation.matrix", "a whole number, 16 to 2048"),
+        ("[[prior]]\nkind = 'pixels'", "prior.0.scale", "a finite number, above 0"),
+        ("[[prior]]\nkind = 'pixels'\nscale = '1'", "prior.0.scale", "a finite number, above 0"),
         ("[[prior]]\nkind = 'curvelets'\nscale = 1", "prior.0.kind", "'pixels', 'differences' or 'wavelet'"),
-        ("prior = 3", "prior", "valid tuple"),
-        ("inference = 3", "inference", "valid dictionary"),
+        ("prior = 3", "prior", "one [[prior]] table or several"),
+        ("inference = 3", "inference", "a table [inference]"),
         ("[reconstruction]\nmethod = 'magic'", "reconstruction.method", "'mean', 'map'"),
         ("fft = 'mkl'", "fft", "'scipy' or 'pyfftw'"),
+        ("fft = 3", "fft", "'scipy' or 'pyfftw'"),
+        ("[phase]\nimaginary_ratios = []", "phase.imaginary_ratios", "a list of 1 to 8, each a finite number, above 0"),
+        ("[phase]\nimaginary_ratios = [0]", "phase.imaginary_ratios.0", "a finite number, above 0"),
+        ("[[prior]]\nkind = 'pixels'\nscale = 1\nisotropic = 1", "prior.0.isotropic", "true or false"),
+        ("[constraints]\nforbid = 'a'", "constraints.forbid", "numbers and ranges from 0, as 0-9,250-255"),
+        ("[constraints]\nforbid = 3", "constraints.forbid", "text in quotes"),
+        ("[constraints]\npartial_fourier = 0.3", "constraints.partial_fourier", "a finite number, 0.5 to 1"),
+        ("[design]\nstrategy = 'oracle-greedy'", "design.strategy", "does without the truth"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_was_wanted(tmp_path: Path, text: str, place: str, wanted: str) -> None:
@@ -87,6 +95,33 @@ def test_a_wrong_setting_is_named_with_what_was_wanted(tmp_path: Path, text: str
     assert caught.value.field == f"recipe mine.toml: {place}"
     assert wanted in caught.value.wanted
     assert str(tmp_path) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[design]\nstratgy = 'random'", "design.stratgy: got an unknown setting; .* Did you mean design.strategy?"),
+        ("[desing]\nblock = 3", "desing: got an unknown section; .* Did you mean design?"),
+        ("[design]\nsamples = 3", "design.samples: got an unknown setting; .* Did you mean inference.samples?"),
+        ("[[prior]]\nkind = 'pixels'\nscal = 3", "prior.0.scale: got nothing; .* Give prior.0.scale a value."),
+        ("[[prior]]\nkind = 'pixels'\nscale = 3\nlevel = 3", "prior.0.level: .* Did you mean prior.0.levels?"),
+        (
+            "[design]\norder = 'interleave'",
+            "design.order: got unknown order 'interleave'; .* Did you mean interleaved?",
+        ),
+        (
+            "[design]\nstrategy = 'randm'",
+            "design.strategy: got 'randm': unknown strategy 'randm' (did you mean random?); known",
+        ),
+        ("[design]\nstrategy = 'random:2'", "design.strategy: got 'random:2': strategy 'random' takes no power"),
+    ],
+)
+def test_errors_name_the_nearest_key_or_choice(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    pattern = re.escape(f"recipe mine.toml: {message}").replace(r"\.\*", ".*")
+    with pytest.raises(InputError, match=pattern):
+        load_recipe(path)
 
 
 def test_a_recipe_without_any_block_is_refused_where_the_prior_is_made(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_design_needs_an_end() -> None:
         ("design", {"order": "interleaved"}, "order"),
         ("design", {"effective_echo": 2}, "effective echo"),
         ("constraints", {"forbid": "1-4", "require": "4"}, "constraints"),
-        ("constraints", {"forbid": "nine"}, "forbidden lines"),
+        ("constraints", {"forbid": "nine"}, "recipe: constraints.forbid"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused_before_any_scan(

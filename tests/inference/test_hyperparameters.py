@@ -174,9 +174,17 @@ def test_blocks_of_one_name_are_refused(rng):
         learn_hyperparameters(replace(model, blocks=model.blocks * 2), ENGINE, rng)
 
 
-@pytest.mark.parametrize("setting", [{"rounds": 0}, {"tolerance": np.nan}, {"tolerance": 0.0}])
-def test_senseless_limits_are_refused(setting, rng):
-    with pytest.raises(InputError, match="1 or more, above 0"):
+@pytest.mark.parametrize(
+    ("setting", "wanted"),
+    [
+        ({"rounds": 0}, "rounds: got 0; wanted a whole number, 1 or more"),
+        ({"rounds": 2.5}, "rounds: got 2.5; wanted a whole number, 1 or more"),
+        ({"tolerance": np.nan}, "tolerance: got nan; wanted a positive finite number"),
+        ({"tolerance": 0.0}, "tolerance: got 0.0; wanted a positive finite number"),
+    ],
+)
+def test_senseless_limits_are_refused(setting, wanted, rng):
+    with pytest.raises(InputError, match=wanted):
         learn_hyperparameters(regression(Laplace), ENGINE, rng, **setting)
 
 

@@ -60,7 +60,7 @@ def test_labels_powers_slopes_and_weights_that_cannot_be_are_refused():
 @pytest.mark.parametrize(
     ("build", "match"),
     [
-        (lambda: Laplace("x"), r"Laplace scale: got x.*positive finite"),
+        (lambda: Laplace("x"), r"Laplace scale: got 'x'.*positive finite"),
         (lambda: Laplace(1 + 1j), r"Laplace scale: got \(1\+1j\)"),
         (lambda: Laplace([]), r"Laplace scale: got \[\]"),
         (lambda: Laplace(None), r"Laplace scale: got None"),
