@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from mri_design.estimation import IRLS
 from mri_design.inference import DoubleLoop, evidence_bound, exact_criterion, minimise_exact_criterion
 from mri_design.model import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Dense, Identity, SparseMatrix
@@ -50,11 +51,14 @@ def test_the_criterion_falls_to_its_minimum_by_direct_search(prior, rows, column
 @pytest.mark.parametrize("prior", ["gaussian", "laplace"])
 def test_sparse_rows_give_what_dense_ones_do(prior, rng):
     B, labels = drawn(rng, 40, 7)
-    sparse = ENGINE.infer(model_of(B, labels, prior), rng)
-    dense = ENGINE.infer(model_of(B.toarray(), labels, prior), rng)
-    np.testing.assert_allclose(sparse.mean, dense.mean, atol=1e-9)
+    inner = IRLS(tolerance=1e-12, max_iterations=300, solver_tolerance=1e-3, solver_iterations=300)
+    engine = DoubleLoop(Exact(), inner, outer_iterations=200, tolerance=1e-12)
+    sparse = engine.infer(model_of(B, labels, prior), rng)
+    dense = engine.infer(model_of(B.toarray(), labels, prior), rng)
+    # two orders of summation: where a function is least is known to the square root of rounding only, 1.5e-8 here
+    np.testing.assert_allclose(sparse.mean, dense.mean, atol=2e-7)
     for ours, theirs in zip(sparse.marginals.values, dense.marginals.values, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7)
     assert sparse.criterion[-1] == pytest.approx(dense.criterion[-1], abs=1e-9)
 
 
