@@ -71,7 +71,8 @@ def described(value: object) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and hasattr(value, "dtype"):
         return f"an array of {value.dtype}, shape {shape}" if shape else repr(value)
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    spelled = name[:2].isupper()  # MRSlice is said em-ar-slice
+    return f"{'an' if name[:1].lower() in ('aefhilmnorsx' if spelled else 'aeiou') else 'a'} {name}"
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:

@@ -420,3 +420,42 @@ def test_replacing_takes_numbers_of_numpy_and_oracles() -> None:
     recipe = md.load_recipe(None).replacing("simulation", matrix=np.int64(64)).replacing("design", block=None)
     assert recipe.simulation.matrix == 64
     assert recipe.replacing("design", strategy="oracle-residual").replacing("design", block=2).design.block == 2
+
+
+@pytest.fixture(scope="module")
+def small_slice() -> md.MRSlice:
+    recipe = md.load_recipe(None).replacing("simulation", matrix=32)
+    return md.prepare(md.load_input("phantom:t2w", recipe), recipe).slice_model(0, recipe)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda one, r: md.load_input(3, r), ["source: got 3", "a path"]),
+        (lambda one, r: md.load_input("phantom:t2w", None), ["recipe: got None", "load_recipe(None)"]),
+        (lambda one, r: md.load_kspace(None), ["source: got None"]),
+        (lambda one, r: md.prepare(None, r), ["data: got None", "load_input"]),
+        (lambda one, r: md.reconstruct(one, "abc", "mean", r, RNG), ["lines: got 'abc'", "[31, 32, 33]"]),
+        (lambda one, r: md.reconstruct(one, [15.5], "mean", r, RNG), ["lines: got [15.5]"]),
+        (lambda one, r: md.reconstruct(one, None, "mean", r, RNG), ["lines: got None"]),
+        (lambda one, r: design(one, r, slices=one), ["slices: got an MRSlice by itself", "(it,)"]),
+        (lambda one, r: design(one, r, strategy="calibrated"), ["strategy: got 'calibrated'", "make_strategy"]),
+        (lambda one, r: design(one, r, strategy=md.Calibrated), ["strategy: got the class Calibrated"]),
+        (lambda one, r: design(one, None), ["recipe: got None"]),
+        (lambda one, r: design(one, r, seed=None), ["seed: got None", "a whole number"]),
+        (lambda one, r: design(one, r, start="x"), ["start: got 'x'", "a whole number"]),
+        (lambda one, r: design(one, r, target=99), ["number of lines: got 99"]),
+    ],
+)
+def test_runs_of_the_wrong_parts(
+    call: Callable[[md.MRSlice, md.Recipe], object], words: list[str], small_slice: md.MRSlice
+) -> None:
+    assert_refused(lambda: call(small_slice, md.load_recipe(None)), *words)
+
+
+RNG = np.random.default_rng(0)
+
+
+def design(one: md.MRSlice, recipe: md.Recipe | None, **wrong: object) -> object:
+    named = {"slices": [one], "strategy": md.make_strategy("low-pass"), "target": 12, "seed": 0, "start": 8} | wrong
+    return md.run_design(named.pop("slices"), named.pop("strategy"), named.pop("target"), recipe, **named)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mri_design.design import DesignEngine, DesignState, LineCandidates, StopRule, Strategy
 from mri_design.design.slice_inference import Mapping
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_counts, require_working, sequence_of
 from mri_design.experiment.candidate_models import candidate_models
 from mri_design.experiment.checkpoint import load_state, save_state
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.model import MRSlice
 
 __all__ = ["design_seed", "require_lines", "run_design", "start_count", "start_lines"]
@@ -137,6 +137,14 @@ def run_design(
     InputError
         For impossible line counts, constraints that contradict the scan, or a checkpoint that is not this design's.
     """
+    slices = sequence_of(MRSlice, "slices", slices, wanted="a list of MRSlices, as PreparedScan.slice_model makes them")
+    require_working(
+        strategy=strategy, wanted="a strategy, for example make_strategy('calibrated')", takes=2, method="choose"
+    )
+    require_recipe(recipe)
+    require_counts(target=target, seed=seed, draw=draw, least=0)
+    if not isinstance(start, Sequence) or isinstance(start, str):
+        require_counts(start=start, least=0)
     engine = DesignEngine(
         strategy,
         recipe.inference.engine(),

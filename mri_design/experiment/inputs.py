@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,8 @@ from mri_design.calibration import (
     explained_by_maps,
     prewhiten,
 )
-from mri_design.errors import InputError
-from mri_design.experiment.recipe import Recipe
+from mri_design.errors import InputError, require_counts, require_instance
+from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.io import read, with_maps
 from mri_design.kspace import ImageStack, KSpaceData
 from mri_design.model import GeneralizedLinearModel, MRSlice
@@ -34,12 +35,12 @@ LEAST_EXPLAINED = 0.8
 """Coil maps that explain less of the coil images than this belong to another scan, or lie otherwise."""
 
 
-def load_input(source: str, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> KSpaceData:
+def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> KSpaceData:
     """k-space from a file or an embedded phantom; images become simulated k-space by the recipe.
 
     Parameters
     ----------
-    source : str
+    source : str or Path
         A path, or ``phantom:NAME``.
     recipe : Recipe
         Its ``simulation`` applies to images and simulated phantoms, its ``input`` to files.
@@ -53,7 +54,10 @@ def load_input(source: str, recipe: Recipe, seed: int = 0, maps: Path | None = N
     InputError
         Where the input or the maps cannot be used; the message says why.
     """
-    data = _loaded(source, recipe, seed)
+    require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
+    require_recipe(recipe)
+    require_counts(seed=seed, least=0)
+    data = _loaded(str(source), recipe, seed)
     if maps is None:
         return data
     known = with_maps(data, maps)
@@ -154,6 +158,8 @@ def prepare(
     InputError
         Where there is not enough data to calibrate.
     """
+    require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
+    require_recipe(recipe)
     scale = _ordinary_scale(data)
     before = data if scale == 1 else data.scaled(scale)
     data, noise_source = _with_noise(before, recipe, scale)
@@ -212,7 +218,7 @@ def load_kspace(path: str | Path, *, recipe: Recipe | None = None, seed: int = 0
     InputError
         Where the input cannot be used; the message says why.
     """
-    return load_input(str(path), recipe or Recipe(), seed)
+    return load_input(path, Recipe() if recipe is None else recipe, seed)
 
 
 def mr_image_model(

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from mri_design.design import LineConstraints
-from mri_design.errors import InputError, UsageError, described
+from mri_design.errors import InputError, UsageError, described, require_instance
 from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic, InnerSolver, MapEstimate
 from mri_design.experiment.line_lists import checked_line_list, line_numbers
 from mri_design.experiment.recipe_errors import recipe_error
@@ -21,7 +21,7 @@ from mri_design.model import MRSlice, PhasePrior, PhaseSites, SparsityBlock, pha
 from mri_design.operators import Array
 from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo, VarianceEstimator
 
-__all__ = ["Recipe", "load_recipe", "shipped_recipes"]
+__all__ = ["Recipe", "load_recipe", "require_recipe", "shipped_recipes"]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -299,6 +299,18 @@ def load_recipe(source: str | Path | None) -> Recipe:
     except tomllib.TOMLDecodeError as error:
         raise InputError(field=named, got=str(error), wanted="valid TOML") from error
     return _validated(settings, named)
+
+
+def require_recipe(recipe: object) -> None:
+    """Refuse anything but a `Recipe` where one is wanted: a name, a dictionary, None.
+
+    Raises
+    ------
+    InputError
+        Saying how a recipe is read.
+    """
+    cure = "load_recipe(None) is the default one, load_recipe(NAME) reads a file or a shipped one."
+    require_instance(Recipe, wanted="a Recipe", cure=cure, recipe=recipe)
 
 
 def _validated(settings: object, recipe: str, *, oracles: bool = False) -> Recipe:

@@ -11,7 +11,7 @@ import numpy as np
 from mri_design.errors import UsageError, require_counts, require_instance, require_random
 from mri_design.estimation import least_squares, zero_filled
 from mri_design.experiment.phase_choice import choose_phase_model
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference import Hyperparameters, StepInfo, WarmStart, learn_hyperparameters
 from mri_design.model import GaussianPosterior, MRSlice, require_posterior
 from mri_design.operators import Array
@@ -99,7 +99,7 @@ def reconstruct(
         For an unknown method.
     """
     require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", one=one)
-    require_instance(Recipe, wanted="a Recipe", cure="load_recipe reads one.", recipe=recipe)
+    require_recipe(recipe)
     require_random(rng)
     check_method(method)
     if recipe.phase.model == "automatic" and one.phase is None and method in ("mean", "map"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Literal
 
 import numpy as np
@@ -288,7 +289,7 @@ class MRSlice:
 
 def central_run(lines: Sequence[int], n_lines: int) -> list[int]:
     """The unbroken run of ``lines`` that holds DC, or all of them where DC was not measured."""
-    chosen = set(int(line) for line in lines)
+    chosen = set(_line_numbers(lines))
     centre = n_lines // 2
     if centre not in chosen:
         return sorted(chosen)
@@ -298,3 +299,11 @@ def central_run(lines: Sequence[int], n_lines: int) -> list[int]:
     while high + 1 in chosen:
         high += 1
     return list(range(low, high + 1))
+
+
+def _line_numbers(lines: Sequence[int]) -> list[int]:
+    try:
+        return [index(line) for line in lines]
+    except TypeError as error:
+        came = described(lines) if isinstance(lines, str) or not isinstance(lines, Iterable) else str(list(lines))
+        raise InputError(field="lines", got=came, wanted="line numbers, for example [31, 32, 33]") from error
