@@ -169,7 +169,7 @@ def test_a_warm_start_made_as_the_cure_says_is_taken(posterior: md.GaussianPoste
     [
         (lambda: md.DoubleLoop(md.variances.Exact), ["variances: got the class Exact", "Make one: Exact(...)"]),
         (lambda: md.DoubleLoop("exact"), ["variances: got 'exact'", "a variance estimator"]),
-        (lambda: md.DoubleLoop(md.LBFGS()), ["variances: got a LBFGS", "a variance estimator"]),
+        (lambda: md.DoubleLoop(md.LBFGS()), ["variances: got an LBFGS", "a variance estimator"]),
         (lambda: md.DoubleLoop(md.Exact(), md.LBFGS), ["inner: got the class LBFGS", "Make one"]),
         (lambda: md.DoubleLoop(md.Exact(), md.Exact()), ["inner: got an Exact", "a solver"]),
         (lambda: md.VariationalGaussian(md.Exact), ["variances: got the class Exact"]),
