@@ -1,0 +1,107 @@
+"""The golden runs: command lines and recipes, small enough for a second or two each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["RUNS", "GoldenRun"]
+
+
+@dataclass(frozen=True)
+class GoldenRun:
+    """A command line of the program, without ``--recipe`` and ``--out``.
+
+    Parameters
+    ----------
+    words : str
+        The verb and its arguments. Runs are called in one folder, where each leaves a folder of its own name.
+    recipe : str
+        TOML text.
+    after : str
+        The run whose files the words name.
+    tolerance : float
+        Relative, of numbers that are not whole: what another processor's last bits may change.
+    """
+
+    words: str
+    recipe: str
+    after: str = ""
+    tolerance: float = 2e-3
+
+
+def _recipe(simulation: str = "", reconstruction: str = "", more: str = "") -> str:
+    """32 x 32, and few samples for error bars; further settings of both tables, then further tables."""
+    tables = ("[simulation]\nmatrix = 32", simulation, "[reconstruction]\nstd_samples = 8", reconstruction, more)
+    return "\n".join(part for part in tables if part) + "\n"
+
+
+SMALL = _recipe()
+COILS = _recipe("coils = 3", more="[coils]\ncalibration_lines = 10")
+LANCZOS = _recipe(
+    more='[inference]\nvariances = "lanczos"\nlanczos_steps = 40\ntolerance = 0.5\n'
+    '[design]\nstrategy = "information-gain-lanczos"'
+)
+PHASE = _recipe(more='[phase]\nmodel = "automatic"\nimaginary_ratios = [2.0, 8.0]\nrivals_every = 2')
+TOTAL_VARIATION = _recipe(
+    reconstruction='method = "map"',
+    more='[[prior]]\nkind = "differences"\nscale = 10.0\nisotropic = true\n'
+    '[[prior]]\nkind = "wavelet"\nscale = 10.0\nwavelet = "db4"\nlevels = 2\n'
+    '[[prior]]\nkind = "pixels"\nscale = 1.0',
+)
+
+POSTERIOR = "calibrated,vd-polynomial,fastmri-equispaced,low-pass,regular,oracle-residual"
+DRAWN = "random,fastmri-random,vd-gaussian,vd-jittered,vd-systematic,vd-golden,vd-half,golden-ratio,oracle-greedy"
+
+RUNS = {
+    "design-calibrated": GoldenRun("design phantom:brain --lines 14", SMALL),
+    "design-information-gain": GoldenRun(
+        "design phantom:t1w --lines 13 --start 6 --strategy information-gain --seed 3", SMALL
+    ),
+    "design-lanczos": GoldenRun(
+        "design phantom:brain --lines 12 --start 8",
+        LANCZOS,
+        tolerance=3e-2,  # Lanczos enlarges last bits
+    ),
+    "design-expected-error-coils": GoldenRun("design phantom:brain --lines 15 --strategy expected-error", COILS),
+    "design-calibrated-coils": GoldenRun("design phantom:t2w --lines 14 --seed 1", COILS),
+    "design-automatic-phase": GoldenRun("design phantom:brain --lines 13", PHASE),
+    "design-echo-trains": GoldenRun("design phantom:t2w --lines 16 --block 4 --order interleaved", SMALL),
+    "design-constrained": GoldenRun(
+        "design phantom:shepp-logan --lines 14 --forbid 29-31,20 --require 9,26 --partial-fourier 0.8 --max-jump 7",
+        SMALL,
+    ),
+    "design-until-error": GoldenRun("design phantom:brain --until-error 0.2", SMALL),
+    "design-until-gain": GoldenRun(
+        "design phantom:t1w --lines 20 --until-gain 70 --start 6 --block 2 --strategy information-gain", SMALL
+    ),
+    "compare-posterior": GoldenRun(
+        f"compare phantom:brain --lines 12 --train phantom:shepp-logan --strategies {POSTERIOR} --seeds 2 "
+        "--method mean --jobs 1",
+        SMALL,
+    ),
+    "compare-drawn": GoldenRun(
+        f"compare phantom:t1w --lines 11,14 --train phantom:brain --strategies {DRAWN} --seeds 2 "
+        "--method zero-filled --seed 2 --jobs 1",
+        SMALL,
+    ),
+    "protocol": GoldenRun(
+        "protocol phantom:brain phantom:t2w --lines 14 --start 6 --swaps 2 --test phantom:t1w --seeds 2 "
+        "--against low-pass,vd-jittered --method mean --jobs 1",
+        SMALL,
+    ),
+    "train": GoldenRun("train phantom:brain phantom:t2w --lines 12 --method zero-filled --jobs 1", SMALL),
+    "train-tried": GoldenRun(
+        "train phantom:brain phantom:t2w --rule stochastic-lbcs --candidates 6 --scans 1 --lines 10 --seed 4 "
+        "--method zero-filled --jobs 1",
+        SMALL,
+    ),
+    "design-trained": GoldenRun("design phantom:t1w --lines 11 --strategy trained:train/order.npz", SMALL, "train"),
+    "design-hybrid": GoldenRun("design phantom:t1w --lines 12 --strategy hybrid:train/order.npz", SMALL, "train"),
+    "recon-mean": GoldenRun("recon phantom:brain --mask design-calibrated/mask.npy", SMALL, "design-calibrated"),
+    "recon-map": GoldenRun(
+        "recon phantom:brain --mask design-calibrated/mask.npy", TOTAL_VARIATION, "design-calibrated"
+    ),
+    "recon-coils": GoldenRun(
+        "recon phantom:t2w --mask design-calibrated-coils/mask.npy --seed 1", COILS, "design-calibrated-coils"
+    ),
+}
