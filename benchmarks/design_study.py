@@ -29,9 +29,10 @@ from study.training import train_all, trained_groups
 from study.tuning import Show, tune_weight
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.manifest import InputFile, Manifest, installed_versions, manifest_text
-from mri_design.experiment import Recipe, fingerprint
-from mri_design.io.atomic import write_text
+from mri_design.evaluation.output.manifest import InputFile, Manifest, installed_versions, manifest_text
+from mri_design.experiment.checkpoint import fingerprint
+from mri_design.experiment.recipe import Recipe
+from mri_design.scan.io.atomic import write_text
 
 SEED = 0
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/design_study.py"
@@ -51,7 +52,7 @@ class Study:
     def check(self) -> None:
         """Write the split down before anything else; refuse a folder that holds rows of another study."""
         settings = Recipe().as_settings() | {"design": None}
-        learnt = resources.files("mri_design.design").joinpath("error_model.json").read_text("utf-8")
+        learnt = resources.files("mri_design.design.strategies").joinpath("error_model.json").read_text("utf-8")
         identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings | {'error models': learnt})}\n"
         for name, text in (("SPLIT.md", SPLIT), ("settings.txt", identity)):
             path = self.out / name

@@ -3,9 +3,10 @@
     OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2
 
 draws heads, measures each along masks of many kinds, records what the posterior expected of every line and what its
-error really was, and fits the mean and the covariance over heads of the weights in `design.line_features`. It writes
-mri_design/design/error_model.json and results/error-model/README.md with the fit's own account: errors on heads that it
-did not see. Half an hour on two cores; ``--heads`` makes it shorter. Finished heads are kept in ``--work``.
+error really was, and fits the mean and the covariance over heads of the weights in `strategies.line_features`. It
+writes mri_design/design/strategies/error_model.json and results/error-model/README.md with the fit's own account:
+errors on heads that it did not see. Half an hour on two cores; ``--heads`` makes it shorter. Finished heads are kept
+in ``--work``.
 """
 
 from __future__ import annotations
@@ -25,16 +26,22 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
-from mri_design.design import FEATURES, ErrorModel, LineKnowledge, centre_lines, line_features
+from mri_design.design.constraints import centre_lines
 from mri_design.design.line_variances import line_energies
-from mri_design.evaluation.tables import markdown_text
-from mri_design.experiment import fingerprint
-from mri_design.inference import DoubleLoop, WarmStart
-from mri_design.io.atomic import write_text
-from mri_design.kspace import ImageStack
-from mri_design.model import DEFAULT_PRIOR, MRSlice, PhasePrior, phase_refined
-from mri_design.simulation import random_head, simulate_scan
-from mri_design.variances import ControlVariate, MonteCarlo
+from mri_design.design.strategies.calibrated import ErrorModel
+from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
+from mri_design.evaluation.output.tables import markdown_text
+from mri_design.experiment.checkpoint import fingerprint
+from mri_design.inference.base import WarmStart
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, phase_refined
+from mri_design.model.phase.prior import PhasePrior
+from mri_design.scan.data import ImageStack
+from mri_design.scan.io.atomic import write_text
+from mri_design.scan.simulation.random_head import random_head
+from mri_design.scan.simulation.scanner import simulate_scan
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.monte_carlo import MonteCarlo
 
 Numbers = NDArray[np.float64]
 Table = tuple[Numbers, Numbers]
@@ -173,7 +180,7 @@ def main() -> None:
     parser.add_argument("--heads", type=int, default=60, help="of each kind, at most")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("build/error-model"))
-    parser.add_argument("--model", type=Path, default=Path("mri_design/design/error_model.json"))
+    parser.add_argument("--model", type=Path, default=Path("mri_design/design/strategies/error_model.json"))
     parser.add_argument("--report", type=Path, default=Path("results/error-model/README.md"))
     chosen = parser.parse_args()
     models: dict[str, dict[str, object]] = {}
@@ -206,8 +213,9 @@ def rows_on_lines(models: dict[str, dict[str, object]]) -> str:
 
 TEXT = """# What a calibrated design knows before it sees a scan
 
-`OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2` made `mri_design/design/error_model.json` and this page,
-from random heads (`mri_design.simulation.random_head`) and nothing else. Weights are mean ± standard deviation over
+`OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2` made
+`mri_design/design/strategies/error_model.json` and this page, from random heads
+(`mri_design.scan.simulation.random_head`) and nothing else. Weights are mean ± standard deviation over
 heads; the first table judges them on heads that they were not fitted to, before any line of those is seen.
 
 """

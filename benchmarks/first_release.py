@@ -19,9 +19,9 @@ from parts.peak_memory import design_memory
 from parts.reconstruction import SETTINGS, Effort, posterior_rows, same_objective_rows
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.manifest import installed_versions
-from mri_design.evaluation.tables import Row, csv_text, markdown_text
-from mri_design.io.atomic import write_text
+from mri_design.evaluation.output.manifest import installed_versions
+from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.scan.io.atomic import write_text
 
 SEED = 0
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/first_release.py"

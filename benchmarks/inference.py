@@ -31,10 +31,10 @@ from parts.tv_peers import peer_rows
 from parts.variance_accuracy import variance_rows
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.manifest import installed_versions
-from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv_texts
-from mri_design.io.atomic import write_text
-from mri_design.variances import ControlVariate
+from mri_design.evaluation.output.manifest import installed_versions
+from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv_texts
+from mri_design.scan.io.atomic import write_text
+from mri_design.variances.control_variate import ControlVariate
 
 SEED = 0
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/inference.py"

@@ -5,18 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import (
-    Dense,
-    FiniteDifferences,
-    Identity,
-    LinearOperator,
-    RealAndImaginary,
-    RealImage,
-    Wavelet,
-    cartesian,
-)
-from mri_design.potentials import Laplace, Potential
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.base import LinearOperator
+from mri_design.operators.dense import Dense
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.fields import RealAndImaginary, RealImage
+from mri_design.operators.measurement import cartesian
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.base import Potential
+from mri_design.potentials.laplace import Laplace
 
 MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "matrix"]
 ModelBuilder = Callable[..., GeneralizedLinearModel]

@@ -12,10 +12,13 @@ import numpy as np
 import scipy.linalg
 
 from mri_design import GeneralizedLinearModel, LaplacePropagation, SiteBlock
-from mri_design.evaluation.tables import Row
-from mri_design.inference.message_sweeps import Schedule
-from mri_design.operators import Array, Dense, LinearOperator, RowsOnDisk
-from mri_design.potentials import Gaussian, Logistic
+from mri_design.evaluation.output.tables import Row
+from mri_design.inference.propagation.sweeps import Schedule
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.dense import Dense
+from mri_design.operators.rows import RowsOnDisk
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.logistic import Logistic
 
 PRIOR = 1.0
 SEED = 0

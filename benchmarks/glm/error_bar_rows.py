@@ -9,9 +9,12 @@ from time import process_time
 import numpy as np
 
 import mri_design as md
-from mri_design.design import DesignView, LineCandidates, VariableDensity, centre_lines
-from mri_design.evaluation.tables import Row
-from mri_design.inference import InferenceMethod
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import centre_lines
+from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategy import DesignView
+from mri_design.evaluation.output.tables import Row
+from mri_design.inference.base import InferenceMethod
 
 HEADS = "img_3T_complex.npz"
 LEVELS = (0.5, 0.9, 0.95, 0.99)

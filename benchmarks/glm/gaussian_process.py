@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mri_design as md
-from mri_design.operators import Dense
+from mri_design.operators.dense import Dense
 
 JITTER = 1e-8  # of the variance, on the diagonal
 

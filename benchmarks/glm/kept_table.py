@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mri_design.evaluation.tables import Row, csv_text, read_csv_texts
-from mri_design.io.atomic import write_text
+from mri_design.evaluation.output.tables import Row, csv_text, read_csv_texts
+from mri_design.scan.io.atomic import write_text
 
 
 def measured_once(path: Path, measure: Callable[[], Sequence[Row]], anew: bool) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 
 __all__ = ["gaussian_kernel", "incomplete_cholesky"]
 

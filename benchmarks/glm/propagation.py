@@ -17,8 +17,8 @@ from glm.targets import Target
 from matplotlib.figure import Figure
 
 from mri_design.errors import InputError
-from mri_design.evaluation.tables import Row
-from mri_design.operators import Array
+from mri_design.evaluation.output.tables import Row
+from mri_design.operators.base import Array
 
 SIZES = {
     "Adult1": 1605, "Adult2": 2265, "Adult3": 3185,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 
 __all__ = ["Machine", "smo", "usable_start"]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from parts.problem import Problem
 
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 
 MOST_ITERATIONS = 20_000
 

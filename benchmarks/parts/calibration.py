@@ -14,13 +14,15 @@ import numpy as np
 from parts.problem import quarter_of_the_lines, recipe_for
 from scipy.stats import spearmanr
 
-from mri_design.evaluation.tables import Row
-from mri_design.experiment import load_input, prepare
-from mri_design.inference import DoubleLoop
-from mri_design.inference.hyperparameters import learn_hyperparameters
-from mri_design.model import DEFAULT_PRIOR, GaussianPosterior, MRSlice, SparsityBlock
-from mri_design.operators import Array, cartesian
-from mri_design.variances import ControlVariate
+from mri_design.evaluation.output.tables import Row
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.evidence.hyperparameters import learn_hyperparameters
+from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, SparsityBlock
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
+from mri_design.operators.measurement import cartesian
+from mri_design.variances.control_variate import ControlVariate
 
 PRIORS: dict[str, tuple[SparsityBlock, ...]] = {
     "pixels + differences": DEFAULT_PRIOR,

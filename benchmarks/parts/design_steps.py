@@ -6,8 +6,9 @@ from statistics import median
 
 from parts.problem import recipe_for, scan_of
 
-from mri_design.evaluation.tables import Row
-from mri_design.experiment import make_strategy, run_design, start_count
+from mri_design.evaluation.output.tables import Row
+from mri_design.experiment.designing import run_design, start_count
+from mri_design.experiment.strategy_names import make_strategy
 
 RECIPES = {"information-gain": None, "information-gain-lanczos": "lanczos"}
 """Strategy to shipped recipe; None is the default recipe."""

@@ -11,13 +11,16 @@ from parts.dense_posterior import DensePosterior, converged_posterior
 from parts.paper_algorithm import PaperModel, PaperSettings, PaperStep, paper_step
 from parts.problem import recipe_for, scan_of
 
-from mri_design.design import DesignEngine, DesignState, centre_lines
-from mri_design.evaluation.tables import Row
-from mri_design.experiment import Recipe, make_strategy
-from mri_design.inference import WarmStart, cold_start
-from mri_design.model import GeneralizedLinearModel, MRSlice
-from mri_design.operators import Array
-from mri_design.variances import ExactByColumns
+from mri_design.design.constraints import centre_lines
+from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.evaluation.output.tables import Row
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.inference.base import WarmStart, cold_start
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.variances.columns import ExactByColumns
 
 STRATEGY = "information-gain"
 

@@ -8,11 +8,15 @@ import numpy as np
 from parts.dense_posterior import converged_posterior, exact_phi
 from parts.problem import quarter_of_the_lines, scan_of
 
-from mri_design.estimation import IRLS
-from mri_design.evaluation.tables import Row
-from mri_design.inference import DoubleLoop
-from mri_design.model import GeneralizedLinearModel
-from mri_design.variances import ControlVariate, ExactByColumns, Lanczos, MonteCarlo, VarianceEstimator
+from mri_design.estimation.irls import IRLS
+from mri_design.evaluation.output.tables import Row
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.columns import ExactByColumns
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.lanczos import Lanczos
+from mri_design.variances.monte_carlo import MonteCarlo
 
 ESTIMATORS: Mapping[str, VarianceEstimator] = {
     "Lanczos, k = 200": Lanczos(200),

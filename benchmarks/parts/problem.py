@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mri_design.design import DesignView, LineCandidates, VariableDensity, centre_lines
-from mri_design.experiment import Recipe, load_input, load_recipe, prepare
-from mri_design.model import GeneralizedLinearModel, MRSlice, SiteBlock
-from mri_design.operators import Array, LinearOperator
-from mri_design.potentials import Laplace
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import centre_lines
+from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategy import DesignView
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.potentials.laplace import Laplace
 
 PHANTOM = "phantom:t2w"
 RATE = 10.0  # of the penalty, per unit of the signal level: the shipped recipes' rate for differences

@@ -12,7 +12,7 @@ import sigpy
 import sigpy.mri
 from parts.problem import Problem
 
-from mri_design.operators import Array, LinearOperator
+from mri_design.operators.base import Array, LinearOperator
 
 MakeApp = Callable[[], sigpy.app.LinearLeastSquares]
 ENDLESS = 10**7

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mri_design.evaluation.tables import Row
+from mri_design.evaluation.output.tables import Row
 
 Tables = Mapping[str, Sequence[Row]]
 COLUMNS = ["name", "target", "measured", "unit", "met"]

@@ -15,10 +15,14 @@ from parts.clock import median_seconds
 from parts.problem import Problem, scan_of
 from parts.sigpy_solvers import arrivals, median_arrivals, total_variation
 
-from mri_design.estimation import ADMM, IRLS, LBFGS, MapEstimate
-from mri_design.evaluation.tables import Row
-from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import Array, FiniteDifferences
+from mri_design.estimation.admm import ADMM
+from mri_design.estimation.irls import IRLS
+from mri_design.estimation.lbfgs import LBFGS
+from mri_design.estimation.map_estimate import MapEstimate
+from mri_design.evaluation.output.tables import Row
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.base import Array
+from mri_design.operators.differences import FiniteDifferences
 
 GOAL = 1e-3
 BART_RHO = (0.001, 0.003, 0.01, 0.03, 0.1)

@@ -11,11 +11,17 @@ from parts.dense_posterior import DensePosterior
 from parts.problem import quarter_of_the_lines, scan_of
 
 from mri_design.errors import InputError
-from mri_design.evaluation.tables import Row
-from mri_design.inference import DoubleLoop
-from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, SparsityBlock
-from mri_design.operators import Array
-from mri_design.variances import ControlVariate, ExactByColumns, Lanczos, MonteCarlo, VarianceEstimator
+from mri_design.evaluation.output.tables import Row
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import SparsityBlock
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
+from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.columns import ExactByColumns
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.lanczos import Lanczos
+from mri_design.variances.monte_carlo import MonteCarlo
 
 ESTIMATORS: Mapping[str, VarianceEstimator] = {
     "Lanczos, k = 100": Lanczos(100),

@@ -11,11 +11,14 @@ from parts.dense_posterior import DensePosterior
 from parts.problem import quarter_of_the_lines, scan_of
 from parts.variance_accuracy import sparsity
 
-from mri_design.evaluation.tables import Row
-from mri_design.inference import DoubleLoop
-from mri_design.model import DEFAULT_PRIOR, PosteriorPrecision, Variances
-from mri_design.operators import Array
-from mri_design.variances import ControlVariate, MonteCarlo
+from mri_design.evaluation.output.tables import Row
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.marginals import Variances
+from mri_design.model.mr_image import DEFAULT_PRIOR
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.monte_carlo import MonteCarlo
 
 Numbers = NDArray[np.float64]
 Sampler = ControlVariate | MonteCarlo

@@ -15,11 +15,11 @@ from study.tables import BEST_DRAW, FORMATS, ORACLE, errors_of, summary
 from study.targets import target_rows
 from study.texts import INTRODUCTION, TEXTS, TRIED
 
-from mri_design.evaluation.picture import png_bytes
-from mri_design.evaluation.plots import ErrorCurve, error_against_lines
-from mri_design.evaluation.prediction_shares import how_often_right
-from mri_design.evaluation.tables import Row, csv_text, format_cell, markdown_text
-from mri_design.io.atomic import write_bytes, write_text
+from mri_design.evaluation.output.picture import png_bytes
+from mri_design.evaluation.output.tables import Row, csv_text, format_cell, markdown_text
+from mri_design.evaluation.plots.curves import ErrorCurve, error_against_lines
+from mri_design.evaluation.predictions.shares import how_often_right
+from mri_design.scan.io.atomic import write_bytes, write_text
 
 DRAWN = (
     *(DEFAULT, TUNED, ORACLE, "low-pass", "information-gain", "expected-error", "trained residual-greedy"),

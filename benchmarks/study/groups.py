@@ -9,7 +9,8 @@ from fractions import Fraction
 from study.scans import Scan
 
 from mri_design.errors import UsageError
-from mri_design.experiment import TUNED_FAMILIES, Recipe, make_strategy
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import TUNED_FAMILIES, make_strategy
 
 TUNED = "vd-tuned"
 """The competitor: of all families, powers and centres the best on the training images, per number of lines."""

@@ -10,10 +10,17 @@ from functools import lru_cache
 import numpy as np
 from study.scans import Scan
 
-from mri_design.design import Choice, DesignView, Outcome, Strategy, TrainingScan
-from mri_design.design.refine import begin_refinement, refine
+from mri_design.design.strategy import Choice, DesignView, Strategy
+from mri_design.design.training.exchanges import begin_refinement, refine
+from mri_design.design.trials import Outcome, TrainingScan
 from mri_design.design.trials import Trial as TrainingTrial
-from mri_design.evaluation.comparison_pieces import (
+from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.phase_choice import candidate_models
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.runs.held_out.jobs import (
     DesignedMask,
     Lines,
     MaskJob,
@@ -23,10 +30,7 @@ from mri_design.evaluation.comparison_pieces import (
     mask_error,
     tuning_error,
 )
-from mri_design.evaluation.prediction_check import check_predictions, truth_or_none
-from mri_design.evaluation.tables import Row
-from mri_design.evaluation.training_run import TrainingMaterial, trial_outcome
-from mri_design.experiment import Recipe, candidate_models, make_strategy, run_design
+from mri_design.runs.trials import TrainingMaterial, trial_outcome
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
-from mri_design.calibration import coil_combined
-from mri_design.evaluation.comparison_pieces import TestImage
-from mri_design.experiment import PreparedScan, Recipe, load_input, prepare
-from mri_design.kspace import ImageStack, KSpaceData
-from mri_design.operators import Array
-from mri_design.simulation import simulate_scan
+from mri_design.experiment.inputs import PreparedScan, load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.operators.base import Array
+from mri_design.runs.scans import TestImage
+from mri_design.scan.calibration.combine import coil_combined
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.simulation.scanner import simulate_scan
 
 NOISE = 0.007  # sd per real component, relative to the 99.5th percentile: 3 T
 LOW_FIELD_NOISE = 0.02  # between that and what the low-field scans had themselves (0.022 to 0.05)

@@ -20,7 +20,7 @@ from study.split import (
 from study.tables import ORACLE
 from study.tuning import map_recipe, partial_fourier
 
-from mri_design.experiment import Recipe
+from mri_design.experiment.recipe import Recipe
 
 SHARES = ("1/8", "3/16", "1/4", "3/8", "1/2")
 LATE = SHARES[2:]

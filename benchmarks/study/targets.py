@@ -11,7 +11,7 @@ from study.ledger import Ledger, numbers
 from study.sections import DEFAULT, LATE, MODELS, PHASE_MODELS
 from study.tables import ORACLE, Errors, Paired, errors_of, gap_closed, paired
 
-from mri_design.evaluation.tables import Row
+from mri_design.evaluation.output.tables import Row
 
 COILS = {"4x": "1/4", "6x": "1/6"}
 STRESS_LIMIT = 0.05

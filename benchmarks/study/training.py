@@ -15,8 +15,10 @@ from study.split import MIDDLE, TEST_SUBJECTS, TRAINED_ON, TRAINING_HEADS
 from study.tables import ORACLE
 from study.tuning import Show
 
-from mri_design.evaluation.training_run import train_into, training_rule
-from mri_design.experiment import Recipe, load_trained, scan_sources
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.slice_choice import scan_sources
+from mri_design.experiment.trained_file import load_trained
+from mri_design.runs.train.run import train_into, training_rule
 
 SMALL = 48
 """Side of the grid on which the whole of LBCS can be afforded: it tries every line at every step."""

@@ -10,9 +10,9 @@ from study.groups import BESIDE, FAMILIES, KEPT, PARTIAL, TUNED, Group
 from study.ledger import Ledger, collect
 from study.pieces import StudyMaterial, Trial, compute
 
-from mri_design.evaluation.tables import Row
-from mri_design.evaluation.workers import Workers
-from mri_design.experiment import Recipe, load_recipe
+from mri_design.evaluation.output.tables import Row
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.runs.workers import Workers
 
 Show = Callable[[str, int, int], None]
 WEIGHTS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -52,10 +52,13 @@ def compare(
 
     Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
     """
-    from mri_design.evaluation import RunFolder
-    from mri_design.evaluation.comparison_run import compare_into
-    from mri_design.evaluation.finished_run import PROGRESS
-    from mri_design.experiment import check_method, load_recipe, make_strategy, scan_sources
+    from mri_design.evaluation.output.identity import PROGRESS
+    from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.experiment.reconstruction import check_method
+    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.experiment.strategy_names import make_strategy
+    from mri_design.runs.compare.run import compare_into
 
     counts = _counts(lines)
     settings = load_recipe(recipe).replacing("reconstruction", method=method)

@@ -34,12 +34,13 @@ def demo(
 
     Uses the embedded scans only. Ends with the report to open.
     """
-    from mri_design.evaluation import RunFolder
-    from mri_design.evaluation.comparison_run import compare_into
-    from mri_design.evaluation.demo_page import save_demo
-    from mri_design.evaluation.design_run import design_into
-    from mri_design.evaluation.finished_run import finished_status
-    from mri_design.experiment import load_recipe, scan_sources
+    from mri_design.evaluation.output.identity import finished_status
+    from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.runs.compare.run import compare_into
+    from mri_design.runs.demo.page import save_demo
+    from mri_design.runs.design.run import design_into
 
     recipe = load_recipe(None)
     command = sys.argv[1:]

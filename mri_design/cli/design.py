@@ -65,10 +65,13 @@ def design(
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
     """
     from mri_design.errors import UsageError
-    from mri_design.evaluation import RunFolder
-    from mri_design.evaluation.design_run import design_into
-    from mri_design.evaluation.finished_run import CHECKPOINT, finished_lines
-    from mri_design.experiment import checked_end, load_recipe, make_strategy, require_no_slices
+    from mri_design.evaluation.output.identity import CHECKPOINT, finished_lines
+    from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.experiment.ending import checked_end
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.experiment.slice_choice import require_no_slices
+    from mri_design.experiment.strategy_names import make_strategy
+    from mri_design.runs.design.run import design_into
 
     require_no_slices(source, "give {0} --slice {1}")
     settings = (

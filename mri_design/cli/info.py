@@ -11,7 +11,10 @@ __all__ = ["info"]
 @exits
 def info(source: Input, maps: Maps = None, recipe: RecipeFile = None) -> int:
     """Show shape, measured lines and samples, noise, coils and provenance of INPUT."""
-    from mri_design.experiment import describe_scan, load_input, load_recipe, require_no_slices
+    from mri_design.experiment.description import describe_scan
+    from mri_design.experiment.inputs import load_input
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.experiment.slice_choice import require_no_slices
 
     require_no_slices(source, "info tells about all slices of {0}")
     settings = load_recipe(recipe)

@@ -72,10 +72,13 @@ def protocol(
     the mean error over INPUTS falls. For a mask that follows one scan, see `mri-design design`.
     """
     from mri_design.errors import UsageError
-    from mri_design.evaluation import RunFolder
-    from mri_design.evaluation.finished_run import CHECKPOINT
-    from mri_design.evaluation.protocol_run import protocol_into
-    from mri_design.experiment import check_method, load_recipe, make_strategy, scan_sources
+    from mri_design.evaluation.output.identity import CHECKPOINT
+    from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.experiment.reconstruction import check_method
+    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.experiment.strategy_names import make_strategy
+    from mri_design.runs.protocol.run import protocol_into
 
     settings = load_recipe(recipe).replacing("design", strategy=strategy, start=start)
     settings = settings.replacing("reconstruction", method=method)

@@ -31,9 +31,11 @@ def recon(
     quiet: Quiet = False,
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars."""
-    from mri_design.evaluation import RunFolder
-    from mri_design.evaluation.recon_run import reconstruct_into
-    from mri_design.experiment import check_method, load_recipe, require_no_slices
+    from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.experiment.reconstruction import check_method
+    from mri_design.experiment.slice_choice import require_no_slices
+    from mri_design.runs.recon.run import reconstruct_into
 
     require_no_slices(source, "give {0} --slice {1}")
     settings = load_recipe(recipe).replacing("reconstruction", method=method)

@@ -65,8 +65,10 @@ def train(
     lbcs tries every line on every image; stochastic-lbcs some of both. Use the file as `--strategy trained:FILE`, or
     `hybrid:FILE`, which weighs it with the scan's own posterior. The same command goes on where it was interrupted.
     """
-    from mri_design.evaluation.training_run import UNFINISHED, train_into, training_rule
-    from mri_design.experiment import check_method, load_recipe, scan_sources
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.experiment.reconstruction import check_method
+    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.runs.train.run import UNFINISHED, train_into, training_rule
 
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     check_method(settings.reconstruction.method)

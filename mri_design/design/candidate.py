@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.constraints import LineConstraints
-from mri_design.design.jumps import open_moves
+from mri_design.design.constraints import LineConstraints, open_moves
 from mri_design.errors import InputError
 
 __all__ = ["LineCandidates"]

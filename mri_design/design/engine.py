@@ -12,14 +12,15 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
 from mri_design.design.model_choice import CandidateModels, model_in_use, rivals_due, sat_out
 from mri_design.design.recording import Inferred, image_energy, record
-from mri_design.design.slice_inference import Mapping, SliceInference, infer_slice
+from mri_design.design.slice_inference import Mapping, SliceInference, infer_slice, least_energies, with_unseen_lines
 from mri_design.design.strategy import DesignView, Predicts, Strategy
 from mri_design.design.trace import DesignStep, DesignTrace, Forecast
-from mri_design.design.unseen import least_energies, with_unseen_lines
 from mri_design.errors import InputError, require_counts
-from mri_design.inference import DoubleLoop, WarmStart
-from mri_design.kspace import require_whole_lines
-from mri_design.model import GaussianPosterior, MRSlice
+from mri_design.inference.base import WarmStart
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.scan.sampling import require_whole_lines
 
 __all__ = ["DesignEngine", "DesignState", "StopRule"]
 

@@ -12,9 +12,10 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described
-from mri_design.model import GaussianPosterior
-from mri_design.operators import Array, CartesianLines
-from mri_design.variances import CirculantControl
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
+from mri_design.operators.measurement import CartesianLines
+from mri_design.variances.circulant import CirculantControl
 
 __all__ = [
     "all_lines",

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from mri_design.design.strategy import Choice
 from mri_design.design.trace import DesignStep
-from mri_design.model import GaussianPosterior, MRSlice
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
 
 __all__ = ["Inferred", "image_energy", "innovation", "most_information", "record"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.trace import DesignStep
 from mri_design.errors import MriDesignError
-from mri_design.model import GaussianPosterior
+from mri_design.model.posterior import GaussianPosterior
 
 __all__ = [
     "Choice",

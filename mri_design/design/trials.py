@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.model import MRSlice
-from mri_design.operators import Array
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
 
 __all__ = [
     "Evaluate",

@@ -13,8 +13,8 @@ from mri_design.estimation.line_search import Coefficients
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.estimation.proximal import proximal_step
 from mri_design.estimation.splitting import balancing_factor, linear_step
-from mri_design.krylov import squared_norm
-from mri_design.operators import Array
+from mri_design.krylov.conjugate_gradients import squared_norm
+from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
 __all__ = ["ADMM", "typical_precision"]

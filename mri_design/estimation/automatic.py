@@ -11,7 +11,7 @@ from mri_design.estimation.admm import ADMM, typical_precision
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
 from mri_design.estimation.splitting import has_exact_step
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
 __all__ = ["Automatic"]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 from mri_design.errors import require_working
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
 __all__ = ["InnerSolver", "require_solver"]

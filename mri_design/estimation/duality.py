@@ -18,9 +18,10 @@ import numpy as np
 from mri_design.estimation.conjugates import Conjugate, conjugate_of
 from mri_design.estimation.line_search import Coefficients
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
-from mri_design.model import GeneralizedLinearModel, PosteriorPrecision
-from mri_design.operators import Array
+from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
 
 __all__ = ["DualityGap", "duality_gap"]
 

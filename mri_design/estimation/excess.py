@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 from mri_design.status import Status
 
 __all__ = ["RemainingExcess", "rounding_of", "stalled_status"]

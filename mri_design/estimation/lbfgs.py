@@ -11,9 +11,9 @@ from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.excess import RemainingExcess, rounding_of, stalled_status
 from mri_design.estimation.line_search import Coefficients, bound_along, minimising_length, moved
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.krylov import real_inner, squared_norm
-from mri_design.model import PosteriorPrecision
-from mri_design.operators import Array
+from mri_design.krylov.conjugate_gradients import real_inner, squared_norm
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
 __all__ = ["LBFGS"]

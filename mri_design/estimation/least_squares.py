@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mri_design.errors import require_numbers
-from mri_design.krylov import conjugate_gradients
-from mri_design.model import GeneralizedLinearModel, require_model
-from mri_design.operators import Array
+from mri_design.krylov.conjugate_gradients import conjugate_gradients
+from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
+from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
 __all__ = ["least_squares", "zero_filled"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 
 __all__ = ["Coefficients", "bound_along", "minimising_length", "moved"]
 

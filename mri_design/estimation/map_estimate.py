@@ -14,9 +14,10 @@ from mri_design.estimation.base import InnerSolver, require_solver
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.model import GeneralizedLinearModel, require_determined, require_model
-from mri_design.operators import Array
-from mri_design.potentials import require_super_gaussian
+from mri_design.model.determined import require_determined
+from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
+from mri_design.operators.base import Array
+from mri_design.potentials.super_gaussian import require_super_gaussian
 from mri_design.status import Convergence, Status
 
 __all__ = ["MapEstimate", "PointEstimate", "map_estimate"]

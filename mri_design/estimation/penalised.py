@@ -14,9 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from mri_design.model import GeneralizedLinearModel
-from mri_design.operators import Array
-from mri_design.potentials import Potential, Tilted
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.operators.base import Array
+from mri_design.potentials.base import Potential
+from mri_design.potentials.tilted import Tilted
 
 __all__ = ["PenalisedProblem", "SitePenalty", "Smoothed"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mri_design.estimation.penalised import SitePenalty, Smoothed
-from mri_design.model import SiteBlock
-from mri_design.operators import Array
-from mri_design.potentials import Gaussian, Laplace
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.operators.base import Array
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.laplace import Laplace
 
 __all__ = ["proximal_step"]
 

@@ -11,9 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mri_design.krylov import circulant_inverse, conjugate_gradients, squared_norm
-from mri_design.model import GeneralizedLinearModel, PosteriorPrecision
-from mri_design.operators import Array, CartesianLines
+from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
+from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
+from mri_design.operators.measurement import CartesianLines
 
 __all__ = ["LinearStep", "balancing_factor", "has_exact_step", "linear_step"]
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.ndimage import uniform_filter
 from scipy.special import ive
 
-from mri_design.kspace import KSpaceData
-from mri_design.operators import Array
+from mri_design.operators.base import Array
+from mri_design.scan.data import KSpaceData
 
 __all__ = ["noise_caption", "reference_noise"]
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.design import DesignState, DesignStep, DesignTrace
+from mri_design.design.engine import DesignState
+from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.errors import InputError, UsageError
-from mri_design.inference import WarmStart
-from mri_design.io.atomic import write_npz
+from mri_design.inference.base import WarmStart
+from mri_design.scan.io.atomic import write_npz
 
 __all__ = ["fingerprint", "load_state", "save_state"]
 

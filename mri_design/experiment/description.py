@@ -7,7 +7,8 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.kspace import KSpaceData, Sampling, index_runs
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.sampling import Sampling, index_runs
 
 __all__ = ["describe_scan"]
 

@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design import DesignEngine, DesignState, LineCandidates, StopRule, Strategy
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.slice_inference import Mapping
+from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, require_counts, require_working, sequence_of
-from mri_design.experiment.candidate_models import candidate_models
 from mri_design.experiment.checkpoint import load_state, save_state
+from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
-from mri_design.model import MRSlice
+from mri_design.model.mr_image import MRSlice
 
 __all__ = ["design_seed", "require_lines", "run_design", "start_count", "start_lines"]
 

@@ -8,22 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.calibration import (
-    calibrates_itself,
-    coil_combined,
-    estimate_coil_maps,
-    estimate_noise_covariance,
-    estimate_noise_variance,
-    explained_by_maps,
-    prewhiten,
-)
 from mri_design.errors import InputError, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, require_recipe
-from mri_design.io import read, with_maps
-from mri_design.kspace import ImageStack, KSpaceData
-from mri_design.model import GeneralizedLinearModel, MRSlice
-from mri_design.operators import Array
-from mri_design.simulation import load_phantom, phantom_kind, phantom_names, phantom_path, simulate_scan
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.scan.calibration.coil_maps import calibrates_itself, estimate_coil_maps
+from mri_design.scan.calibration.combine import coil_combined, explained_by_maps
+from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
+from mri_design.scan.calibration.whitening import prewhiten
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.maps import with_maps
+from mri_design.scan.simulation.phantoms import phantom_kind, phantom_names, phantom_path
+from mri_design.scan.simulation.scanner import simulate_scan
+from mri_design.scan.simulation.scenes import load_phantom
 
 __all__ = ["PHANTOM_PREFIX", "PreparedScan", "load_input", "load_kspace", "mr_image_model", "prepare"]
 

@@ -10,16 +10,27 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from mri_design.design import LineConstraints
+from mri_design.design.constraints import LineConstraints
 from mri_design.errors import InputError, UsageError, described, require_instance
-from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic, InnerSolver, MapEstimate
+from mri_design.estimation.admm import ADMM
+from mri_design.estimation.automatic import Automatic
+from mri_design.estimation.base import InnerSolver
+from mri_design.estimation.irls import IRLS
+from mri_design.estimation.lbfgs import LBFGS
+from mri_design.estimation.map_estimate import MapEstimate
 from mri_design.experiment.line_lists import checked_line_list, line_numbers
 from mri_design.experiment.recipe_errors import recipe_error
-from mri_design.experiment.strategies import check_strategy_name
-from mri_design.inference import DoubleLoop
-from mri_design.model import MRSlice, PhasePrior, PhaseSites, SparsityBlock, phase_variants
-from mri_design.operators import Array
-from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo, VarianceEstimator
+from mri_design.experiment.strategy_names import check_strategy_name
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice, SparsityBlock, phase_variants
+from mri_design.model.phase.prior import PhasePrior, PhaseSites
+from mri_design.operators.base import Array
+from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.columns import ExactByColumns
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.exact import Exact
+from mri_design.variances.lanczos import Lanczos
+from mri_design.variances.monte_carlo import MonteCarlo
 
 __all__ = ["Recipe", "load_recipe", "require_recipe", "shipped_recipes"]
 

@@ -9,12 +9,14 @@ from typing import Literal
 import numpy as np
 
 from mri_design.errors import UsageError, require_counts, require_instance, require_random
-from mri_design.estimation import least_squares, zero_filled
+from mri_design.estimation.least_squares import least_squares, zero_filled
 from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe, require_recipe
-from mri_design.inference import Hyperparameters, StepInfo, WarmStart, learn_hyperparameters
-from mri_design.model import GaussianPosterior, MRSlice, require_posterior
-from mri_design.operators import Array
+from mri_design.inference.base import StepInfo, WarmStart
+from mri_design.inference.evidence.hyperparameters import Hyperparameters, learn_hyperparameters
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior, require_posterior
+from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
 __all__ = ["METHODS", "Method", "Reconstruction", "check_method", "pixel_std", "reconstruct"]

@@ -9,14 +9,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from mri_design.errors import InputError, described, number_array, require_instance, require_random, require_working
-from mri_design.model import GaussianPosterior, GeneralizedLinearModel, Variances, require_model, require_posterior
-from mri_design.operators import Array
+from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
+from mri_design.model.marginals import Variances
+from mri_design.model.posterior import GaussianPosterior, require_posterior
+from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
 __all__ = [
     "InferenceMethod",
     "StepInfo",
     "WarmStart",
+    "cold_start",
     "pooled_variances",
     "require_engine",
     "require_fit",
@@ -131,6 +134,13 @@ def require_fit(start: WarmStart, model: GeneralizedLinearModel) -> None:
             raise InputError(field=named, got=f"shape {np.shape(z)}", wanted=f"{block.site_shape}")
         if np.iscomplexobj(z) or not (np.isfinite(z).all() and np.all(np.asarray(z) > 0)):
             raise InputError(field=named, got="zero, negative or NaN", wanted="positive finite numbers")
+
+
+def cold_start(model: GeneralizedLinearModel) -> WarmStart:
+    """u = X^H y and z from the sites' own scales."""
+    mean = model.back_projection()
+    real = mean.real.dtype
+    return WarmStart(mean, tuple(np.asarray(b.potential.start_variance, dtype=real) for b in model.blocks))
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mri_design.errors import require_numbers
-from mri_design.estimation import PenalisedProblem
-from mri_design.model import GeneralizedLinearModel, require_model
-from mri_design.operators import Array
+from mri_design.estimation.penalised import PenalisedProblem
+from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
+from mri_design.operators.base import Array
 
 __all__ = ["criterion_value", "dual_arguments", "evidence_bound"]
 

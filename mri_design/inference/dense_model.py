@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import Array
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.base import Array
 
 __all__ = ["DenseModel"]
 

@@ -9,9 +9,10 @@ import numpy as np
 import scipy.linalg
 
 from mri_design.errors import require_counts, require_random
-from mri_design.krylov import circulant_inverse, lanczos
-from mri_design.model import PosteriorPrecision
-from mri_design.operators import Array
+from mri_design.krylov.lanczos import lanczos
+from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite
 from mri_design.variances.circulant import CirculantControl

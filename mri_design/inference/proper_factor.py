@@ -9,7 +9,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from mri_design.errors import InputError
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 
 __all__ = ["precision_inverse", "proper_factor", "resolution", "undetermined"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.krylov import conjugate_gradients, real_inner
+from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.operators import Array, LinearOperator
+from mri_design.operators.base import Array, LinearOperator
 
 __all__ = ["require_determined"]
 

@@ -14,9 +14,9 @@ from numbers import Integral
 import numpy as np
 
 from mri_design.errors import InputError, described, number_array, positive_number, require_instance, sequence_of
-from mri_design.operators import Array, LinearOperator
+from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.no_rows import NoRows
-from mri_design.potentials import Potential
+from mri_design.potentials.base import Potential
 
 __all__ = ["GeneralizedLinearModel", "SiteBlock", "require_model"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mri_design.krylov import BlockLanczosFactors, LanczosFactors
-from mri_design.operators import Array
+from mri_design.krylov.block_lanczos import BlockLanczosFactors
+from mri_design.krylov.lanczos import LanczosFactors
+from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
 __all__ = ["VarianceKind", "Variances"]

@@ -3,30 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index
 from typing import Literal
 
 import numpy as np
 
 from mri_design.errors import InputError, described, positive_number, require_counts
-from mri_design.kspace import KSpaceData, Sampling
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.phase_prior import PhasePrior
-from mri_design.operators import (
-    Array,
-    CartesianLines,
-    CartesianSamples,
-    FiniteDifferences,
-    Identity,
-    LinearOperator,
-    Wavelet,
-    cartesian,
-)
+from mri_design.model.phase.map import estimate_phase
+from mri_design.model.phase.prior import PhasePrior, PhaseSites
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fourier import FourierLibrary
-from mri_design.potentials import Laplace
+from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.laplace import Laplace
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.sampling import Sampling
 
-__all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock"]
+__all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock", "phase_refined", "phase_variants"]
+
+
+def phase_variants(
+    one: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,), sites: PhaseSites = "shared"
+) -> list[MRSlice]:
+    """The slice with moduli, then phase-aware, once for every imaginary ratio.
+
+    Parameters
+    ----------
+    one : MRSlice
+        Its own phase prior, if any, is left out.
+    image : complex array, shape (ky, kx)
+        The image so far, to take the phase from: a posterior mean, or `MRSlice.central_image`.
+    imaginary_ratios : sequence of float
+        See `PhasePrior`.
+    sites : {"shared", "apart"}
+        See `PhasePrior`.
+
+    Returns
+    -------
+    list of MRSlice
+        The modulus model alone where the image shows no phase.
+
+    Raises
+    ------
+    InputError
+        For a senseless ratio, or an image of another shape.
+    """
+    modulus = replace(one, phase=None)
+    priors = [PhasePrior(None, ratio, sites) for ratio in imaginary_ratios]
+    if image.shape != one.shape:
+        raise InputError(field="image", got=f"shape {image.shape}", wanted=f"{one.shape}")
+    try:
+        phase = estimate_phase(image, one.noise_variance)
+    except InputError:
+        return [modulus]
+    return [modulus, *(replace(one, phase=replace(prior, phase=phase)) for prior in priors)]
+
+
+def phase_refined(one: MRSlice, image: Array) -> MRSlice:
+    """The slice with its phase estimated anew from the image so far; kept where that shows none, or without a prior.
+
+    Alternating this with inference refines image and phase together: each maximises, or nearly, for the other fixed.
+    """
+    if one.phase is None:
+        return one
+    try:
+        return replace(one, phase=one.phase.seen_in(image, one.noise_variance))
+    except InputError:
+        return one
+
 
 CENTRE = 8
 """Lines nearest to DC that have to hold a signal."""

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array
 from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
-from mri_design.operators import Diagonal, LinearOperator
+from mri_design.operators.base import LinearOperator
+from mri_design.operators.diagonal import Diagonal
 from mri_design.operators.whitening import CoilMixing, RealMatrix
 
 __all__ = ["with_noise_covariance"]

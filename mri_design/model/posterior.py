@@ -10,11 +10,11 @@ import numpy as np
 import scipy.linalg
 
 from mri_design.errors import require_counts, require_instance, require_random
-from mri_design.krylov import conjugate_gradients
+from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
 __all__ = ["GaussianPosterior", "require_posterior"]

@@ -9,11 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.krylov import circulant_inverse
+from mri_design.krylov.preconditioners import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
-from mri_design.model.phased_filter import phased_preconditioner
+from mri_design.model.phase.filter import phased_preconditioner
 from mri_design.model.sums import add_weighted_grams
-from mri_design.operators import Array, LinearOperator, MatrixOperator
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.dense import MatrixOperator
 
 __all__ = ["PosteriorPrecision"]
 

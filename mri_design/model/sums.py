@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mri_design.operators import Array, FiniteDifferences, Identity, LinearOperator, PhasedParts
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.kernels.suitable import compilable, laid_out
-from mri_design.operators.phased import from_parts, in_parts
+from mri_design.operators.phased import PhasedParts, from_parts, in_parts
 
 __all__ = ["add_weighted_grams"]
 

@@ -8,16 +8,10 @@ from mri_design.potentials.generic import Generic
 from mri_design.potentials.hinge import Hinge
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
-from mri_design.potentials.mixture import PositiveMixture
+from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
 from mri_design.potentials.poisson import Poisson
-from mri_design.potentials.responses import (
-    BernoulliResponse,
-    GaussianResponse,
-    PoissonResponse,
-    ResponseFamily,
-)
+from mri_design.potentials.responses import BernoulliResponse, GaussianResponse, PoissonResponse, ResponseFamily
 from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.shifted_mixture import ShiftedMixture
 from mri_design.potentials.student_t import StudentT
 from mri_design.potentials.super_gaussian import departure_from_super_gaussian, require_super_gaussian
 from mri_design.potentials.tilted import Tilted

@@ -7,10 +7,56 @@ import scipy.special
 from numpy.typing import ArrayLike
 
 from mri_design.potentials.base import Potential, Values, log_sphere, positive_scale
-from mri_design.potentials.expectation import Expectation
-from mri_design.potentials.mean_modulus import mean_modulus
+from mri_design.potentials.expectation import LEAST, Expectation
 
-__all__ = ["Laplace"]
+__all__ = ["Laplace", "mean_modulus"]
+
+
+def mean_modulus(mean: ArrayLike, variance: ArrayLike, dimensions: int = 1) -> Expectation:
+    """E |s| for s ~ N(mean, variance I), and its derivatives in the mean (its modulus) and the variance.
+
+    Parameters
+    ----------
+    mean : array
+        Of s on the line, its modulus in more dimensions.
+    variance : array
+        Of each real number.
+    dimensions : int
+        d; of Rice's distribution 2.
+
+    Notes
+    -----
+    With x = m^2 / (2 v): E |s| = c sqrt(2 v) 1F1(-1/2; d/2; -x), c = Gamma((d + 1) / 2) / Gamma(d / 2); on the line
+    m (2 Phi(m / sd) - 1) + 2 sd phi(m / sd).
+    """
+    m, v = np.broadcast_arrays(np.asarray(mean, dtype=float), np.maximum(np.asarray(variance, dtype=float), LEAST))
+    spread = np.sqrt(v)
+    if dimensions == 1:
+        inside = scipy.special.erf(m / (spread * np.sqrt(2)))
+        density = np.exp(-0.5 * (m / spread) ** 2) / np.sqrt(2 * np.pi)
+        return Expectation(m * inside + 2 * spread * density, inside, density / spread)
+    x = 0.5 * (m / spread) ** 2
+    half = 0.5 * dimensions
+    scale = np.exp(scipy.special.gammaln(half + 0.5) - scipy.special.gammaln(half)) * np.sqrt(2)
+    # The variance's derivative is half the expected Laplacian of |s|, (d - 1) / 2 E[1 / |s|].
+    return Expectation(
+        scale * spread * _kummer(-0.5, half, x),
+        scale * _kummer(0.5, half + 1, x) / dimensions * m / spread,
+        0.5 * scale / spread * _kummer(0.5, half, x),
+    )
+
+
+def _kummer(a: float, b: float, x: Values) -> Values:
+    """1F1(a; b; -x) for x >= 0: beyond 50 by its asymptotic series."""
+    near = scipy.special.hyp1f1(a, b, -np.minimum(x, 50.0))
+    far = np.maximum(x, 50.0)
+    term, total = np.ones_like(far), np.ones_like(far)
+    for k in range(12):
+        term = term * (a + k) * (a - b + 1 + k) / ((k + 1) * far)
+        total = total + term
+    lead = np.exp(scipy.special.gammaln(b) - scipy.special.gammaln(b - a)) * far**-a
+    return np.asarray(np.where(x > 50.0, lead * total, near))
+
 
 TINY = 1e-12  # keeps 1/sqrt(x) finite; x and z are in units of the noise variance
 

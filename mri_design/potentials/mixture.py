@@ -8,11 +8,136 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array
 from mri_design.potentials.base import Potential, Values, mixed_sites, positive_scale
 from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.tilted import Tilted
 
-__all__ = ["PositiveMixture"]
+__all__ = ["PositiveMixture", "ShiftedMixture"]
+
+
+class ShiftedMixture(Potential):
+    """t(s) = sum_k w_k t_k(s - c_k sigma) on real coefficients: a site whose Gaussian bound has a position of its own.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        w_k > 0, of the sites as they are.
+    sites : sequence of Potential
+        t_k, super-Gaussian and even.
+    positions : sequence of float
+        c_k, in units of sigma.
+
+    Raises
+    ------
+    InputError
+        For unequally many weights, sites and positions, weights that are not positive, positions that are not finite,
+        sites that are not super-Gaussian and even.
+
+    Notes
+    -----
+    TR-175 appendix A.4. For any responsibilities q that add up to one and widths gamma_k,
+    log t >= -1/2 sum_k q_k ((s / sigma - c_k)^2 / gamma_k + h_k(gamma_k) - 2 log w_k + 2 log q_k), a Gaussian form with
+    precision pi = sum_k q_k / gamma_k and slope b = sum_k q_k c_k / gamma_k, both moving. Beside a tangent z pi of
+    log|A| its minimum over q and gamma is closed: psi(s) = -2 log sum_k w_k exp g_k((s / sigma - c_k)^2 + z).
+    """
+
+    log_concave = False
+    two_parameter = True
+
+    def __init__(self, weights: ArrayLike, sites: Sequence[Potential], positions: ArrayLike) -> None:
+        self.weights = positive_scale("mixture weights", weights)
+        self.sites = mixed_sites(sites)
+        given = number_array("mixture positions", positions, wanted="real numbers")
+        if given.dtype.kind not in "fiub":
+            raise InputError(field="mixture positions", got=str(positions), wanted="real numbers")
+        self.positions = given.astype(float)
+        if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
+            raise InputError(
+                field="shifted mixture",
+                got=f"{len(self.sites)} sites, weights {self.weights.shape}, positions {self.positions.shape}",
+                wanted="one weight and one position for each site",
+            )
+        if not np.isfinite(self.positions).all():
+            raise InputError(field="mixture positions", got=str(positions), wanted="finite numbers")
+        self.breaks = tuple(sorted({float(c) for c in self.positions}))
+        for k, site in enumerate(self.sites):
+            if not site.super_gaussian or site.two_parameter or np.any(site.shift):
+                raise InputError(
+                    field=f"site {k} of a mixture", got=type(site).__name__, wanted="even super-Gaussian sites"
+                )
+
+    def _log_terms(self, s: Values, z: Values | float) -> tuple[Values, Values]:
+        """g_k at (s - c_k)^2 + z plus log w_k, and those arguments, along a new first axis."""
+        arguments = [((s - s.dtype.type(c)) ** 2 + z).astype(s.dtype) for c in self.positions]
+        triples = zip(self.sites, self.weights, arguments, strict=True)
+        terms = [site.g(t) + s.dtype.type(np.log(w)) for site, w, t in triples]
+        return np.array(np.broadcast_arrays(*terms)), np.array(np.broadcast_arrays(*arguments))
+
+    def log_t(self, s: Values) -> Values:
+        return np.asarray(scipy.special.logsumexp(self._log_terms(s, 0.0)[0], axis=0))
+
+    def dlog_t(self, s: Values) -> Values:
+        """Slopes of the parts, weighted by their responsibilities at s."""
+        q, slopes, _ = self._parts_at(s)
+        return np.asarray(np.sum(q * slopes, axis=0))
+
+    def d2log_t(self, s: Values) -> Values:
+        q, slopes, bends = self._parts_at(s)
+        return np.asarray(np.sum(q * (bends + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
+
+    def _parts_at(self, s: Values) -> tuple[Values, Values, Values]:
+        """Responsibilities, and both derivatives of every log t_k at s - c_k, along a new first axis."""
+        terms = self._log_terms(s, 0.0)[0]
+        apart = [s - s.dtype.type(c) for c in self.positions]
+        pairs = list(zip(self.sites, apart, strict=True))
+        slopes = np.array(np.broadcast_arrays(*(site.dlog_t(a) for site, a in pairs)))
+        bends = np.array(np.broadcast_arrays(*(site.d2log_t(a) for site, a in pairs)))
+        return np.exp(terms - scipy.special.logsumexp(terms, axis=0)), slopes, bends
+
+    def smoothed_log_t(self, s: Values, z: Values) -> Values:
+        return np.asarray(scipy.special.logsumexp(self._log_terms(s, z)[0], axis=0))
+
+    def gaussian_form(self, s: Values, z: Values) -> Potential:
+        """N^U(s | b, pi) with the b and pi that touch psi at s."""
+        terms, arguments = self._log_terms(s, z)
+        q = np.exp(terms - scipy.special.logsumexp(terms, axis=0))
+        pulls = np.array([one * site.site_precision(t) for one, site, t in zip(q, self.sites, arguments, strict=True)])
+        pi = np.maximum(pulls.sum(axis=0), np.finfo(s.dtype).tiny)
+        return Tilted(Gaussian(pi), np.tensordot(self.positions, pulls, axes=1))
+
+    def g(self, x: Values) -> Values:
+        raise self._refusal()
+
+    def dg(self, x: Values) -> Values:
+        raise self._refusal()
+
+    def d2g(self, x: Values) -> Values:
+        raise self._refusal()
+
+    @staticmethod
+    def _refusal() -> InputError:
+        return InputError(
+            field="site",
+            got="ShiftedMixture, which has no even representation g(|s|^2)",
+            wanted="a site with a fixed position",
+            cure="Infer with DoubleLoop, which bounds it anew in every loop.",
+        )
+
+    @property
+    def start_variance(self) -> Values | float:
+        own = [np.asarray(site.start_variance, dtype=float) for site in self.sites]
+        return np.asarray(sum(w * z for w, z in zip(self.weights, own, strict=True)) / self.weights.sum())
+
+    def rescaled(self, factor: ArrayLike) -> ShiftedMixture:
+        scalar = np.asarray(factor, dtype=float)
+        if scalar.ndim:
+            raise InputError(field="factor", got=f"shape {scalar.shape}", wanted="one number for a shifted mixture")
+        return ShiftedMixture(self.weights, [s.rescaled(scalar) for s in self.sites], self.positions / float(scalar))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        own = [s.log_normaliser(1) + np.log(w) for s, w in zip(self.sites, self.weights, strict=True)]
+        return np.asarray(scipy.special.logsumexp(np.array(np.broadcast_arrays(*own)), axis=0))
 
 
 class PositiveMixture(Potential):

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from mri_design.errors import InputError, require_working
-from mri_design.model import PosteriorPrecision, Variances
-from mri_design.operators import Array, LinearOperator
+from mri_design.model.marginals import Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, LinearOperator
 
 __all__ = ["VarianceEstimator", "mean_over_draws", "not_positive_definite", "require_estimator", "starting_draws"]
 

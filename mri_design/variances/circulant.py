@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import scipy.fft
 
-from mri_design.krylov import circulant_inverse
-from mri_design.model import PosteriorPrecision
-from mri_design.operators import Array, FilterBand, LinearOperator
+from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.variances.base import not_positive_definite
 
 __all__ = ["CirculantControl"]

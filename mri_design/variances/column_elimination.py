@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from mri_design.operators import Array
+from mri_design.operators.base import Array
 
 __all__ = ["ColumnFactors"]
 

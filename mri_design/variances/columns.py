@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.model import PosteriorPrecision, Variances
-from mri_design.operators import Array, FilterBand, LinearOperator
+from mri_design.model.marginals import Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite
 from mri_design.variances.column_elimination import ColumnFactors

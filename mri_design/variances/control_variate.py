@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts, require_numbers, require_random
-from mri_design.krylov import real_inner
-from mri_design.model import PosteriorPrecision, Variances
-from mri_design.operators import Array, Identity, LinearOperator
+from mri_design.krylov.conjugate_gradients import real_inner
+from mri_design.model.marginals import Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.diagonal import Identity
 from mri_design.status import Status
 from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
 from mri_design.variances.circulant import CirculantControl

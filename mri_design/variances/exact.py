@@ -10,8 +10,10 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from mri_design.errors import require_counts
-from mri_design.model import PosteriorPrecision, Variances
-from mri_design.operators import Array, LinearOperator, MatrixOperator
+from mri_design.model.marginals import Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.dense import MatrixOperator
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite
 

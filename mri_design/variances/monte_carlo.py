@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers, require_random
-from mri_design.model import PosteriorPrecision, Variances
-from mri_design.operators import Array, LinearOperator
+from mri_design.model.marginals import Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, LinearOperator
 from mri_design.status import Status
 from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
 from mri_design.variances.solved_draws import SolvedDraws

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.krylov import ConjugateGradients
-from mri_design.model import PosteriorPrecision
-from mri_design.operators import Array
+from mri_design.krylov.conjugate_gradients import ConjugateGradients
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
 __all__ = ["SolvedDraws"]

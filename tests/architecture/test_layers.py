@@ -16,24 +16,39 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "mri_design"
 
 FLOORS = {
-    "cli": 9,
+    "cli": 10,
+    "runs": 9,
     "evaluation": 8,
     "experiment": 7,
     "design": 6,
+    "active_learning": 6,
     "inference": 5,
     "variances": 4,
     "estimation": 4,
     "model": 3,
     "krylov": 2,
-    "simulation": 2,
-    "io": 2,
-    "calibration": 2,
+    "scan": 2,
     "operators": 1,
     "potentials": 1,
-    "kspace": 1,
     "status": 1,
     "errors": 1,
 }
+# Inside a room its own rooms have floors too; "" is the files beside them, which all of them may share.
+INSIDE = {
+    "active_learning": {"labels": 1, "queries": 1},
+    "design": {"": 1, "strategies": 2, "training": 2},
+    "evaluation": {"": 1, "output": 2, "plots": 2, "predictions": 3},
+    "inference": {"": 1, "double_loop": 2, "evidence": 2, "propagation": 2, "variational": 2, "references": 3},
+    "runs": {
+        "": 1,
+        "held_out": 2,
+        "sections": 2,
+        **dict.fromkeys(("compare", "demo", "design", "protocol", "recon", "train"), 3),
+    },
+    "scan": {"": 1, "calibration": 2, "io": 2, "simulation": 2},
+}
+MOST_FILES = 16
+"""In one folder, its `__init__` not counted."""
 EVERYONE_MAY_IMPORT = {"errors", "status"}
 # Rooms that know less than their floor would allow: krylov knows callables, potentials know arrays.
 HERMITS = {
@@ -44,14 +59,18 @@ HERMITS = {
 }
 DATA_FOLDERS = {"phantoms", "recipes"}
 
-# Inside operators/ a leaf knows `base` and the compiled loops alone; these files compose leaves by name.
-OPERATOR_COMPOSERS = {"__init__", "measurement"}
-OPERATOR_GROUND = {"base", "kernels"}
+# Folders whose files are leaves: one file is one operator, one strategy. A leaf knows the ground of its folder, and no
+# other leaf; composers put leaves together by name.
+GROUND = {
+    "operators": {"base", "kernels"},
+    "design/strategies": {"line_features", "baselines", "expected_error", "information_gain"},
+}
+COMPOSERS = {"operators": {"__init__", "measurement"}, "design/strategies": {"__init__"}}
 
 # Outside libraries with one door each (paths without suffix, relative to the package); () is nowhere.
 DOORS = {
     "matplotlib": ("evaluation/plots",),
-    "sigpy": ("calibration/",),
+    "sigpy": ("scan/calibration/",),
     "random": (),  # the standard library's global generator
 }
 # What numpy.random offers without global state.
@@ -87,11 +106,19 @@ def violations(package: Path) -> list[str]:
 def _unknown_rooms(package: Path) -> Iterator[str]:
     for entry in sorted(package.iterdir()):
         name = entry.stem if entry.suffix == ".py" else entry.name
-        is_room = entry.suffix == ".py" or (entry.is_dir() and name != "__pycache__")
+        is_room = entry.suffix == ".py" or (entry.is_dir() and (name in DATA_FOLDERS or any(entry.rglob("*.py"))))
         if is_room and name not in {"__init__", *FLOORS, *DATA_FOLDERS}:
             yield f"{entry.name}: unknown room; give it a floor in tests/architecture/test_layers.py"
         if name in DATA_FOLDERS and any(entry.rglob("*.py")):
             yield f"{entry.name}: holds data, but has Python files in it"
+        if name in INSIDE:
+            rooms = {inner.name for inner in entry.iterdir() if inner.is_dir() and any(inner.glob("*.py"))}
+            for unknown in sorted(rooms - set(INSIDE[name])):
+                yield f"{name}/{unknown}: unknown room; give it a floor in tests/architecture/test_layers.py"
+    for folder in sorted(path for path in package.rglob("*") if path.is_dir()):
+        count = len([path for path in folder.glob("*.py") if path.stem != "__init__"])
+        if count > MOST_FILES:
+            yield f"{folder.relative_to(package)}: {count} files side by side, more than {MOST_FILES}"
 
 
 def _shape_breaches(inside: Path) -> Iterator[str]:
@@ -128,7 +155,7 @@ def _import_breaches(inside: Path, target: str, package: str) -> Iterator[str]:
     if other not in FLOORS:
         yield f"imports '{target}', which is no room; import from the room itself"
     elif other == room:
-        yield from _operator_leaf_breaches(inside, rest[1] if len(rest) > 1 else "")
+        yield from _inner_breaches(inside, rest)
     elif room in HERMITS and other not in HERMITS[room]:
         yield f"{room} may import only {', '.join(sorted(HERMITS[room])) or 'nothing of ours'}, not {other}"
     elif room in FLOORS and other not in EVERYONE_MAY_IMPORT and FLOORS[other] >= FLOORS[room]:
@@ -136,10 +163,21 @@ def _import_breaches(inside: Path, target: str, package: str) -> Iterator[str]:
         yield f"{room} (floor {FLOORS[room]}) imports {other} (floor {FLOORS[other]}), which is {relation}"
 
 
-def _operator_leaf_breaches(inside: Path, module: str) -> Iterator[str]:
-    leaf = inside.stem
-    if inside.parts[0] == "operators" and leaf not in OPERATOR_COMPOSERS and module not in OPERATOR_GROUND:
-        yield f"operator leaf '{leaf}' imports '{module}'; a leaf may import only 'base' and 'kernels'"
+def _inner_breaches(inside: Path, target: list[str]) -> Iterator[str]:
+    """Between the rooms of one room, and between the leaves of one folder; ``target`` begins with the room."""
+    room = inside.parts[0]
+    floors = INSIDE.get(room, {})
+    here = inside.parts[1] if len(inside.parts) > 2 else ""
+    there = target[1] if len(target) > 1 and target[1] in floors else ""
+    if floors and here != there and floors.get(there, 0) >= floors.get(here, 0):
+        relation = "a sibling" if floors.get(there, 0) == floors.get(here, 0) else "above"
+        yield f"{room}/{here} imports {room}/{there}, which is {relation}"
+    folder, leaf = inside.parent.as_posix(), inside.stem
+    depth = len(inside.parent.parts)
+    if folder in GROUND and "/".join(target[:depth]) == folder and leaf not in COMPOSERS[folder]:
+        other = target[depth] if len(target) > depth else ""
+        if other not in GROUND[folder] and other != leaf:
+            yield f"leaf '{leaf}' of {folder} imports '{other}'; a leaf may import only {sorted(GROUND[folder])}"
 
 
 def _global_randomness(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -196,26 +234,38 @@ def test_the_checker_reads_the_real_package() -> None:
     ("path", "code", "complaint"),
     [
         ("model/mr_image.py", "from mri_design.design import engine", "design (floor 6), which is above"),
-        ("model/mr_image.py", "import mri_design.cli.main", "cli (floor 9), which is above"),
+        ("model/mr_image.py", "import mri_design.cli.main", "cli (floor 10), which is above"),
         ("model/mr_image.py", "from ..inference.base import State", "inference (floor 5), which is above"),
         ("model/mr_image.py", "def f():\n    from mri_design import design", "design (floor 6)"),
-        ("model/mr_image.py", "import importlib as i\ni.import_module('mri_design.cli')", "cli (floor 9)"),
+        ("model/mr_image.py", "import importlib as i\ni.import_module('mri_design.cli')", "cli (floor 10)"),
         ("model/mr_image.py", "from mri_design import KSpaceData", "is no room"),
         ("variances/exact.py", "from mri_design.estimation import irls", "a sibling"),
-        ("kspace/masks.py", "from mri_design.operators.base import LinearOperator", "a sibling"),
+        ("potentials/laplace.py", "from mri_design.scan import data", "potentials may import only"),
+        ("active_learning/labels/pool.py", "from mri_design.design.engine import DesignEngine", "a sibling"),
+        ("active_learning/labels/pool.py", "from mri_design.active_learning.queries import infomax", "a sibling"),
+        (
+            "runs/design/run.py",
+            "from mri_design.runs.compare.run import compare_into",
+            "runs/compare, which is a sibling",
+        ),
+        ("runs/scans.py", "from mri_design.runs.held_out.jobs import mask_error", "runs/held_out, which is above"),
+        ("inference/variational/a.py", "from mri_design.inference.double_loop.loop import DoubleLoop", "a sibling"),
+        ("inference/newest/a.py", "", "inference/newest: unknown room"),
+        ("design/engine.py", "from mri_design.design.strategies.regular import Regular", "strategies, which is above"),
+        ("design/strategies/a.py", "from mri_design.design.strategies.b import B", "leaf 'a' of design/strategies"),
         (
             "krylov/lanczos.py",
             "from mri_design.operators.base import LinearOperator",
             "krylov may import only",
         ),
-        ("potentials/laplace.py", "from mri_design.kspace import data", "potentials may import only"),
+        ("potentials/laplace.py", "from mri_design.scan import data", "potentials may import only"),
         ("errors.py", "from mri_design.status import Status", "nothing of ours"),
-        ("operators/coils.py", "from mri_design.operators.diagonal import Diagonal", "operator leaf 'coils'"),
-        ("operators/coils.py", "from mri_design.operators import Diagonal", "operator leaf 'coils'"),
-        ("operators/coils.py", "from . import diagonal", "operator leaf 'coils'"),
+        ("operators/coils.py", "from mri_design.operators.diagonal import Diagonal", "leaf 'coils' of operators"),
+        ("operators/coils.py", "from mri_design.operators import Diagonal", "leaf 'coils' of operators"),
+        ("operators/coils.py", "from . import diagonal", "leaf 'coils' of operators"),
         ("design/engine.py", "import matplotlib.pyplot as plt", "only evaluation/plots may"),
         ("evaluation/report.py", "from matplotlib import pyplot", "only evaluation/plots may"),
-        ("simulation/coil_maps.py", "from sigpy.mri import app", "only calibration/ may"),
+        ("scan/simulation/coil_maps.py", "from sigpy.mri import app", "only scan/calibration/ may"),
         ("design/engine.py", "import random", "nothing in the package may"),
         ("design/engine.py", "import numpy as np\nnp.random.seed(0)", "uses numpy.random.seed"),
         ("design/engine.py", "import numpy\nx = numpy.random.rand(3)", "uses numpy.random.rand"),
@@ -224,7 +274,7 @@ def test_the_checker_reads_the_real_package() -> None:
         ("design/engine.py", "from numpy.random import randn", "uses numpy.random.randn"),
         ("design/engine.py", "import numpy as np\nnp.random.default_rng()", "without a seed"),
         ("design/utils.py", "", "named 'utils'"),
-        ("design/common/lines.py", "", "named 'common'"),
+        ("krylov/common/lines.py", "", "named 'common'"),
         ("plumbing/__init__.py", "", "plumbing: unknown room; give it a floor"),
         ("plumbing.py", "", "plumbing.py: unknown room; give it a floor"),
         ("recipes/brain.py", "", "holds data"),
@@ -239,7 +289,7 @@ def test_a_planted_breach_is_caught(tmp_path: Path, path: str, code: str, compla
 @pytest.mark.parametrize(
     ("path", "code"),
     [
-        ("cli/main.py", "from mri_design import __version__\nfrom mri_design.kspace.data import KSpaceData"),
+        ("cli/main.py", "from mri_design import __version__\nfrom mri_design.scan.data import KSpaceData"),
         ("krylov/lanczos.py", "from mri_design.status import Convergence"),
         ("status.py", "from .errors import InputError"),
         ("operators/coils.py", "from mri_design.operators.base import LinearOperator"),
@@ -248,11 +298,14 @@ def test_a_planted_breach_is_caught(tmp_path: Path, path: str, code: str, compla
         ("potentials/grouped.py", "from mri_design.potentials.laplace import Laplace"),
         ("evaluation/plots.py", "import matplotlib.pyplot as plt"),
         ("evaluation/plots/masks.py", "import matplotlib.pyplot as plt"),
-        ("calibration/espirit.py", "from sigpy.mri.app import EspiritCalib"),
+        ("scan/calibration/espirit.py", "from sigpy.mri.app import EspiritCalib"),
         ("design/engine.py", "import numpy as np\ndef f(rng: np.random.Generator): return rng.normal()"),
         ("experiment.py", "from numpy.random import default_rng\nrng = default_rng(7)"),
         ("design/engine.py", "\n" * 1000),  # one idea may be long
         ("recipes/brain.toml", ""),
+        ("runs/design/run.py", "from mri_design.runs.sections.images import save_images"),
+        ("design/strategies/a.py", "from mri_design.design.strategies.line_features import FEATURES"),
+        ("inference/references/a.py", "from mri_design.inference.variational.decoupled import DecoupledGaussian"),
     ],
 )
 def test_what_the_picture_allows_passes(tmp_path: Path, path: str, code: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.design import LabelPool
+from mri_design.active_learning.labels.label_pool import LabelPool
 from mri_design.errors import InputError
 from tests.benchmarks.conftest import rows_of
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mri_design.cli.main import app
-from mri_design.simulation import load_phantom
+from mri_design.scan.simulation.scenes import load_phantom
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """

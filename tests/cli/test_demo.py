@@ -8,9 +8,9 @@ import pytest
 from typer.testing import Result
 
 from mri_design import experiment
-from mri_design.evaluation import comparison_run
 from mri_design.evaluation.mask_sentence import mask_sentence
-from mri_design.experiment import load_recipe
+from mri_design.experiment.recipe import load_recipe
+from mri_design.runs.compare import run as comparison_run
 
 
 def test_the_demo_ends_with_one_report_of_both_runs(

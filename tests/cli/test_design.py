@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation.folder_ledger import OUTPUTS
+from mri_design.evaluation.output.folder_ledger import OUTPUTS
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]
@@ -194,7 +194,7 @@ def test_a_design_that_chooses_its_model_says_which(run: Run, work: Path, tmp_pa
 
 
 def interrupted_at(lines: int) -> Callable[..., object]:
-    from mri_design.experiment import run_design
+    from mri_design.experiment.designing import run_design
 
     def stopping(*arguments: object, callback: Callable[[object], None], **options: object) -> object:
         def until(state: object) -> None:
@@ -210,7 +210,7 @@ def interrupted_at(lines: int) -> Callable[..., object]:
 @pytest.fixture
 def stopped(run: Run, tmp_path: Path) -> Path:
     """A design that was interrupted after nine lines."""
-    from mri_design.evaluation import design_run
+    from mri_design.runs.design import run as design_run
 
     out = tmp_path / "stopped"
     with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design.cli import options
-from mri_design.design import ORDERS
+from mri_design.design.echo_trains import ORDERS
 
 Run = Callable[..., Result]
 QUICK = ("--recipe", "quick.toml")

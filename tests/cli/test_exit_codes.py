@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation import RunFolder
+from mri_design.evaluation.output.run_folder import RunFolder
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]
@@ -235,7 +235,7 @@ def test_an_out_that_is_a_file_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 def test_an_interruption_ends_with_130_in_words(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mri_design.evaluation import recon_run
+    from mri_design.runs.recon import run as recon_run
 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -265,7 +265,7 @@ def test_ctrl_c_ends_a_process_with_130_and_the_command_that_goes_on(work: Path,
 
 
 def test_a_full_disk_ends_with_1_and_names_the_path(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mri_design.io import atomic
+    from mri_design.scan.io import atomic
 
     real, left = os.fsync, [4]  # the mark on the folder, and that there will be a checkpoint
 

@@ -7,8 +7,10 @@ import pytest
 from typer.testing import Result
 
 from mri_design.cli import options
-from mri_design.experiment import METHODS, shipped_recipes, strategy_names
-from mri_design.simulation import phantom_names
+from mri_design.experiment.recipe import shipped_recipes
+from mri_design.experiment.reconstruction import METHODS
+from mri_design.experiment.strategy_names import strategy_names
+from mri_design.scan.simulation.phantoms import phantom_names
 
 Run = Callable[..., Result]
 VERBS = ["demo", "info", "design", "recon", "compare", "protocol", "train"]

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import Result
 
 from mri_design.cli import train
-from mri_design.evaluation import training_run
-from mri_design.experiment import load_trained
+from mri_design.experiment.trained_file import load_trained
+from mri_design.runs.train import run as training_run
 
 Run = Callable[..., Result]
 OPTIONS = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick.toml", "--jobs", 1)

@@ -4,20 +4,17 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from mri_design.design import (
-    Choice,
-    DesignEngine,
-    DesignStep,
-    DesignView,
-    InformationGain,
-    centre_lines,
-    with_unseen_lines,
-)
-from mri_design.design.information_gain import exact_gain
+from mri_design.design.constraints import centre_lines
+from mri_design.design.engine import DesignEngine
 from mri_design.design.line_variances import all_lines
+from mri_design.design.slice_inference import with_unseen_lines
+from mri_design.design.strategies.information_gain import InformationGain, exact_gain
+from mri_design.design.strategy import Choice, DesignView
+from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop
-from mri_design.variances import ControlVariate, MonteCarlo
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.monte_carlo import MonteCarlo
 from tests.design.conftest import SliceMaker
 
 START = (8, 7, 9, 6)

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from mri_design.design import LineCandidates, centre_lines
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import centre_lines
 from mri_design.errors import InputError
 
 ALL = np.ones(10, dtype=bool)

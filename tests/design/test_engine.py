@@ -5,21 +5,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from mri_design.design import (
-    Choice,
-    DesignEngine,
-    DesignState,
-    DesignView,
-    InformationGain,
-    LineCandidates,
-    RandomLines,
-    centre_lines,
-)
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import centre_lines
+from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.design.strategies.baselines import RandomLines
+from mri_design.design.strategies.information_gain import InformationGain
+from mri_design.design.strategy import Choice, DesignView
 from mri_design.errors import InputError
-from mri_design.estimation import IRLS
-from mri_design.inference import DoubleLoop, WarmStart
-from mri_design.model import GaussianPosterior, MRSlice
-from mri_design.variances import Exact, MonteCarlo
+from mri_design.estimation.irls import IRLS
+from mri_design.inference.base import WarmStart
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.variances.exact import Exact
+from mri_design.variances.monte_carlo import MonteCarlo
 
 SliceMaker = Callable[..., MRSlice]
 INFERENCE = DoubleLoop(MonteCarlo(8, 0.03), outer_iterations=3, tolerance=0.03)

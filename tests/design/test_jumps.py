@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mri_design.design.jumps import longest_walk, open_moves
+from mri_design.design.constraints import longest_walk, open_moves
 
 
 def by_search(current: int, free: frozenset[int], jump: int) -> int:

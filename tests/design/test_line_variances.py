@@ -5,13 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design import InformationGain
-from mri_design.design.information_gain import exact_gain, gain_from_draws
 from mri_design.design.line_variances import all_lines, controlled_line_variances, line_moments, line_values
-from mri_design.model import PosteriorPrecision, SiteBlock
-from mri_design.operators import FiniteDifferences, Identity, Wavelet, cartesian
-from mri_design.potentials import Laplace
-from mri_design.variances import CirculantControl, ControlVariate
+from mri_design.design.strategies.information_gain import InformationGain, exact_gain, gain_from_draws
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.measurement import cartesian
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.laplace import Laplace
+from mri_design.variances.circulant import CirculantControl
+from mri_design.variances.control_variate import ControlVariate
 
 
 def precision_of(shape: tuple[int, int], seed: int = 0) -> PosteriorPrecision:

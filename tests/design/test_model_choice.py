@@ -3,13 +3,18 @@
 import numpy as np
 import pytest
 
-from mri_design.design import DesignEngine, DesignState, DesignStep, DesignTrace, InformationGain, RandomLines
+from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.model_choice import model_in_use, paired_energies, rivals_due, sat_out
+from mri_design.design.strategies.baselines import RandomLines
+from mri_design.design.strategies.information_gain import InformationGain
+from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop, WarmStart
-from mri_design.model import MRSlice, phase_variants
-from mri_design.operators import Array, CentredFFT
-from mri_design.variances import ControlVariate
+from mri_design.inference.base import WarmStart
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice, phase_variants
+from mri_design.operators.base import Array
+from mri_design.operators.fourier import CentredFFT
+from mri_design.variances.control_variate import ControlVariate
 
 N = (32, 20)
 START = (16, 15, 17, 14, 18, 13, 19, 12)

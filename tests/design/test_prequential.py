@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from mri_design.design import best_model, predict_line
+from mri_design.design.model_choice import best_model, predict_line
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop
-from mri_design.model import MRSlice, PhaseMap, PhasePrior
-from mri_design.operators import CentredFFT
-from mri_design.variances import Exact, MonteCarlo
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.phase.map import PhaseMap
+from mri_design.model.phase.prior import PhasePrior
+from mri_design.operators.fourier import CentredFFT
+from mri_design.variances.exact import Exact
+from mri_design.variances.monte_carlo import MonteCarlo
 
 N = (24, 20)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mri_design.design import LineCandidates
+from mri_design.design.candidate import LineCandidates
 from mri_design.design.strategy import NoUsableScoreError, best_line
 from mri_design.errors import MriDesignError
 

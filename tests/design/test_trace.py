@@ -1,6 +1,6 @@
 import numpy as np
 
-from mri_design.design import DesignStep, DesignTrace
+from mri_design.design.trace import DesignStep, DesignTrace
 
 SCORES = np.array([np.nan, 4.0, 2.0, np.nan])
 TRACE = DesignTrace("rule", 4, (2,), (DesignStep(1, SCORES), DesignStep(3)))

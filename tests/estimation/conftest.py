@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.model import GeneralizedLinearModel
-from mri_design.potentials import Tilted
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.potentials.tilted import Tilted
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 

@@ -5,9 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.estimation import ADMM, LBFGS, MapEstimate, PenalisedProblem, duality_gap, map_estimate
-from mri_design.model import GeneralizedLinearModel
-from mri_design.potentials import Gaussian, Laplace, StudentT
+from mri_design.estimation.admm import ADMM
+from mri_design.estimation.duality import duality_gap
+from mri_design.estimation.lbfgs import LBFGS
+from mri_design.estimation.map_estimate import MapEstimate, map_estimate
+from mri_design.estimation.penalised import PenalisedProblem
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.student_t import StudentT
 from mri_design.status import Status
 
 Z_OF_A_POSTERIOR = 0.3

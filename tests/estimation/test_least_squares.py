@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.estimation import least_squares, zero_filled
+from mri_design.estimation.least_squares import least_squares, zero_filled
 from mri_design.status import Status
 
 

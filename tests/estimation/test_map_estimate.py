@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.estimation import IRLS, MapEstimate, PenalisedProblem
-from mri_design.model import GeneralizedLinearModel, MRSlice, SiteBlock
-from mri_design.operators import Identity, cartesian
-from mri_design.potentials import Laplace
-from mri_design.simulation import load_phantom
+from mri_design.estimation.irls import IRLS
+from mri_design.estimation.map_estimate import MapEstimate
+from mri_design.estimation.penalised import PenalisedProblem
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.measurement import cartesian
+from mri_design.potentials.laplace import Laplace
+from mri_design.scan.simulation.scenes import load_phantom
 from mri_design.status import Status
 
 ACCURATE = IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)

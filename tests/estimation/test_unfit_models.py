@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.estimation import map_estimate
-from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import Identity
-from mri_design.potentials import Laplace
+from mri_design.estimation.map_estimate import map_estimate
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.diagonal import Identity
+from mri_design.potentials.laplace import Laplace
 
 
 class Quartic(Laplace):

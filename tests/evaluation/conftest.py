@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design.design import DesignStep, DesignTrace
-from mri_design.evaluation.comparison import TestImage
-from mri_design.experiment import Recipe, prepare
-from mri_design.model import MRSlice
-from mri_design.operators import CentredFFT
-from mri_design.simulation import load_phantom
+from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.experiment.inputs import prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.fourier import CentredFFT
+from mri_design.runs.held_out.comparison import TestImage
+from mri_design.scan.simulation.scenes import load_phantom
 
 TINY = Recipe.model_validate(
     {

@@ -6,9 +6,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design.experiment import Recipe, load_input, prepare
-from mri_design.kspace import KSpaceData
-from mri_design.model import MRSlice
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.model.mr_image import MRSlice
+from mri_design.scan.data import KSpaceData
 
 RECIPE = Recipe.model_validate(
     {

@@ -5,18 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design import DesignState, DesignStep, DesignTrace
-from mri_design.experiment import (
-    Recipe,
-    candidate_models,
-    final_models,
-    make_strategy,
-    reconstruct,
-    run_design,
-)
-from mri_design.inference import WarmStart
-from mri_design.model import MRSlice, PhasePrior
-from mri_design.operators import CentredFFT
+from mri_design.design.engine import DesignState
+from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.phase_choice import candidate_models, final_models
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.inference.base import WarmStart
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.phase.prior import PhasePrior
+from mri_design.operators.fourier import CentredFFT
 
 N = (24, 16)
 

@@ -5,12 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design import DesignState, DesignStep, DesignTrace
+from mri_design.design.engine import DesignState
+from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment import Recipe, fingerprint, load_state, make_strategy, run_design, save_state
-from mri_design.inference import WarmStart
-from mri_design.io.atomic import write_npz
-from mri_design.model import MRSlice
+from mri_design.experiment.checkpoint import fingerprint, load_state, save_state
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.inference.base import WarmStart
+from mri_design.model.mr_image import MRSlice
+from mri_design.scan.io.atomic import write_npz
 
 SCORES = np.array([np.nan, 4.0, 2.0, np.nan, 1.0])
 STATE = DesignState(

@@ -5,11 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design import DesignState
+from mri_design.design.engine import DesignState
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment import Recipe, load_input, make_strategy, prepare, run_design, start_count
-from mri_design.kspace import KSpaceData
-from mri_design.model import MRSlice
+from mri_design.experiment.designing import run_design, start_count
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.model.mr_image import MRSlice
+from mri_design.scan.data import KSpaceData
 
 
 class PlugPulledError(Exception):

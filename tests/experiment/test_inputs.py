@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.calibration import estimate_noise_variance
 from mri_design.errors import InputError
-from mri_design.experiment import Recipe, load_input, prepare, reconstruct
-from mri_design.kspace import KSpaceData
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import reconstruct
+from mri_design.scan.calibration.noise import estimate_noise_variance
+from mri_design.scan.data import KSpaceData
 
 ScanMaker = Callable[..., KSpaceData]
 

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.experiment import Recipe, load_recipe, reconstruct
 from mri_design.experiment.inputs import mr_image_model
 from mri_design.experiment.phase_choice import choose_phase_model
-from mri_design.model import MRSlice
-from mri_design.operators import CentredFFT, PhasedParts
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.reconstruction import reconstruct
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.phased import PhasedParts
 
 N = (32, 20)
 CENTRE = [16, 15, 17, 14, 18, 13, 19, 12]

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from mri_design.errors import UsageError
-from mri_design.evaluation import relative_l2
-from mri_design.experiment import METHODS, Recipe, load_input, pixel_std, prepare, reconstruct
-from mri_design.inference import DoubleLoop
-from mri_design.model import MRSlice
-from mri_design.variances import Exact
+from mri_design.evaluation.metrics import relative_l2
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import METHODS, pixel_std, reconstruct
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.variances.exact import Exact
 
 LINES = (8, 7, 9, 6, 10, 5, 11, 3, 13)
 

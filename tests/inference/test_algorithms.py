@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop, exact_criterion, minimise_exact_criterion
-from mri_design.model import SiteBlock
-from mri_design.operators import Identity
-from mri_design.potentials import Laplace, ShiftedMixture
-from mri_design.variances import ControlVariate, Exact, Lanczos, MonteCarlo
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.operators.diagonal import Identity
+from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.mixture import ShiftedMixture
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.exact import Exact
+from mri_design.variances.lanczos import Lanczos
+from mri_design.variances.monte_carlo import MonteCarlo
 
 CONVEX = ["Laplace", "Gaussian", "sech^2", "power 1.5", "own", "logistic", "tilted"]
 NOT_CONVEX = ["Student-t", "power 0.6", "mixture"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.inference import WarmStart
-from mri_design.inference.gaussian_references import CholeskyGaussian, OpperArchambeau
-from mri_design.operators import Dense
+from mri_design.inference.base import WarmStart
+from mri_design.inference.references.gaussian import CholeskyGaussian, OpperArchambeau
+from mri_design.operators.dense import Dense
 
 ENGINES = [
     md.DoubleLoop(md.Exact(), inner=md.IRLS(tolerance=1e-20), outer_iterations=5, tolerance=1e-8),

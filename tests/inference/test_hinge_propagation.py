@@ -8,10 +8,11 @@ import scipy.optimize
 import scipy.stats
 
 import mri_design as md
-from mri_design.inference.box_quadratic import minimise_in_box
-from mri_design.inference.gaussian_references import CholeskyGaussian
-from mri_design.operators import Dense
-from mri_design.potentials import Gaussian, Hinge
+from mri_design.inference.propagation.chunk_mode import minimise_in_box
+from mri_design.inference.references.gaussian import CholeskyGaussian
+from mri_design.operators.dense import Dense
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.hinge import Hinge
 
 SEED = 3
 C = 0.8

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design.model import GeneralizedLinearModel, PosteriorPrecision
-from mri_design.variances import Exact
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.variances.exact import Exact
 
 
 def log_a(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...]) -> float:

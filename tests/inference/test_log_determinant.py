@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.inference import LogDeterminant
-from mri_design.model import PosteriorPrecision, SiteBlock
-from mri_design.operators import FiniteDifferences, Identity, cartesian
-from mri_design.potentials import Laplace
+from mri_design.inference.log_determinant import LogDeterminant
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.measurement import cartesian
+from mri_design.potentials.laplace import Laplace
 
 
 def dense(precision: PosteriorPrecision) -> float:

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mri_design.estimation import IRLS
-from mri_design.inference import DoubleLoop, evidence_bound, exact_criterion, minimise_exact_criterion
-from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import Dense, Identity, SparseMatrix
-from mri_design.potentials import Laplace, Logistic
-from mri_design.variances import Exact, Lanczos
+from mri_design.estimation.irls import IRLS
+from mri_design.inference.criterion import evidence_bound
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.dense import Dense, SparseMatrix
+from mri_design.operators.diagonal import Identity
+from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.logistic import Logistic
+from mri_design.variances.exact import Exact
+from mri_design.variances.lanczos import Lanczos
 
 ENGINE = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-7)
 

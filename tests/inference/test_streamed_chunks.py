@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.operators import Dense, RowsOnDisk
-from mri_design.potentials import Gaussian, Logistic
+from mri_design.operators.dense import Dense
+from mri_design.operators.rows import RowsOnDisk
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.logistic import Logistic
 
 Q, N, CHUNK = 40_000, 40, 500
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.krylov import BlockLanczosFactors, block_lanczos
+from mri_design.krylov.block_lanczos import BlockLanczosFactors, block_lanczos
 from mri_design.status import Status
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.krylov import ConjugateGradients, conjugate_gradients, real_inner
+from mri_design.krylov.conjugate_gradients import ConjugateGradients, conjugate_gradients, real_inner
 from mri_design.status import Status
 
 

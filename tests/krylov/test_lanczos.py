@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.krylov import LanczosFactors, lanczos
+from mri_design.krylov.lanczos import LanczosFactors, lanczos
 from mri_design.status import Status
 
 

@@ -3,10 +3,15 @@
 import numpy as np
 import pytest
 
-from mri_design.krylov import circulant_inverse, conjugate_gradients
-from mri_design.model import MRSlice, PosteriorPrecision, SiteBlock, SparsityBlock
-from mri_design.operators import FiniteDifferences, Identity, cartesian
-from mri_design.potentials import Gaussian
+from mri_design.krylov.conjugate_gradients import conjugate_gradients
+from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.mr_image import MRSlice, SparsityBlock
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.measurement import cartesian
+from mri_design.potentials.gaussian import Gaussian
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (7, 5), (8, 3)])

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop
-from mri_design.model import GeneralizedLinearModel, SiteBlock, require_determined
-from mri_design.operators import Dense, Diagonal, FiniteDifferences, Identity, RealImage, Wavelet, cartesian
-from mri_design.potentials import Laplace
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.determined import require_determined
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.dense import Dense
+from mri_design.operators.diagonal import Diagonal, Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.fields import RealImage
+from mri_design.operators.measurement import cartesian
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.laplace import Laplace
 
 SHAPE = (6, 4)
 MATCH = r"blocks 'differences'.*null space of .*dimension.*block of sites on the pixels"

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import Dense, FiniteDifferences, Identity, cartesian
-from mri_design.potentials import Laplace, StudentT
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.dense import Dense
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.measurement import cartesian
+from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.student_t import StudentT
 
 SHAPE = (6, 5)
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop
-from mri_design.kspace import KSpaceData
-from mri_design.model import MRSlice, SparsityBlock
-from mri_design.model.mr_image import central_run
-from mri_design.operators import CentredFFT, FiniteDifferences, Identity, Wavelet
-from mri_design.variances import Exact
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice, SparsityBlock, central_run
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.wavelet import Wavelet
+from mri_design.scan.data import KSpaceData
+from mri_design.variances.exact import Exact
 
 N = (16, 12)
 

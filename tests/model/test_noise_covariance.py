@@ -5,11 +5,13 @@ import pytest
 import scipy.stats
 
 from mri_design.errors import InputError
-from mri_design.inference import DoubleLoop, evidence_bound
-from mri_design.model import GeneralizedLinearModel, SiteBlock, with_noise_covariance
-from mri_design.operators import Identity
-from mri_design.potentials import Gaussian
-from mri_design.variances import Exact
+from mri_design.inference.criterion import evidence_bound
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.noise_covariance import with_noise_covariance
+from mri_design.operators.diagonal import Identity
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.variances.exact import Exact
 
 
 def embedded(values: np.ndarray) -> np.ndarray:

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from mri_design.model import GeneralizedLinearModel, PosteriorPrecision, SiteBlock
-from mri_design.operators import Identity, RealAndImaginary, cartesian
-from mri_design.potentials import Laplace
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.fields import RealAndImaginary
+from mri_design.operators.measurement import cartesian
+from mri_design.potentials.laplace import Laplace
 
 Pi = tuple[np.ndarray, ...]
 

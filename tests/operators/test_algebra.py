@@ -5,17 +5,13 @@ import pytest
 import scipy.sparse.linalg
 
 from mri_design.errors import InputError
-from mri_design.operators import (
-    CentredFFT,
-    Dense,
-    Diagonal,
-    FiniteDifferences,
-    Identity,
-    LinearOperator,
-    RealAndImaginary,
-    RealImage,
-    cartesian,
-)
+from mri_design.operators.base import LinearOperator
+from mri_design.operators.dense import Dense
+from mri_design.operators.diagonal import Diagonal, Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.fields import RealAndImaginary, RealImage
+from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.measurement import cartesian
 
 
 def inner(a: np.ndarray, b: np.ndarray) -> float:

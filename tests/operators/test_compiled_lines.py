@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.operators import cartesian
 from mri_design.operators.kernels.fourier import filter_lines, in_strips, suits
+from mri_design.operators.measurement import cartesian
 
 ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from mri_design.errors import InputError
-from mri_design.operators import Dense, SparseMatrix
+from mri_design.operators.dense import Dense, SparseMatrix
 
 
 @pytest.fixture

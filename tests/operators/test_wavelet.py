@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.operators import Wavelet
+from mri_design.operators.wavelet import Wavelet
 
 
 @pytest.mark.parametrize("name", ["haar", "db4", "sym5", "coif1"])

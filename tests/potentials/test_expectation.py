@@ -8,24 +8,21 @@ import scipy.integrate
 import scipy.special
 
 from mri_design.errors import InputError
-from mri_design.model import GeneralizedLinearModel, SiteBlock
-from mri_design.operators import Dense, Identity
-from mri_design.potentials import (
-    ExponentialPower,
-    Gaussian,
-    Hinge,
-    Laplace,
-    Logistic,
-    Poisson,
-    PositiveMixture,
-    Potential,
-    Sech2,
-    ShiftedMixture,
-    StudentT,
-    Tilted,
-    line_expectation,
-    radial_expectation,
-)
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.dense import Dense
+from mri_design.operators.diagonal import Identity
+from mri_design.potentials.base import Potential
+from mri_design.potentials.expectation import line_expectation, radial_expectation
+from mri_design.potentials.exponential_power import ExponentialPower
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.hinge import Hinge
+from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
+from mri_design.potentials.poisson import Poisson
+from mri_design.potentials.sech2 import Sech2
+from mri_design.potentials.student_t import StudentT
+from mri_design.potentials.tilted import Tilted
 
 LINE = [
     Gaussian(1.7),
@@ -181,7 +178,7 @@ def test_poisson_sites_are_normalised_over_counts_and_refuse_what_they_are_not()
 
 
 def test_the_double_loop_names_the_engines_that_take_counts() -> None:
-    from mri_design.inference import DoubleLoop
+    from mri_design.inference.double_loop.loop import DoubleLoop
 
     blocks = (
         SiteBlock("prior", Dense(np.eye(2)), Gaussian(1.0)),

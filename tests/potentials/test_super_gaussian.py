@@ -3,18 +3,16 @@
 import numpy as np
 import pytest
 
-from mri_design.potentials import (
-    ExponentialPower,
-    Gaussian,
-    Laplace,
-    Logistic,
-    PositiveMixture,
-    Potential,
-    Sech2,
-    StudentT,
-    Tilted,
-    departure_from_super_gaussian,
-)
+from mri_design.potentials.base import Potential
+from mri_design.potentials.exponential_power import ExponentialPower
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.mixture import PositiveMixture
+from mri_design.potentials.sech2 import Sech2
+from mri_design.potentials.student_t import StudentT
+from mri_design.potentials.super_gaussian import departure_from_super_gaussian
+from mri_design.potentials.tilted import Tilted
 
 
 class Quartic(Potential):

@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.model import PosteriorPrecision, SiteBlock
-from mri_design.operators import FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
-from mri_design.potentials import Laplace
-from mri_design.variances import ColumnControl, ControlVariate, Exact, ExactByColumns
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import LinearOperator
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.measurement import cartesian
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.laplace import Laplace
 from mri_design.variances.column_elimination import ColumnFactors
+from mri_design.variances.columns import ColumnControl, ExactByColumns
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.exact import Exact
 
 
 def ring(count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from mri_design.evaluation.plots.style import (
     label_image_axes,
     plain_text,
 )
-from mri_design.kspace import Orientation
+from mri_design.scan.data import Orientation
 
 __all__ = ["ImagePanel", "error_caption", "error_maps", "image_grid", "metric_caption", "std_against_error", "std_map"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import COLOURS
-from mri_design.kspace import Orientation
+from mri_design.scan.data import Orientation
 
 __all__ = [
     "BLANK",

@@ -1,0 +1,1 @@
+"""Which label of a pool to ask next, for classifiers."""

@@ -1,0 +1,1 @@
+"""Which input, within a power, tells most about a linear model with any response."""

@@ -1,0 +1,1 @@
+"""The rules that choose lines; none of them imports another."""

@@ -1,0 +1,276 @@
+"""The papers' design score: how much a line would tell about the image.
+
+    score = log det(I + X_* A^-1 X_*^H)   over the real rows of a line's X_*
+
+is twice the mutual information between the image and the line's noisy data, in nats. TR-175 section 6, equation (12).
+Three ways to compute it stand here: dense (the reference), from Lanczos factors (TR-175 section 6.1) and from
+posterior draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mri_design.design.line_variances import all_lines, line_values, line_variances, mean_power
+from mri_design.design.strategy import Choice, DesignView, best_line, start_for_posterior
+from mri_design.errors import InputError, described, require_counts
+from mri_design.krylov.block_lanczos import BlockLanczosFactors
+from mri_design.krylov.conjugate_gradients import conjugate_gradients
+from mri_design.krylov.lanczos import LanczosFactors, lanczos
+from mri_design.model.posterior import GaussianPosterior, require_posterior
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.measurement import CartesianLines
+
+__all__ = [
+    "InformationGain",
+    "LanczosInformationGain",
+    "exact_gain",
+    "gain_from_draws",
+    "gain_from_factors",
+    "information_gain",
+]
+
+
+def exact_gain(precision: PosteriorPrecision, encoding: CartesianLines) -> NDArray[np.float64]:
+    """Score of every line of ``encoding`` by dense linear algebra (small grids)."""
+    lower = scipy.linalg.cholesky(precision.dense_real(), lower=True)
+    rows = encoding.to_dense_real().reshape(2, *encoding.out_shape, encoding.in_size)
+    scores = np.empty(encoding.out_shape[1])
+    for line in range(len(scores)):
+        x_new = rows[:, :, line].reshape(-1, encoding.in_size)
+        root = scipy.linalg.solve_triangular(lower, x_new.T, lower=True)
+        scores[line] = np.linalg.slogdet(np.eye(len(x_new)) + root.T @ root)[1]
+    return scores
+
+
+def information_gain(
+    posterior: GaussianPosterior, candidate: int | LinearOperator, *, tolerance: float = 1e-5, max_iterations: int = 500
+) -> float:
+    """Score of one candidate, by solving with A for each of its rows.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the measurements so far.
+    candidate : int or LinearOperator
+        A phase-encode line of a Cartesian measurement, or the rows X_* of any measurement.
+    tolerance, max_iterations : float, int
+        Of the conjugate gradients.
+
+    Returns
+    -------
+    float
+        log det(I + X_* A^-1 X_*^H) over real rows: twice the information in nats.
+
+    Raises
+    ------
+    InputError
+        For anything but a posterior and a candidate that fits its image: rows of other unknowns, a number of a line
+        that the grid has not, or one where the measurement is not Cartesian.
+
+    Notes
+    -----
+    For all lines of a scan at once `gain_from_draws` and `gain_from_factors` are hundreds of times cheaper.
+    """
+    require_posterior(posterior)
+    rows = _candidate_rows(posterior, candidate)
+    count = int(np.prod(rows.out_shape))
+    unit = np.eye(count).reshape(count, *rows.out_shape)
+    twice = rows.complex_linear and posterior.precision.complex_linear and rows.out_complex
+    # Where i passes through everything, real and imaginary parts give the same determinant.
+    basis = unit + 0j if twice else np.concatenate([unit + 0j, 1j * unit]) if rows.out_complex else unit
+    rhs = rows.adjoint(basis.astype(np.result_type(basis.dtype, posterior.mean.real.dtype)))
+    solved, _ = conjugate_gradients(
+        posterior.precision,
+        rhs.astype(posterior.mean.dtype),
+        n_axes=posterior.model.n_axes,
+        preconditioner=posterior.precision.preconditioner,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    images = rows(solved).reshape(len(basis), -1)
+    if twice:
+        return 2 * float(np.linalg.slogdet(np.eye(count) + images)[1])
+    real = np.concatenate([images.real, images.imag], axis=1) if rows.out_complex else images.real
+    return float(np.linalg.slogdet(np.eye(len(real)) + real)[1])
+
+
+def _candidate_rows(posterior: GaussianPosterior, candidate: int | LinearOperator) -> LinearOperator:
+    measured = posterior.model.measurement
+    if isinstance(candidate, LinearOperator):
+        found, wanted = (f"{'complex' if one.in_complex else 'real'} {one.in_shape}" for one in (candidate, measured))
+        if found != wanted:
+            raise InputError(
+                field="candidate", got=f"rows on unknowns that are {found}", wanted=f"{wanted}, the image's"
+            )
+        return candidate
+    if isinstance(candidate, bool) or not isinstance(candidate, Integral):
+        raise InputError(
+            field="candidate",
+            got=described(candidate),
+            wanted="the number of a line, or its rows as a LinearOperator",
+            cure="Make an operator of an array of rows: Dense(rows).",
+        )
+    return line_rows(posterior, int(candidate))
+
+
+def line_rows(posterior: GaussianPosterior, line: int) -> CartesianLines:
+    """X_* of one phase-encode line."""
+    every = all_lines(posterior)
+    return CartesianLines([line], every.grid, every.maps, every.library)
+
+
+def gain_from_factors(factors: LanczosFactors | BlockLanczosFactors, encoding: CartesianLines) -> NDArray[np.float64]:
+    """Score with A^-1 replaced by its Lanczos approximation V V^H, a lower bound (TR-175 section 6.1).
+
+    For each line log det(I + V_*^H V_*) is a k x k determinant, V_* = X_* V.
+    """
+    return gain_from_overlaps(line_overlaps(factors, encoding))
+
+
+def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
+    """2 log det(I + V_*^H V_*) of every line: complex rows count twice. ``overlaps`` is (ky, k, k)."""
+    return np.asarray(2 * np.linalg.slogdet(overlaps + np.eye(overlaps.shape[-1]))[1], dtype=np.float64)
+
+
+def line_overlaps(factors: LanczosFactors | BlockLanczosFactors, encoding: CartesianLines) -> Array:
+    """V_*^H V_* of every line, (ky, k, k); one coil after another, so that memory stays at k images."""
+    root = factors.inverse_root()
+    k, n_lines = len(root), encoding.grid[0]
+    overlaps = np.zeros((n_lines, k, k), dtype=root.dtype)
+    for coil in encoding.single_coils():
+        v = coil(root)[:, 0].swapaxes(0, 1)  # (ky, k, kx)
+        overlaps += np.conj(v) @ v.mT
+    return overlaps
+
+
+def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float64]:
+    """Score from posterior draws, neglecting correlations between image columns.
+
+    The inverse FFT of a fully sampled readout separates the columns of the image, which are nearly independent under
+    the posterior; samples of k-space are not, where most of the image is dark. What is left of the determinant is one
+    small one per column: det(I + C) with C the covariance of the coils' values, estimated from the draws.
+
+    Parameters
+    ----------
+    draws : complex array, shape (count, ky, kx)
+        Deviations from the mean in units of sigma.
+    encoding : CartesianLines
+        All lines of the grid, in order.
+
+    Returns
+    -------
+    float array, shape (ky,)
+        Scores. Measured against `exact_gain` on grids of 16 to 48, 1 to 16 coils: within 2 % for many draws; 12 draws
+        are 2 to 4 % low in the median and rank lines as well.
+    """
+    return gain_from_columns(line_values(draws, encoding))
+
+
+def gain_from_columns(columns: Array) -> NDArray[np.float64]:
+    """`gain_from_draws` of draws that are laid out in `line_values` already, (count, coil, ky, x)."""
+    count, n_coils, n_lines, _ = columns.shape
+    scores = np.empty(n_lines)
+    for line in range(n_lines):
+        root = columns[:, :, line].transpose(2, 1, 0)  # (kx, coil, draw)
+        if n_coils > count:
+            root = root.mT  # det(I + W W^H) = det(I + W^H W): the smaller one
+        overlap = root @ np.conj(root.mT) / (2 * count) + np.eye(root.shape[1], dtype=root.dtype)
+        scores[line] = 2 * np.sum(np.linalg.slogdet(overlap)[1], dtype=np.float64)
+    return scores
+
+
+@dataclass(frozen=True)
+class InformationGain:
+    """The line with the largest information gain, scores from posterior draws.
+
+    Parameters
+    ----------
+    draws : int
+        Posterior draws behind the scores; inference's own are used as far as they go. Where inference knows what a
+        circulant explains of its draws (`variances.ControlVariate`, one coil), its own are enough: four of them then
+        score as well as twelve plain ones (median error of scores 1.2 % both, against exact ones at 48 and 64).
+
+    Raises
+    ------
+    InputError
+        For no draw; where the measurement is not one of Cartesian lines.
+    """
+
+    draws: int = 12
+    name: str = "information-gain"
+    needs_posterior: bool = True
+
+    def __post_init__(self) -> None:
+        require_counts(draws=self.draws, least=1)
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Half of the target, between 8 lines and an eighth of the grid."""
+        return start_for_posterior(n_lines, target)
+
+    def scores(
+        self, posterior: GaussianPosterior, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores of all lines of the grid under one posterior, and the expected energies behind them, (ky,) each."""
+        every = all_lines(posterior)
+        if every.maps is None:
+            variances = line_variances(posterior, rng, self.draws)
+            energies = np.asarray(np.sum(2 * posterior.model.noise_variance * variances, axis=1))
+            return np.asarray(2 * np.sum(np.log1p(variances), axis=1)), energies
+        draws = posterior.deviations(rng, self.draws)
+        columns = line_values(draws, every)
+        energies = np.sum(posterior.model.noise_variance * mean_power(columns), axis=1)
+        return gain_from_columns(columns), np.asarray(energies)
+
+    def predicted(
+        self, view: DesignView, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Expected energies summed over the posteriors; nothing corrects them."""
+        return np.asarray(np.sum([self.scores(p, rng)[1] for p in view.posteriors], axis=0)), None
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The remaining line with the largest total score over the posteriors."""
+        scores, expected = np.sum([self.scores(p, rng) for p in view.posteriors], axis=0)
+        best = best_line(scores, view.candidates)
+        return replace(best, expected=expected, information=float(scores[best.line]) / 2)
+
+
+@dataclass(frozen=True)
+class LanczosInformationGain(InformationGain):
+    """The papers' scores, from a Lanczos representation of the posterior.
+
+    Parameters
+    ----------
+    steps : int
+        Lanczos vectors k; inference's own are used where it made them.
+
+    Raises
+    ------
+    InputError
+        For no step; as `InformationGain`.
+    """
+
+    steps: int = 100
+    name: str = "information-gain-lanczos"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_counts(steps=self.steps, least=1)
+
+    def scores(
+        self, posterior: GaussianPosterior, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores of all lines of the grid under one posterior, and expected energies; lower bounds both."""
+        factors = posterior.marginals.factors
+        if factors is None:
+            noise = rng.standard_normal((2, *posterior.mean.shape), dtype=posterior.mean.real.dtype.type)
+            factors = lanczos(posterior.precision, noise[0] + 1j * noise[1], self.steps)
+        overlaps = line_overlaps(factors, all_lines(posterior))
+        energies = np.trace(overlaps, axis1=1, axis2=2).real
+        return gain_from_overlaps(overlaps), 2 * posterior.model.noise_variance * np.asarray(energies, dtype=np.float64)

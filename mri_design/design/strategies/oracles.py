@@ -1,0 +1,121 @@
+"""Masks that look at the truth: not designs, but marks to measure designs by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.line_variances import all_lines
+from mri_design.design.strategy import Choice, DesignView, Strategy, best_line
+from mri_design.design.trials import relative_error
+from mri_design.errors import InputError
+from mri_design.operators.base import Array
+
+__all__ = ["Oracle", "OracleGreedy", "OracleResidual", "Reconstruct"]
+
+Reconstruct = Callable[[int, Sequence[int]], Array]
+"""(number of the slice, lines) -> image (ky, kx)."""
+
+
+class Oracle(Strategy, Protocol):
+    """A strategy that cannot choose before it was given the truth."""
+
+    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Strategy:
+        """The same with the true image of every slice, and a way to make images from lines."""
+        ...
+
+
+@dataclass(frozen=True)
+class OracleResidual:
+    """The line on which the posterior mean is most wrong: within a few per cent of the greedy oracle, and far cheaper.
+
+    Parameters
+    ----------
+    truths : sequence of complex arrays, shape (ky, kx)
+        The images, one per slice; none before `knowing`.
+    """
+
+    truths: tuple[Array, ...] = ()
+    name: str = "oracle-residual"
+    needs_posterior: bool = True
+
+    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleResidual:
+        """The same with the truth; the reconstruction is the posterior mean."""
+        return replace(self, truths=tuple(truths))
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Four lines: whoever knows the truth needs no more."""
+        return min(4, target)
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The remaining line with the largest sum of actual residual energies over the slices.
+
+        Raises
+        ------
+        InputError
+            Without the truth of every slice.
+        """
+        _require_truths(self.name, self.truths, len(view.posteriors))
+        residual = np.zeros(view.candidates.n_lines)
+        for posterior, truth in zip(view.posteriors, self.truths, strict=True):
+            wrong = all_lines(posterior)(posterior.mean - truth)
+            residual += np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64)
+        return best_line(residual, view.candidates)
+
+
+@dataclass(frozen=True)
+class OracleGreedy:
+    """The line after which the error is least: every candidate is reconstructed at every step.
+
+    Parameters
+    ----------
+    truths : sequence of complex arrays, shape (ky, kx)
+        The images, one per slice; none before `knowing`.
+    reconstruct : callable
+        Makes the images; its errors are relative L2 of the magnitude, mean over slices.
+    """
+
+    truths: tuple[Array, ...] = ()
+    reconstruct: Reconstruct | None = None
+    name: str = "oracle-greedy"
+    needs_posterior: bool = False
+
+    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleGreedy:
+        """The same with the truth."""
+        return replace(self, truths=tuple(truths), reconstruct=reconstruct)
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Four lines: whoever knows the truth needs no more."""
+        return min(4, target)
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The remaining line that leaves the least error.
+
+        Raises
+        ------
+        InputError
+            Without the truth.
+        """
+        _require_truths(self.name, self.truths, len(self.truths))
+        candidates = view.candidates
+        scores: NDArray[np.float64] = np.full(candidates.n_lines, np.nan)
+        for line in np.flatnonzero(candidates.remaining):
+            scores[line] = -self._error((*candidates.acquired, int(line)))
+        return best_line(scores, candidates)
+
+    def _error(self, lines: Sequence[int]) -> float:
+        if self.reconstruct is None:
+            raise InputError(field=self.name, got="no reconstruction", wanted="one", cure=_CURE)
+        return float(np.mean([relative_error(self.reconstruct(i, lines), t) for i, t in enumerate(self.truths)]))
+
+
+_CURE = "Oracles only run where the whole truth is known; name another strategy."
+
+
+def _require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:
+    if not truths or len(truths) != wanted:
+        raise InputError(field=name, got=f"{len(truths)} true images", wanted="one per slice", cure=_CURE)

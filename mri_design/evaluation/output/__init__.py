@@ -1,0 +1,1 @@
+"""What a run leaves: its folder, manifest, tables and the page that shows them."""

@@ -1,0 +1,194 @@
+"""What produced a result: command, versions, seed, inputs, settings, status, lines."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib import metadata
+from pathlib import Path, PurePath, PureWindowsPath
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.experiment.inputs import PHANTOM_PREFIX
+from mri_design.experiment.strategy_names import FROM_FILES, strategy_label
+from mri_design.status import Status
+
+__all__ = ["InputFile", "Manifest", "installed_versions", "manifest_text"]
+
+_PACKAGES = (
+    "mri-design",
+    "numpy",
+    "scipy",
+    "pyfftw",
+    "PyWavelets",
+    "scikit-image",
+    "matplotlib",
+    "h5py",
+    "ismrmrd",
+    "sigpy",
+    "pydantic",
+    "jinja2",
+    "typer",
+)
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """An input named by what it is, not by where it lay.
+
+    Parameters
+    ----------
+    name : str
+        File name without folders.
+    sha256 : str
+        Checksum of the bytes, hexadecimal.
+    """
+
+    name: str
+    sha256: str
+
+    @classmethod
+    def of(cls, path: str | Path) -> InputFile:
+        """Read the file once and keep its name and checksum.
+
+        Raises
+        ------
+        InputError
+            Where the file cannot be read.
+        """
+        try:
+            with open(path, "rb") as source:
+                return cls(Path(path).name, hashlib.file_digest(source, "sha256").hexdigest())
+        except OSError as error:
+            raise InputError(field=str(path), got=error.strerror or str(error), wanted="a readable file") from error
+
+    @classmethod
+    def of_all(cls, sources: Sequence[str]) -> list[InputFile]:
+        """The files among ``sources``; embedded phantoms (``phantom:NAME``) are none.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        return [cls.of(source) for source in sources if not source.startswith(PHANTOM_PREFIX)]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything needed to run the same thing again and to tell whether it is the same.
+
+    No folder of the machine is kept: a path in ``command`` or ``settings`` is cut to its last name.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The arguments as typed, without the interpreter.
+    seed : int or None
+        None where nothing was random.
+    inputs : sequence of InputFile
+        The files read.
+    settings : mapping
+        Every setting that was in force, defaults included.
+    wall_seconds : float
+        Duration of the run.
+    status : str
+        How the computation ended, in words (`mri_design.status.Status` values).
+    lines : sequence of int
+        Chosen phase-encode lines (index into ky) in acquisition order.
+    versions : mapping of str to str
+        Package versions; those installed here by default.
+    """
+
+    command: Sequence[str]
+    seed: int | None
+    inputs: Sequence[InputFile]
+    settings: Mapping[str, object]
+    wall_seconds: float
+    status: str
+    lines: Sequence[int]
+    versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
+
+    @property
+    def warnings(self) -> list[str]:
+        """The status as a sentence for the top of a report; nothing where all converged."""
+        converged = self.status == Status.CONVERGED.value
+        return [] if converged else [f"{self.status[:1].upper()}{self.status[1:]}."]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, ready for `manifest_text`."""
+        plain = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
+        plain["command"] = [_without_folders(argument) for argument in self.command]
+        plain["wall_seconds"] = round(self.wall_seconds, 3)
+        return plain
+
+
+def installed_versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
+    """Version of Python and of each package, "not installed" where it is absent."""
+    versions = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+def manifest_text(manifest: Manifest | Mapping[str, object]) -> str:
+    """The manifest as JSON with sorted keys, so that two runs can be compared as text.
+
+    Notes
+    -----
+    Arrays become lists, numbers that JSON lacks ("nan", "inf") become text, absolute paths lose their
+    folders.
+    """
+    plain = manifest.as_dict() if isinstance(manifest, Manifest) else manifest
+    return json.dumps(_portable(plain), indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def _without_folders(argument: str) -> str:
+    """``--out=a/b/c`` to ``--out=c``; a slash that is no path loses its left side too, to be safe."""
+    flag, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
+    names = value.split(",")
+    if any(name.partition(":")[0] in FROM_FILES for name in names):
+        return flag + equals + ",".join(strategy_label(name) for name in names)
+    return flag + equals + (PureWindowsPath(value).name or value if "/" in value or "\\" in value else value)
+
+
+def _portable(value: object) -> object:
+    """The value in what JSON knows, without machine paths."""
+    match value:
+        case str():
+            return PureWindowsPath(value).name if _is_machine_path(value) else value
+        case PurePath():
+            return value.name
+        case None | bool() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case np.ndarray() | np.generic():
+            return _portable(value.tolist())
+        case Mapping():
+            return {str(key): _portable(entry) for key, entry in value.items()}
+        case Enum():
+            return _portable(value.value)
+        case list() | tuple():
+            return [_portable(entry) for entry in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {entry.name: _portable(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
+    raise InputError(
+        field="manifest",
+        got=f"a value of type {type(value).__name__}",
+        wanted="text, numbers, lists, mappings or arrays",
+    )
+
+
+def _is_machine_path(text: str) -> bool:
+    return text.startswith(("/", "~/")) or PureWindowsPath(text).is_absolute()

@@ -1,0 +1,61 @@
+"""A drawn figure as PNG for slides and as SVG for pages, without importing the plotting library."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from mri_design.evaluation.output.vector_picture import tidy
+
+__all__ = ["Drawing", "drawn_files", "png_bytes", "svg_text"]
+
+
+class Drawing(Protocol):
+    """Whatever can write itself as PNG and SVG; every function in `plots` returns one."""
+
+    @property
+    def savefig(self) -> Callable[..., Any]:
+        """Writes the figure to an open binary file."""
+
+    @property
+    def get_layout_engine(self) -> Callable[[], Any]:
+        """What places the axes whenever the figure is written."""
+
+    @property
+    def set_layout_engine(self) -> Callable[..., Any]:
+        """Takes another one, or "none" for axes that stay where they are."""
+
+
+def png_bytes(figure: Drawing) -> bytes:
+    """The figure as PNG on white, at its own resolution; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Drawing
+        For example a `matplotlib.figure.Figure`.
+    """
+    # the library's version would otherwise be written into every file
+    return _saved(figure, format="png", dpi="figure", metadata={"Software": None})
+
+
+def svg_text(figure: Drawing) -> str:
+    """The figure as SVG without a background; the same figure gives the same text."""
+    return tidy(_saved(figure, format="svg", dpi="figure", facecolor="none", metadata={"Date": None}).decode("utf-8"))
+
+
+def drawn_files(figure: Drawing) -> tuple[bytes, str]:
+    """Both, as `png_bytes` and `svg_text` would give them, with the axes placed once: half of the time goes there."""
+    png = png_bytes(figure)
+    engine = figure.get_layout_engine()
+    figure.set_layout_engine("none")
+    try:
+        return png, svg_text(figure)
+    finally:
+        figure.set_layout_engine(engine)
+
+
+def _saved(figure: Drawing, **options: Any) -> bytes:
+    target = io.BytesIO()
+    figure.savefig(target, **options)
+    return target.getvalue()

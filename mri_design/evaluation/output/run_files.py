@@ -1,0 +1,37 @@
+"""What the files of a run folder hold, for the end of its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mri_design.evaluation.output.page import Links, Paragraph, Section
+
+__all__ = ["files_section"]
+
+_HELD = {
+    "recon.npy": "the image, complex64 (ky, kx)",
+    "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
+    "mask.npy": "measured lines, bool (ky,)",
+    "lines.csv": "lines in the order of choice",
+    "acquisition.csv": "lines in the order of measurement, with echo trains",
+    "masks.json": "every mask as its lines in the order of choice",
+    "metrics.csv": "error of every image",
+    "winners.csv": "least mean error at each number of lines",
+    "summary.csv": "mean errors and their spread",
+    "paired.csv": "designed masks against the best of the others",
+    "tuned.csv": "powers of the tuned densities",
+    "steps.csv": "every decision of the design",
+    "scores.csv": "score of every line at every decision",
+    "prediction.csv": "predicted and actual error along the run",
+    "prediction-lines.csv": "the same line by line",
+    "models.csv": "models of the phase, decision by decision",
+    "exchanges.csv": "exchanges of lines that were tried",
+    "manifest.json": "command, versions, seed, settings",
+}
+"""Every file that runs leave for people, in the order in which they are listed."""
+
+
+def files_section(folder: Path) -> Section:
+    """Links to the files that lie beside the report."""
+    there = {name: what for name, what in _HELD.items() if (folder / name).is_file()}
+    return Section("Files", [Links(there), Paragraph("The figures are in the folder figures, as PNG and as SVG.")])

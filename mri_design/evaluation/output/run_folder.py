@@ -1,0 +1,265 @@
+"""The folder of one run: who may write to it, which names, and every file complete or absent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.output.folder_ledger import FolderLedger
+from mri_design.evaluation.output.folder_lock import FolderLock
+from mri_design.evaluation.output.manifest import Manifest, manifest_text
+from mri_design.evaluation.output.picture import Drawing, drawn_files
+from mri_design.evaluation.output.tables import Row, csv_text, write_csv
+from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_text
+
+__all__ = ["RunFolder"]
+
+_FIGURES = "figures"
+_LINE_COLUMNS = ("order", "line", "ky", "score")
+# a letter or digit first keeps out "..", hidden files (the lock) and names that look like options
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
+
+
+class RunFolder:
+    """Create or reopen the folder of a run, alone.
+
+    Every file is written beside its place and renamed, so a reader or a killed run never sees half a file.
+    What an interrupted write left behind is removed when the folder is opened.
+
+    Parameters
+    ----------
+    path : str or Path
+        Created with its parents where it does not exist.
+    overwrite : bool
+        Whether other people's files may be replaced, and another run's.
+
+    Raises
+    ------
+    UsageError
+        Where the path is a symbolic link or holds one; unless ``overwrite``, where it holds files and no run of this
+        program. The writing methods raise it for a file of somebody else in the folder of a run.
+    InputError
+        Where the path is no folder, cannot be created, or another run is using it.
+    OSError
+        From the writing methods, with the file's path, where the disk does not take the file; what stood
+        there before is intact.
+
+    Notes
+    -----
+    Files of an earlier run stay until they are written again: resuming needs them.
+    """
+
+    def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
+        self.path = Path(path)
+        self.overwrite = overwrite
+        self._new = _make_folder(self.path)
+        FolderLedger(self.path, overwrite=overwrite)  # before the lock, which would leave a file behind
+        self._lock = FolderLock(self.path)
+        try:
+            self._ledger = FolderLedger(self.path, overwrite=overwrite)
+            self._ledger.open()
+            remove_stale_temporaries(self.path)
+            if (self.path / _FIGURES).exists():
+                remove_stale_temporaries(self._figures())
+        except BaseException:
+            self._lock.release()
+            self._remove_if_new()
+            raise
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._ledger.withdraw()
+        self.close()
+        if error is not None:
+            self._remove_if_new()
+
+    def _remove_if_new(self) -> None:
+        if self._new:
+            with suppress(OSError):  # not empty: something was written before the error
+                self.path.rmdir()
+
+    def close(self) -> None:
+        """Let the next run in; doing it twice is harmless."""
+        self._lock.release()
+
+    def output_path(self, name: str) -> Path:
+        """Where this run writes a file called ``name``, after checking that it stays in this folder.
+
+        Parameters
+        ----------
+        name : str
+            A plain file name: letters, digits, ``. _ + -``, beginning with a letter or digit.
+
+        Raises
+        ------
+        InputError
+            Where the name holds a folder, or a symbolic link or folder stands there.
+        UsageError
+            Where a file of that name is there which no run of this program wrote.
+        """
+        path = _checked(self.path, name)
+        self._ledger.claim(path)
+        return path
+
+    def existing(self, name: str) -> Path | None:
+        """A file that a run of this program left here under ``name``; None where there is none."""
+        path = _checked(self.path, name)
+        return path if path.exists() and self._ledger.owns(path) else None
+
+    def remove(self, name: str) -> None:
+        """Remove what an earlier run left under ``name``; other people's files stay."""
+        path = self.existing(name)
+        if path is not None:
+            path.unlink()
+
+    def begin(self) -> None:
+        """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""
+        if self.overwrite:
+            self._ledger.clear()
+
+    def write_manifest(self, manifest: Manifest | Mapping[str, object]) -> Path:
+        """Write manifest.json with sorted keys."""
+        return self._write_text("manifest.json", manifest_text(manifest))
+
+    def write_lines(self, rows: Sequence[Row]) -> Path:
+        """Write lines.csv: acquisition order, index of the line, ky in cycles per field of view, score.
+
+        Parameters
+        ----------
+        rows : sequence of mappings
+            With the keys ``order``, ``line``, ``ky`` and ``score``; the score of a line nobody chose is None.
+        """
+        return self._write_text("lines.csv", csv_text(rows, _LINE_COLUMNS))
+
+    def write_metrics(self, rows: Sequence[Row], formats: Mapping[str, str] | None = None) -> Path:
+        """Write metrics.csv, one row per image; columns in order of first appearance."""
+        path = self.output_path("metrics.csv")
+        write_csv(path, rows, formats=formats)
+        return path
+
+    def write_table(self, name: str, rows: Sequence[Row]) -> Path:
+        """Write a CSV table called ``name``; columns in order of first appearance."""
+        return self._write_text(name, csv_text(rows))
+
+    def write_mask(self, mask: NDArray[np.bool_]) -> Path:
+        """Write mask.npy, bool (ky,): True where the line is measured.
+
+        Raises
+        ------
+        InputError
+            Where the mask is no bool vector.
+        """
+        if mask.ndim != 1 or mask.dtype != np.bool_:
+            raise InputError(field="mask", got=f"{mask.dtype} {mask.shape}", wanted="bool (ky,)")
+        return self._write_array("mask.npy", mask)
+
+    def write_image(self, name: str, image: NDArray[np.complexfloating]) -> Path:
+        """Write complex pixels as complex64 npy, for example ``recon.npy``.
+
+        Raises
+        ------
+        InputError
+            Where the name does not end in .npy, the pixels are not complex, or one is not finite.
+        """
+        if not np.iscomplexobj(image):
+            raise InputError(field=name, got=f"dtype {image.dtype}", wanted="complex pixels")
+        return self._write_array(name, _finite(name, image, np.complex64))
+
+    def write_std(self, name: str, std: NDArray[np.floating]) -> Path:
+        """Write standard deviations as float32 npy, for example ``std.npy``.
+
+        Raises
+        ------
+        InputError
+            Where the name does not end in .npy, or a value is not real, finite and at least zero.
+        """
+        if np.iscomplexobj(std) or np.any(std < 0):
+            raise InputError(field=name, got="complex or negative values", wanted="standard deviations")
+        return self._write_array(name, _finite(name, std, np.float32))
+
+    def write_figure(self, name: str, figure: Drawing) -> Path:
+        """Write figures/NAME.png, for slides, and figures/NAME.svg, for pages; returns the path of the first.
+
+        Parameters
+        ----------
+        name : str
+            Without folder and ending.
+        figure : Drawing
+            For example what a function of `plots` returned.
+        """
+        path = _checked(self._figures(), f"{name}.png")
+        vector = _checked(self._figures(), f"{name}.svg")
+        for file in (path, vector):
+            self._ledger.claim(file)
+        png, svg = drawn_files(figure)
+        write_bytes(path, png)
+        write_text(vector, svg)
+        return path
+
+    def _figures(self) -> Path:
+        folder = self.path / _FIGURES
+        _make_folder(folder)
+        return folder
+
+    def _write_text(self, name: str, text: str) -> Path:
+        path = self.output_path(name)
+        write_text(path, text)
+        return path
+
+    def _write_array(self, name: str, array: ArrayLike) -> Path:
+        if not name.endswith(".npy"):
+            raise InputError(field="output name", got=repr(name), wanted="a name ending in .npy")
+        path = self.output_path(name)
+        write_npy(path, array)
+        return path
+
+
+def _make_folder(path: Path) -> bool:
+    """Whether it was not there before."""
+    wanted = "a folder that exists or can be created"
+    if path.is_symlink():
+        raise UsageError(f"{path} is a symbolic link, and nothing is written through links; give the folder itself")
+    new = not path.exists()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(field=str(path), got=error.strerror or str(error), wanted=wanted) from error
+    return new
+
+
+def _checked(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not _PLAIN_NAME.fullmatch(name):
+        raise InputError(
+            field="output name",
+            got=ascii(name),
+            wanted="letters, digits, dots, underscores, plus and minus signs, a letter or digit first",
+        )
+    if path.is_symlink() or path.is_dir():
+        raise InputError(
+            field=str(path),
+            got="a symbolic link" if path.is_symlink() else "a folder",
+            wanted="a regular file or nothing",
+            cure="Remove it or choose another output folder.",
+        )
+    return path
+
+
+def _finite(name: str, values: NDArray[np.generic], dtype: type[np.generic]) -> NDArray[np.generic]:
+    with np.errstate(over="ignore"):  # what no longer fits is refused below, not warned about
+        narrow = values.astype(dtype)
+    if not np.isfinite(narrow).all():
+        raise InputError(field=name, got="NaN or infinite values", wanted=f"values finite as {dtype.__name__}")
+    return narrow

@@ -1,0 +1,1 @@
+"""How right the predictions of a posterior were, where the truth is known."""

@@ -1,0 +1,87 @@
+"""The means of a finished design, made again one after another under the models that it went by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mri_design.design.model_choice import CandidateModels
+from mri_design.design.slice_inference import SliceInference, infer_slice
+from mri_design.design.trace import DesignTrace
+from mri_design.inference.base import WarmStart
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+
+__all__ = ["SliceMeans"]
+
+
+@dataclass
+class SliceMeans:
+    """Means of one slice at growing numbers of lines, each from the one before.
+
+    Parameters
+    ----------
+    one : MRSlice
+        The slice.
+    signal : float
+        Its signal level during the design.
+    index : int
+        Its place among the design's slices.
+    models : callable, optional
+        Candidate models that the design chose from.
+    seed : int
+        Of the variances.
+    """
+
+    one: MRSlice
+    signal: float
+    index: int
+    models: CandidateModels | None
+    seed: int
+    _warm: dict[int, WarmStart] = field(default_factory=dict)
+    _count: int = 0
+    _image: Array | None = None
+
+    def mean(self, trace: DesignTrace, count: int, first: DoubleLoop, later: DoubleLoop) -> Array:
+        """The mean behind the decision after ``count`` lines; ``first`` infers a model that was not used before."""
+        lines = trace.lines[:count]
+        seen = self._inferred(trace, count, lines, self._image, first, later)
+        jumped = self.models is not None and not self._followed(trace, count)
+        if jumped and self._variant(trace, count, lines, seen).phase is not None:
+            seen = self._inferred(trace, count, lines, seen, first, later)
+        self._count, self._image = count, seen
+        return seen
+
+    def _followed(self, trace: DesignTrace, count: int) -> bool:
+        """Whether the design too went from the last mean to this one, or began here."""
+        between = trace.steps[max(self._count - len(trace.start) + 1, 0) : count - len(trace.start)]
+        return all(step.pending for step in between) and (self._count > 0 or count == len(trace.start))
+
+    def _number(self, trace: DesignTrace, count: int) -> int:
+        forecast = trace.forecast(count)
+        return forecast.models[self.index] if forecast is not None and forecast.models else 0
+
+    def _variant(self, trace: DesignTrace, count: int, lines: tuple[int, ...], image: Array | None) -> MRSlice:
+        if self.models is None:
+            return self.one
+        variants = self.models(self.one, self.one.central_image(lines) if image is None else image)
+        number = self._number(trace, count)
+        return variants[number if number < len(variants) else 0]
+
+    def _inferred(
+        self,
+        trace: DesignTrace,
+        count: int,
+        lines: tuple[int, ...],
+        image: Array | None,
+        first: DoubleLoop,
+        later: DoubleLoop,
+    ) -> Array:
+        number = self._number(trace, count)
+        warm = self._warm.get(number)
+        variant = self._variant(trace, count, lines, image)
+        engine = first if warm is None else later
+        job = SliceInference(variant, lines, self.signal, warm, engine, (self.seed, self.index), image)
+        posterior, _ = infer_slice(job)
+        self._warm[number] = WarmStart.from_posterior(posterior)
+        return posterior.mean

@@ -1,0 +1,65 @@
+"""What a recipe says about the sequence around a design: how many lines at most, when to end, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
+from mri_design.design.stopping import AnyOf, NamedRule, UntilError, UntilGain
+from mri_design.design.strategy import Strategy
+from mri_design.errors import UsageError
+from mri_design.experiment.recipe import Recipe
+
+__all__ = ["checked_end", "in_acquisition_order", "most_lines", "stop_rule"]
+
+
+def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedRule | None:
+    """The recipe's stop rule, once its order, constraints and rule are known to fit together, whatever the scan.
+
+    Raises
+    ------
+    InputError
+        For constraints and an order that contradict each other.
+    UsageError
+        Where neither a number of lines nor a rule ends the design, and as `stop_rule`.
+    """
+    design = recipe.design
+    check_order(design.order, design.echoes, design.effective_echo, recipe.constraints.rules().max_jump)
+    rule = stop_rule(recipe, strategy)
+    if lines is None and rule is None:
+        raise UsageError("when does the design end? Give --lines, --until-error or --until-gain")
+    return rule
+
+
+def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
+    """The rule that ends a design early; None where the recipe has none.
+
+    Raises
+    ------
+    UsageError
+        Where the strategy predicts nothing.
+    """
+    design, rules = recipe.design, list[NamedRule]()
+    if design.until_error is not None:
+        if not strategy.needs_posterior:
+            raise UsageError(f"strategy {strategy.name!r} predicts no error: --until-error needs one with a posterior")
+        rules.append(UntilError(design.until_error))
+    if design.until_gain is not None:
+        if not strategy.needs_posterior:
+            raise UsageError(f"strategy {strategy.name!r} knows no information gain: --until-gain needs a posterior")
+        rules.append(UntilGain(design.until_gain))
+    return None if not rules else rules[0] if len(rules) == 1 else AnyOf(tuple(rules))
+
+
+def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe) -> int:
+    """Lines that a design on these can have which begins with ``start``."""
+    return recipe.constraints.rules().most_lines(measurable, start)
+
+
+def in_acquisition_order(lines: Sequence[int], n_lines: int, recipe: Recipe) -> Acquisition:
+    """Chosen lines in the recipe's order and echo trains."""
+    design = recipe.design
+    return acquisition_order(lines, n_lines, design.order, design.echoes, design.effective_echo)

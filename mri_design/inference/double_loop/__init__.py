@@ -1,0 +1,1 @@
+"""The convex variational bound of the papers, by a double loop."""

@@ -1,0 +1,1 @@
+"""Bounds on the probability of the data, and scales and noise learnt by them."""

@@ -1,0 +1,347 @@
+"""What a posterior says about log P(y), and the comparison of two models of the same data.
+
+The criterion bounds log of the integral of N(y | X u, sigma^2 I) prod t_i(s_i) for the sites as they are. That is
+log P(y) once the sites are divided by what they integrate to: likelihood sites each by their own integral over the
+datum, the prior as a whole by Z = integral of prod t_i(B u) du, which has a closed form only where B is square or all
+sites are Gaussian, and cancels where two models share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.inference.criterion import evidence_bound
+from mri_design.inference.evidence.prior_bound import PriorEvidence, site_groups
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.posterior import GaussianPosterior, require_posterior
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.potentials.base import Potential
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.hinge import Hinge
+from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.poisson import Poisson
+
+__all__ = ["BayesFactor", "Evidence", "log_bayes_factor", "log_evidence", "prior_log_normaliser"]
+
+Kind = Literal["lower_bound", "estimate"]
+DENSE_LIMIT = 3000
+NORMALISED = (Logistic, Poisson)
+"""Likelihoods that are probabilities of their labels or counts as they are."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """log P(y) of one model.
+
+    Parameters
+    ----------
+    value : float
+        For normalised sites.
+    kind : {"lower_bound", "estimate"}
+        A bound where log|A| was exact and the prior's normaliser is; an estimate otherwise.
+    """
+
+    value: float
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class BayesFactor:
+    """log P(y | a) - log P(y | b), positive where the data speak for a.
+
+    Parameters
+    ----------
+    value : float
+        The difference.
+    kind : {"difference of lower bounds", "estimate"}
+        Never a bound itself: both bounds lie below their evidence by amounts that need not be equal.
+    normaliser : {"shared", "closed form", "variational"}
+        How the priors' normalisers were had.
+    """
+
+    value: float
+    kind: Literal["difference of lower bounds", "estimate"]
+    normaliser: Literal["shared", "closed form", "variational"]
+
+
+def log_evidence(posterior: GaussianPosterior, *, allow_estimates: bool = False) -> Evidence:
+    """Bound on log P(y) with the sites normalised.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        With a criterion.
+    allow_estimates : bool
+        Also where log|A| was estimated, or the prior's normaliser has to be bounded itself (overcomplete B): the
+        difference of two bounds is an estimate.
+
+    Raises
+    ------
+    InputError
+        For anything but a posterior; without a criterion, for an estimate that was not asked for, for a prior that is
+        improper, and for hinge sites, which are no probability of their labels.
+    """
+    _refuse_pseudo_likelihoods(posterior)
+    kind = _kind_of(posterior, allow_estimates)
+    normaliser = prior_log_normaliser(posterior.model)
+    if normaliser is None:
+        normaliser, kind = _bounded_normaliser(posterior.model, allow_estimates), "estimate"
+    return Evidence(_likelihood_evidence(posterior) - normaliser, kind)
+
+
+def log_bayes_factor(a: GaussianPosterior, b: GaussianPosterior, *, allow_estimates: bool = False) -> BayesFactor:
+    """Compare two models of the same data.
+
+    Parameters
+    ----------
+    a, b : GaussianPosterior
+        Of models with the same data, each with a criterion.
+    allow_estimates : bool
+        As in `log_evidence`; without it only bounds of one kind are compared.
+
+    Raises
+    ------
+    InputError
+        As `log_evidence`, and for other data.
+
+    Notes
+    -----
+    Priors on overcomplete B whose normaliser cancels need no value for it: the same sites on the same operators, or
+    all rates tau / sigma multiplied by one factor c, where Z falls by c^n (substitute c u). TR-175 section 5.1.
+    """
+    for posterior in (a, b):
+        _refuse_pseudo_likelihoods(posterior)
+    _refuse_other_data(a.model, b.model)
+    kinds = {_kind_of(a, allow_estimates), _kind_of(b, allow_estimates)}
+    value = _likelihood_evidence(a) - _likelihood_evidence(b)
+    shared = _shared_normaliser(a.model, b.model)
+    source: Literal["shared", "closed form", "variational"] = "shared"
+    if shared is not None:
+        value -= shared
+    else:
+        source = "closed form"
+        normalisers = []
+        for model in (a.model, b.model):
+            closed = prior_log_normaliser(model)
+            if closed is None:
+                closed, source = _bounded_normaliser(model, allow_estimates), "variational"
+                kinds.add("estimate")
+            normalisers.append(closed)
+        value -= normalisers[0] - normalisers[1]
+    return BayesFactor(value, "estimate" if "estimate" in kinds else "difference of lower bounds", source)
+
+
+def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
+    """log Z, Z the integral of the prior's sites over the image, in the units of the image; None where intractable.
+
+    Returns
+    -------
+    float or None
+        Closed forms for as many coefficients as unknowns (orthonormal wavelets, pixels, any invertible B) and for
+        Gaussian sites; None for other sites on overcomplete B.
+
+    Raises
+    ------
+    InputError
+        For sites that leave a direction of the image free, or are not integrable: an improper prior.
+    """
+    blocks = _prior(model)
+    if not blocks:
+        raise InputError(
+            field="prior",
+            got="no block of sites beside those of the likelihood",
+            wanted="a proper prior on the unknowns",
+            cure="Write the prior as a block, as Gaussian sites on Identity: a Gaussian factor counts as data.",
+        )
+    n, rows = model.measurement.in_size, sum(block.analysis.out_size for block in blocks)
+    log_sigma = 0.5 * float(np.log(model.noise_variance))
+    if all(isinstance(block.potential, Gaussian) for block in blocks):
+        return n * (0.5 * float(np.log(2 * np.pi)) + log_sigma) - 0.5 * _log_gram(model, blocks, weighted=True)
+    if rows < n:
+        raise _improper(f"{rows} coefficients for {n} unknowns")
+    if rows > n:
+        return None
+    total = sum(_log_integral(block) for block in blocks)
+    if not np.isfinite(total):
+        raise _improper("sites that are not integrable")
+    return total + n * log_sigma - 0.5 * _log_gram(model, blocks, weighted=False)
+
+
+def _prior(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+    return tuple(block for block in model.blocks if not _is_likelihood(block))
+
+
+def _is_likelihood(block: SiteBlock) -> bool:
+    """Sites that act on data: labels, counts, or residuals."""
+    return block.offset is not None or isinstance(block.potential, NORMALISED)
+
+
+def _log_integral(block: SiteBlock) -> float:
+    """Sum over the block's sites of the log of their integral over their coefficients, in units of sigma."""
+    shared = block.analysis.out_size // int(np.prod(block.site_shape))
+    return float(np.sum(np.broadcast_to(block.potential.log_normaliser(shared), block.site_shape)))
+
+
+def _likelihood_evidence(posterior: GaussianPosterior) -> float:
+    """The bound for a normalised likelihood and the prior's sites as they are."""
+    model = posterior.model
+    value = evidence_bound(model, posterior.criterion[-1])
+    for block in model.blocks:
+        if _is_likelihood(block) and not isinstance(block.potential, NORMALISED):
+            value -= _log_integral(block) + 0.5 * block.analysis.out_size * float(np.log(model.noise_variance))
+    return value
+
+
+def _log_gram(model: GeneralizedLinearModel, blocks: tuple[SiteBlock, ...], *, weighted: bool) -> float:
+    """log|B^H diag(p) B| over the real unknowns, p the precisions of Gaussian sites or 1."""
+    weights = [np.asarray(block.potential.site_precision(np.ones(block.site_shape))) for block in blocks]
+    if not weighted:
+        weights = [np.ones(block.site_shape) for block in blocks]
+    spectra = [block.analysis.gram_spectrum() for block in blocks]
+    if all(s is not None for s in spectra) and all(np.ptp(w) == 0 for w in weights):
+        total = np.sum([float(w.flat[0]) * np.asarray(s) for w, s in zip(weights, spectra, strict=True)], axis=0)
+        if total.min() <= 1e-12 * total.max():
+            raise _improper("sites that leave a direction of the image free")
+        return float(np.sum(np.log(total))) * (2 if model.measurement.in_complex else 1)
+    size = model.measurement.in_size
+    if size > DENSE_LIMIT:
+        raise InputError(
+            field="prior",
+            got=f"{size} unknowns and analysis operators without a known spectrum",
+            wanted=f"at most {DENSE_LIMIT} unknowns, or pixels, differences and wavelets with one scale each",
+        )
+    gram = np.zeros((size, size))
+    for block, w in zip(blocks, weights, strict=True):
+        rows = block.analysis.to_dense_real(DENSE_LIMIT)
+        full = np.broadcast_to(w, block.analysis.out_shape).ravel()
+        gram += rows.T @ (np.tile(full, len(rows) // len(full))[:, None] * rows)
+    eigenvalues = np.linalg.eigvalsh(gram)
+    if eigenvalues[0] <= 1e-12 * eigenvalues[-1]:
+        raise _improper("sites that leave a direction of the image free")
+    return float(np.sum(np.log(eigenvalues)))
+
+
+def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> float | None:
+    """log Z_a - log Z_b where the priors differ by one common factor of their rates; None where they do not."""
+    pairs = list(zip(_prior(a), _prior(b), strict=False))
+    if len(_prior(a)) != len(_prior(b)) or a.image_shape != b.image_shape:
+        return None
+    factors = []
+    for one, other in pairs:
+        if not _same_map(one.analysis, other.analysis) or one.group_axes != other.group_axes:
+            return None
+        ratio = np.sqrt(np.asarray(other.potential.start_variance) / np.asarray(one.potential.start_variance))
+        if type(one.potential) is not type(other.potential) or one.potential.two_parameter or np.ptp(ratio) > 1e-9:
+            return None
+        factor = float(np.ravel(ratio)[0])
+        same = abs(factor - 1) <= 1e-12
+        if not same and type(other.potential).rescaled is Potential.rescaled:
+            return None
+        rescaled = other.potential if same else other.potential.rescaled(factor)
+        s = np.geomspace(1e-2, 1e2, 9).reshape(-1, *(1 for _ in one.site_shape)) * np.ones(one.site_shape)
+        if not np.allclose(one.potential.log_t(s), rescaled.log_t(s), rtol=1e-8):
+            return None
+        factors.append(factor * float(np.sqrt(b.noise_variance / a.noise_variance)))
+    if not factors or np.ptp(factors) > 1e-9 * factors[0]:
+        return None
+    return -a.measurement.in_size * float(np.log(factors[0]))
+
+
+def _same_map(a: LinearOperator, b: LinearOperator) -> bool:
+    """Whether two operators do the same to one random image, and so with certainty to all."""
+    shapes = [(one.in_shape, one.out_shape, one.in_complex, one.out_complex) for one in (a, b)]
+    if a is b or shapes[0] != shapes[1]:
+        return a is b
+    rng = np.random.default_rng(4120937655)
+    u = rng.standard_normal(a.in_shape)
+    if a.in_complex:
+        u = u + 1j * rng.standard_normal(a.in_shape)
+    return bool(np.allclose(a(u), b(u), rtol=0, atol=1e-9 * float(np.abs(u).max())))
+
+
+def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
+    if any(np.any(block.potential.shift) or block.potential.two_parameter for block in _prior(model)):
+        raise InputError(
+            field="prior",
+            got="sites with an odd part or a position on more coefficients than unknowns",
+            wanted="sites whose joint normaliser can be bounded",
+        )
+    if not allowed:
+        raise InputError(
+            field="prior",
+            got="sites on more coefficients than unknowns, whose normaliser has no closed form",
+            wanted="an invertible B, Gaussian sites, or two models that share the prior up to one factor of its rates",
+            cure="Say allow_estimates=True for the variational bound of the normaliser in its place.",
+        )
+    alone = GeneralizedLinearModel.of_sites(_prior(model), model.noise_variance)
+    scales = [np.broadcast_to(np.asarray(b.potential.start_variance), b.site_shape) for b in alone.blocks]
+    labels = {
+        b.name: np.unique(one, return_inverse=True)[1].reshape(one.shape)
+        for b, one in zip(alone.blocks, scales, strict=True)
+    }
+    phi = PriorEvidence.of(alone, site_groups(alone, labels))(alone.blocks)[0]
+    return evidence_bound(alone, phi)
+
+
+def _refuse_pseudo_likelihoods(posterior: GaussianPosterior) -> None:
+    require_posterior(posterior)
+    for block in posterior.model.blocks:
+        if isinstance(block.potential, Hinge):
+            raise InputError(
+                field=f"block {block.name!r}",
+                got="Hinge sites, which are no probability of their labels",
+                wanted="a likelihood that adds up to one over the data",
+                cure="Use Logistic sites to compare models of labels.",
+            )
+
+
+def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
+    if not posterior.criterion:
+        raise InputError(
+            field="posterior",
+            got="no criterion: its variances do not know log|A|",
+            wanted="a criterion",
+            cure='Infer with Exact variances, or with DoubleLoop(criterion="estimate").',
+        )
+    if posterior.criterion_kind != "exact" and not allow_estimates:
+        raise InputError(
+            field="posterior",
+            got="a criterion with an estimated log|A|, which is no bound",
+            wanted="an exact log|A|",
+            cure="Infer with Exact variances, or say allow_estimates=True.",
+        )
+    return "lower_bound" if posterior.criterion_kind == "exact" else "estimate"
+
+
+def _refuse_other_data(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> None:
+    def numbers(model: GeneralizedLinearModel) -> list[Array]:
+        offsets = [np.asarray(block.offset) for block in model.blocks if block.offset is not None]
+        sites = [block.potential for block in model.blocks]
+        labels = [site.labels for site in sites if isinstance(site, Logistic)]
+        counts = [site.counts for site in sites if isinstance(site, Poisson)]
+        return [model.data if model.unwhitened is None else model.unwhitened, *offsets, *labels, *counts]
+
+    def flat(arrays: list[Array]) -> Array:
+        return np.concatenate([array.ravel().astype(complex) for array in arrays])
+
+    if not np.array_equal(flat(numbers(a)), flat(numbers(b))):
+        raise InputError(
+            field="Bayes factor",
+            got="models of different data",
+            wanted="the same data in both",
+            cure="Evidence is a density of the data: it cannot be compared across data sets. Data that were whitened "
+            "by hand need `unwhitened`, as `with_noise_covariance` sets it.",
+        )
+
+
+def _improper(got: str) -> InputError:
+    return InputError(
+        field="prior",
+        got=got,
+        wanted="a proper prior",
+        cure="Compare models that differ in other things, or add sites.",
+    )

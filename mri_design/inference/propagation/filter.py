@@ -1,0 +1,290 @@
+"""The Laplace filter: one site after another, each replaced by a Gaussian at the mode it makes, in O(n^2).
+
+A site t(x^T u) moves the mean along C x only, to where the one-dimensional mode is, and lowers the covariance by a
+matrix of rank one:
+
+    u' = u + C x (log t)'(s),      C' = C - C x x^T C D / (1 + D v),      v = x^T C x,  D = -(log t)''(s).
+
+Lewi, Butera & Paninski 2007, equations (3), (4) and (7). Exact for Gaussian sites (the Kalman filter); other sites are
+looked at once, in the order given, so that the result depends on it a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, number_array, require_counts, require_instance
+from mri_design.inference.base import StepInfo, WarmStart, require_task
+from mri_design.inference.propagation.filter_state import FilterState, drift_matrix
+from mri_design.inference.propagation.posterior import as_image, gaussian_part
+from mri_design.inference.propagation.site_mode import site_mode
+from mri_design.inference.proper_factor import precision_inverse
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
+from mri_design.potentials.base import Potential
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.smoothness import require_smooth
+from mri_design.status import Convergence, Status
+from mri_design.variances.exact import Exact
+
+__all__ = ["LaplaceFilter"]
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LaplaceFilter:
+    """Settings of the filter.
+
+    Parameters
+    ----------
+    drift : float or array, shape () or (n,) or (n, n)
+        Q: covariance by which the unknowns move before each trial (equation 26); zero for unknowns that stay.
+    limit : int
+        Largest number of real unknowns, as the covariance is dense.
+
+    Raises
+    ------
+    InputError
+        For a drift that is not positive semidefinite.
+    """
+
+    drift: float | NDArray[np.floating] = 0.0
+    limit: int = 9000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "drift", drift_matrix(self.drift))
+        require_counts(limit=self.limit, least=1)
+
+    def update(self, state: FilterState, x: NDArray[np.floating], response: Potential) -> FilterState:
+        """The state after one trial, in O(n^2).
+
+        Parameters
+        ----------
+        state : FilterState
+            Before it.
+        x : float array, shape (n,)
+            The query.
+        response : Potential
+            The site that the response makes of x^T u, as ``Poisson(3)`` or ``Logistic(-1)``; sigma is 1.
+
+        Raises
+        ------
+        InputError
+            For a query that does not fit the state, several sites, or a site whose log has a corner.
+
+        Notes
+        -----
+        A negative D, of a site that is not log-concave, is taken for zero: no response makes the covariance larger.
+        """
+        require_instance(FilterState, wanted="a FilterState", state=state)
+        require_instance(Potential, wanted="a site, as Poisson(3)", response=response)
+        direction = _query(x, state)
+        if np.size(response.start_variance) > 1:
+            raise InputError(
+                field="response", got=f"{np.size(response.start_variance)} sites", wanted="one: give them to `track`"
+            )
+        covariance = self._drifted(state.covariance)
+        spread = covariance @ direction
+        mean, variance = float(direction @ state.mean), float(direction @ spread)
+        if variance <= 0:  # a query of zeros
+            return FilterState(state.mean, covariance)
+        mode = site_mode(response, mean, variance)
+        D = _curvature(mode.curvature, response)
+        return FilterState(state.mean + mode.slope * spread, covariance - _lost(spread, D, variance))
+
+    def track(
+        self, state: FilterState, queries: Iterable[NDArray[np.floating]], responses: Iterable[Potential]
+    ) -> FilterState:
+        """The state after several trials, drift before each of them.
+
+        Raises
+        ------
+        InputError
+            For unequally many queries and responses; as `update`.
+        """
+        asked, answered = list(queries), list(responses)
+        if len(asked) != len(answered):
+            raise InputError(
+                field="responses", got=f"{len(answered)} beside {len(asked)} queries", wanted="one for each query"
+            )
+        for x, response in zip(asked, answered, strict=True):
+            state = self.update(state, x, response)
+        return state
+
+    def infer(
+        self,
+        model: GeneralizedLinearModel,
+        rng: np.random.Generator,
+        *,
+        warm_start: WarmStart | None = None,
+        callback: Callable[[StepInfo], None] | None = None,
+    ) -> GaussianPosterior:
+        """One pass over a model's sites; the Gaussian factor and the `Gaussian` blocks come first, at once.
+
+        Parameters
+        ----------
+        model : GeneralizedLinearModel
+            Sites other than Gaussian ones act on real coefficients, one each.
+        rng : numpy Generator
+            Not used: nothing is random.
+        warm_start : WarmStart, optional
+            Held to the model and not used: a filter begins at the prior.
+        callback : callable, optional
+            Called after every block of sites.
+
+        Returns
+        -------
+        GaussianPosterior
+            ``convergence.iterations`` counts sites; variances are exact under the site precisions D.
+
+        Raises
+        ------
+        InputError
+            With a drift, where the Gaussian part leaves a direction undetermined, for sites on moduli, sites with a
+            corner or a position of their own, and models beyond ``limit``.
+        """
+        require_task(model, rng, warm_start, callback)
+        if np.any(self.drift):
+            raise InputError(
+                field="drift",
+                got="a drift for a model whose unknowns stay",
+                wanted="no drift",
+                cure="Give trial after trial to `update` or `track`.",
+            )
+        for block in model.blocks:
+            if not isinstance(block.potential, Gaussian):
+                _refuse_unfit(block)
+        mean, covariance = self._prior(model)
+        sigma, count = float(np.sqrt(model.noise_variance)), 0
+        pis: list[Array] = []
+        for number, block in enumerate(model.blocks):
+            if isinstance(block.potential, Gaussian):
+                pis.append(np.broadcast_to(block.potential.precision, block.site_shape))
+                continue
+            mean, covariance, pi = _pass(block, mean, covariance, sigma, self.limit)
+            if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
+                raise InputError(
+                    field=f"block {block.name!r}",
+                    got="modes that are not finite",
+                    wanted="sites with finite derivatives",
+                    cure="Scale data and rates to ordinary numbers.",
+                )
+            pis.append(pi)
+            count += pi.size
+            if callback is not None:
+                ended = Convergence(Status.CONVERGED, count, 0.0)
+                callback(StepInfo(number + 1, None, 0.0, ended, ended))
+        precision = PosteriorPrecision(model.measurement, model.blocks, tuple(pis))
+        image = as_image(mean, model)
+        marginals = Exact(self.limit)(precision, [block.analysis for block in model.blocks], rng, image)
+        return GaussianPosterior(
+            model=model,
+            mean=image,
+            precision=precision,
+            marginals=marginals,
+            convergence=Convergence(Status.CONVERGED, count, 0.0, count),
+        )
+
+    def _drifted(self, covariance: Values) -> Values:
+        Q = np.asarray(self.drift)
+        if not Q.any():
+            return covariance
+        if Q.ndim and len(Q) != len(covariance):
+            raise InputError(
+                field="drift", got=f"shape {Q.shape}", wanted=f"a number, ({len(covariance)},) or a square matrix"
+            )
+        return np.asarray(covariance + (Q if Q.ndim == 2 else np.diag(np.broadcast_to(Q, len(covariance)))))
+
+    def _prior(self, model: GeneralizedLinearModel) -> tuple[Values, Values]:
+        """Mean and covariance of the Gaussian part."""
+        if model.measurement.in_size > self.limit:
+            raise InputError(
+                field="unknowns", got=f"{model.measurement.in_size} real numbers", wanted=f"at most {self.limit}"
+            )
+        exact = [number for number, block in enumerate(model.blocks) if isinstance(block.potential, Gaussian)]
+        P, h = gaussian_part(model, exact)
+        try:
+            covariance = precision_inverse(P)
+        except InputError as error:
+            raise InputError(
+                field="prior",
+                got="a Gaussian part that leaves directions of the unknowns undetermined",
+                wanted="a Gaussian factor or Gaussian blocks that determine all of them: the filter starts there",
+                cure="Add a block of Gaussian sites on the unknowns.",
+            ) from error
+        return float(np.sqrt(model.noise_variance)) * (covariance @ h), model.noise_variance * covariance
+
+
+def _pass(
+    block: SiteBlock, mean: Values, covariance: Values, sigma: float, limit: int
+) -> tuple[Values, Values, NDArray[np.float64]]:
+    """Mean and covariance after every site of a block, in order, and their precisions."""
+    rows = block.analysis.to_dense_real(limit) / sigma
+    offsets = np.zeros(len(rows)) if block.offset is None else block.offset.ravel() / sigma
+    mean, covariance = mean.copy(), covariance.copy()
+    pi = np.empty(len(rows))
+    for index, (row, offset) in enumerate(zip(rows, offsets, strict=True)):
+        site = block.potential.at(np.unravel_index(index, block.site_shape), block.site_shape)  # type: ignore[arg-type]
+        spread = covariance @ row
+        variance = float(row @ spread)
+        if variance <= 0:
+            pi[index] = max(site_mode(site, float(row @ mean - offset), np.finfo(float).tiny).curvature, 0.0)
+            continue
+        mode = site_mode(site, float(row @ mean - offset), variance)
+        D = _curvature(mode.curvature, site)
+        mean += mode.slope * spread
+        covariance -= _lost(spread, D, variance)
+        pi[index] = D
+    return mean, covariance, pi.reshape(block.site_shape)
+
+
+def _lost(spread: Values, D: float, variance: float) -> Values:
+    """What the covariance loses, exactly symmetric."""
+    root = np.sqrt(D / (1 + D * variance)) * spread
+    return np.outer(root, root)
+
+
+def _curvature(found: float, site: Potential) -> float:
+    """D, at least zero."""
+    if not found > 0:  # the probe costs more than the update, and few sites need it
+        require_smooth("response", site)
+    if not np.isfinite(found):
+        raise InputError(
+            field="response", got=f"{type(site).__name__} with D = {found}", wanted="a finite curvature at the mode"
+        )
+    return max(found, 0.0)
+
+
+def _refuse_unfit(block: SiteBlock) -> None:
+    named = f"block {block.name!r}"
+    if block.analysis.out_complex or block.group_axes:
+        raise InputError(
+            field=named,
+            got="sites on moduli",
+            wanted="sites on real coefficients, one each: the update is of rank one",
+            cure="Use DoubleLoop, or real and imaginary parts with a site each.",
+        )
+    if block.potential.two_parameter:
+        raise InputError(
+            field=named,
+            got=type(block.potential).__name__,
+            wanted="sites with a fixed position",
+            cure="Use DoubleLoop.",
+        )
+    require_smooth(named, block.potential)
+
+
+def _query(x: NDArray[np.floating], state: FilterState) -> Values:
+    given = number_array("query", x, wanted=f"finite real {state.mean.shape}")
+    if given.shape != state.mean.shape or given.dtype.kind not in "fiub" or not np.isfinite(given).all():
+        raise InputError(
+            field="query", got=f"{given.dtype} of shape {given.shape}", wanted=f"finite real {state.mean.shape}"
+        )
+    return given.astype(float)

@@ -1,0 +1,1 @@
+"""Dense references that fast engines are held against."""

@@ -1,0 +1,1 @@
+"""Variational Gaussian inference, with a natural gradient or decoupled."""

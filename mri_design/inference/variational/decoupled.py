@@ -1,0 +1,203 @@
+"""The decoupled variational Gaussian of Khan 2014: a linearly constrained Lagrangian, solved in its dual.
+
+The variances of all sites are tied to the covariance by constraints sd_i^2 = v_i; linearised at the last sd they leave
+a dual (equation 11) over alpha and lambda that takes the sites one by one, through their conjugates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+
+from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.inference.base import StepInfo, WarmStart, require_task
+from mri_design.inference.variational.conjugates import Anchor, Conjugate, conjugate, slope_range
+from mri_design.inference.variational.prior_and_sites import DualState, PriorAndSites
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
+from mri_design.potentials.hinge import Hinge
+from mri_design.status import Convergence, Status
+
+__all__ = ["DecoupledDual", "DecoupledGaussian"]
+
+LEAST_WEIGHT = 1e-4  # of lambda at a linearisation: without it conjugates have no maximum
+
+
+@dataclass(frozen=True)
+class DecoupledGaussian:
+    """Algorithm 1 of Khan 2014, dense: a proper Gaussian part (X and Gaussian sites) and sites on real coefficients.
+
+    It ends in the optimum of `VariationalGaussian`, which is faster and takes any model; this one is the paper's own.
+
+    Parameters
+    ----------
+    iterations : int
+        Linearisations at most.
+    tolerance : float
+        Stop where (alpha + E (log t)') sd and (lambda + E (log t)'') v are below this for every site.
+    inner_iterations : int
+        Of L-BFGS on each dual.
+    delta : float
+        Weight of the quartic term (equation 20); a positive one for sites that are not log-concave. Their conjugates
+        are local maxima, and steps that raise phi are halved.
+
+    Raises
+    ------
+    InputError
+        For settings out of range, an improper Gaussian part, sites on moduli, sites that are not log-concave with
+        delta = 0, Hinge sites.
+    """
+
+    iterations: int = 50
+    tolerance: float = 1e-4
+    inner_iterations: int = 200
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_counts(iterations=self.iterations, inner_iterations=self.inner_iterations, least=1)
+        require_numbers(tolerance=self.tolerance)
+        require_numbers(delta=self.delta)
+
+    def infer(
+        self,
+        model: GeneralizedLinearModel,
+        rng: np.random.Generator,
+        *,
+        warm_start: WarmStart | None = None,
+        callback: Callable[[StepInfo], None] | None = None,
+    ) -> GaussianPosterior:
+        """Linearise and solve to convergence; ``rng`` is not used, ``warm_start`` held to the model and not used.
+
+        Returns
+        -------
+        GaussianPosterior
+            ``criterion`` is phi at the start and after every linearisation: every one makes a bound, and the last need
+            not be the best where it has not converged.
+        """
+        require_task(model, rng, warm_start, callback)
+        split = PriorAndSites.of(model, real_sites=True)
+        if not split.parts:
+            return split.gaussian()
+        if self.delta == 0 and not all(part.block.potential.log_concave for part in split.parts):
+            raise InputError(
+                field="delta",
+                got="0 with sites that are not log-concave",
+                wanted="a positive number",
+                cure="Set delta=1, or infer with VariationalGaussian.",
+            )
+        hinges = [part.block.name for part in split.parts if isinstance(part.block.potential, Hinge)]
+        if hinges:
+            raise InputError(
+                field=f"block {hinges[0]!r}",
+                got="Hinge sites, whose conjugates run off to infinity where a margin is kept with certainty",
+                wanted="sites whose conjugates Newton's method finds",
+                cure="Infer with VariationalGaussian, which ends in the same optimum.",
+            )
+        S = split.rows @ split.rows.T
+        low, high = DecoupledDual.box(split)
+        _, slope, bend = split.expectation(split.means, np.minimum(np.diag(S), 1.0))
+        alpha, weights = np.clip(-slope, low, high), np.maximum(-2 * bend, LEAST_WEIGHT)
+        trace = [2 * DualState.of(S, split.means, alpha, weights).half_phi(split, S, alpha)[0]]
+        status, residual, count = Status.MAX_ITERATIONS, np.inf, 0
+        for count in range(1, self.iterations + 1):
+            state = DualState.of(S, split.means, alpha, weights)
+            anchor = Anchor(np.sqrt(state.variance), np.maximum(weights, LEAST_WEIGHT), self.delta)
+            dual = DecoupledDual(split, S, anchor, _starts(split, state.mean, anchor.spread))
+            least, most = np.r_[low, np.full(len(S), 1e-10)], np.r_[high, np.full(len(S), np.inf)]
+            if self.delta > 0:  # the conjugates are local: no further than they are known
+                reach = 0.5 * (1 + np.abs(alpha))
+                least = np.maximum(least, np.r_[alpha - reach, 0.25 * weights])
+                most = np.minimum(most, np.r_[alpha + reach, 4 * weights + LEAST_WEIGHT])
+            found = scipy.optimize.minimize(
+                dual,
+                np.concatenate([alpha, weights]),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=list(zip(least, most, strict=True)),
+                options={"maxiter": self.inner_iterations, "maxcor": 20, "ftol": 1e-14, "gtol": 0.01 * self.tolerance},
+            )
+            before = np.concatenate([alpha, weights])
+            for part_way in 0.5 ** np.arange(12 if self.delta > 0 else 1):
+                alpha, weights = np.split(before + part_way * (found.x - before), 2)
+                state = DualState.of(S, split.means, alpha, weights)
+                half_phi, slope, bend = state.half_phi(split, S, alpha)
+                if 2 * half_phi <= trace[-1]:
+                    break
+            trace.append(2 * half_phi)
+            off = np.abs(alpha + slope) * np.sqrt(state.variance), np.abs(weights + 2 * bend) * state.variance
+            residual = float(max(off[0].max(), off[1].max()))
+            if callback is not None:
+                inner = Convergence(Status.CONVERGED if found.success else Status.MAX_ITERATIONS, found.nit, residual)
+                callback(StepInfo(count, trace[-1], residual, inner, Convergence(Status.CONVERGED, 1, 0.0)))
+            if not np.isfinite(residual):
+                status = Status.BREAKDOWN
+                break
+            if residual < self.tolerance:
+                status = Status.CONVERGED
+                break
+        done = Convergence(status, count, residual)
+        return split.posterior(-split.rows.T @ alpha, weights, done, tuple(trace), residual)
+
+
+def _starts(split: PriorAndSites, mean: Array, spread: Array) -> tuple[Conjugate, ...]:
+    """Where the conjugates of a linearisation begin: at its own means and standard deviations."""
+    starts = []
+    for part in split.parts:
+        h, sd = (a[part.rows].reshape(part.block.site_shape) for a in (mean, spread))
+        starts.append(Conjugate(h, sd, np.zeros_like(h)))
+    return tuple(starts)
+
+
+class DecoupledDual:
+    """Equation (11) as a function of (alpha, lambda), with its gradient (13).
+
+    Parameters
+    ----------
+    split : PriorAndSites
+        The model.
+    S : array
+        Prior covariance of all rows.
+    anchor : Anchor
+        Of the linearisation.
+    solution : tuple of Conjugate or None
+        Per block of sites, where Newton's method begins; renewed by every call.
+    """
+
+    def __init__(self, split: PriorAndSites, S: Array, anchor: Anchor, solution: tuple[Conjugate | None, ...]) -> None:
+        self.split, self.S, self.anchor, self.solution = split, S, anchor, solution
+
+    @staticmethod
+    def box(split: PriorAndSites) -> tuple[Array, Array]:
+        """Open range of alpha: minus that of (log t)', a little smaller."""
+        lows, highs = [], []
+        for part in split.parts:
+            least, most = (a.ravel() for a in slope_range(part.block.potential, part.block.site_shape))
+            width = most - least
+            inside = 1e-9 * np.where(np.isfinite(width), width, 1 + np.minimum(np.abs(least), np.abs(most)))
+            inside = np.where(np.isfinite(inside), inside, 0.0)
+            lows.append(-(most - inside))
+            highs.append(-(least + inside))
+        return np.concatenate(lows), np.concatenate(highs)
+
+    def __call__(self, flat: Array) -> tuple[float, Array]:
+        alpha, weights = np.split(flat, 2)
+        state = DualState.of(self.S, self.split.means, alpha, weights)
+        value = -0.5 * state.log_determinant + 0.5 * alpha @ self.S @ alpha - self.split.means @ alpha
+        best = []
+        for part, start in zip(self.split.parts, self.solution, strict=True):
+            shape, rows = part.block.site_shape, part.rows
+            anchor = Anchor(
+                self.anchor.spread[rows].reshape(shape), self.anchor.weight[rows].reshape(shape), self.anchor.delta
+            )
+            a, w = alpha[rows].reshape(shape), weights[rows].reshape(shape)
+            best.append(conjugate(part.block.potential, a, w, anchor, start))
+        self.solution = tuple(best)
+        h = np.concatenate([np.broadcast_to(one.mean, one.value.shape).ravel() for one in best])
+        sd = np.concatenate([np.broadcast_to(one.spread, one.value.shape).ravel() for one in best])
+        total = float(value) + float(sum(np.sum(one.value) for one in best))
+        spread = self.anchor.spread
+        return total, np.concatenate([h - state.mean, 0.5 * (2 * spread * sd - spread**2 - state.variance)])

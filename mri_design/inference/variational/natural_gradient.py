@@ -1,0 +1,196 @@
+"""The best Gaussian in the sense of Kullback and Leibler, by natural-gradient updates of its sites.
+
+At the optimum of the bound Q has the form of the package's posteriors, with pi_i = E[-(log t_i)''] and a mean that
+follows from eta_i = pi_i E s_i + E[(log t_i)']: Khan 2014, theorem 4.1 (Opper & Archambeau 2009). Moving pi and eta a
+part of the way to what mean and variances ask for is a step along the natural gradient (Khan & Lin 2017), and needs
+nothing but a mean solve and marginal variances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.inference.base import StepInfo, WarmStart, cold_start, require_task
+from mri_design.inference.log_determinant import LogDeterminant
+from mri_design.inference.variational.site_gaussians import GaussianOracles, SiteState, bound_criterion
+from mri_design.model.determined import require_determined
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.status import Convergence, Status
+from mri_design.variances.base import VarianceEstimator, require_estimator
+from mri_design.variances.columns import ExactByColumns
+from mri_design.variances.exact import Exact
+from mri_design.variances.monte_carlo import MonteCarlo
+
+__all__ = ["VariationalGaussian"]
+
+SMALLEST_STEP = 2.0**-12
+WORTH = 0.15  # least part of the promised fall of phi that a step must bring
+
+
+@dataclass(frozen=True)
+class VariationalGaussian:
+    """Settings of the variational Gaussian (KL) approximation.
+
+    Its bound on log P(y) is at least that of the `DoubleLoop`, and it takes sites that are not super-Gaussian (counts).
+
+    Parameters
+    ----------
+    variances : VarianceEstimator
+        Who computes z.
+    iterations : int
+        Updates of all sites at most.
+    tolerance : float
+        Stop when the sites differ from those that their own mean and variances ask for by less than this: mean over
+        sites of |change of pi| z + |change of the slope at the mean| sqrt z, both without dimension.
+    criterion : {"none", "estimate"}
+        What to do about the bound where ``variances`` does not know log|A|: leave it out, or estimate log|A| once, for
+        the result, by `LogDeterminant`.
+    step : float
+        Of the first update, in (0, 1]; later ones are halved where the bound gains much less than its slope promises
+        (where it is not known: where the distance above would grow), and grow again.
+
+    Raises
+    ------
+    InputError
+        For settings out of range or of another kind, where X and B share a null space, or where E log t is not finite
+        at the start.
+
+    Notes
+    -----
+    On complex coefficients and groups Q is taken to be isotropic over the real numbers that share a site. For complex
+    coefficients of a complex-linear model it is, and the bound is that of the best circular Gaussian; in groups the
+    expectations, and with them the bound, are approximate. Sites that are not log-concave may ask for a negative pi:
+    they get it from `Exact` and `ExactByColumns`, and zero where variances come from draws.
+    """
+
+    variances: VarianceEstimator = field(default_factory=MonteCarlo)
+    iterations: int = 100
+    tolerance: float = 1e-4
+    criterion: Literal["none", "estimate"] = "none"
+    step: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_estimator(variances=self.variances)
+        require_counts(iterations=self.iterations, least=1)
+        require_numbers(tolerance=self.tolerance, step=self.step)
+        if self.step > 1:
+            raise InputError(field="step", got=repr(self.step), wanted="a number in (0, 1]")
+        if self.criterion not in ("none", "estimate"):
+            raise InputError(field="criterion", got=repr(self.criterion), wanted="none or estimate")
+
+    def infer(
+        self,
+        model: GeneralizedLinearModel,
+        rng: np.random.Generator,
+        *,
+        warm_start: WarmStart | None = None,
+        callback: Callable[[StepInfo], None] | None = None,
+    ) -> GaussianPosterior:
+        """Update the sites to convergence or the limit.
+
+        Parameters
+        ----------
+        model : GeneralizedLinearModel
+            What to infer.
+        rng : numpy Generator
+            Randomness of the variance estimator.
+        warm_start : WarmStart, optional
+            Image and z of a neighbouring problem; without it the sites' own scales.
+        callback : callable, optional
+            Called with a StepInfo after every accepted update.
+
+        Returns
+        -------
+        GaussianPosterior
+            ``criterion`` falls from update to update (`evidence_bound` turns it into a bound on log P(y));
+            ``convergence.residual`` is the distance that ``tolerance`` is held against.
+        """
+        require_task(model, rng, warm_start, callback)
+        require_determined(model)
+        start = warm_start or cold_start(model)
+        oracles = GaussianOracles(
+            model,
+            self.variances,
+            1e-3 * self.tolerance**2,
+            int(rng.integers(2**63)),
+            least_precision=-np.inf if isinstance(self.variances, Exact | ExactByColumns) else 0.0,
+        )
+        state = oracles(oracles.start(start), start.mean, None)
+        phi = _criterion(model, state)
+        trace = [] if phi is None else [phi]
+        step, matvecs, count = self.step, _products(state), 0
+        status = Status.BREAKDOWN if state.broken else Status.MAX_ITERATIONS
+        while status is Status.MAX_ITERATIONS and count < self.iterations:
+            if state.distance < self.tolerance:
+                status = Status.CONVERGED
+                break
+            trial = _tried(oracles, state, step)
+            matvecs += 0 if trial is None else _products(trial)
+            new_phi = None if trial is None else _criterion(model, trial)
+            kept = 0.0 if trial is None or trial.broken else _kept(phi, new_phi, state, trial)
+            if trial is None or not kept >= WORTH:
+                step /= 2
+                if step < SMALLEST_STEP:
+                    status = Status.STALLED
+                continue
+            step = min(1.0, 2 * step) if kept > 0.7 else step
+            count, state, phi = count + 1, trial, new_phi
+            if phi is not None:
+                trace.append(phi)
+            if callback is not None:
+                callback(StepInfo(count, phi, state.distance, state.solved, state.marginals.convergence))
+        if state.distance < self.tolerance:
+            status = Status.CONVERGED
+        if not trace and self.criterion == "estimate":
+            estimate = LogDeterminant()(state.precision, np.random.default_rng(oracles.noise_seed), state.mean)
+            matvecs += estimate.convergence.matvecs
+            trace.append(bound_criterion(model, state, estimate.value))
+        return GaussianPosterior(
+            model=model,
+            mean=state.mean,
+            precision=state.precision,
+            marginals=state.marginals,
+            convergence=Convergence(status, count, state.distance, matvecs),
+            criterion=tuple(trace),
+            criterion_kind="none" if not trace else "estimate" if phi is None else "exact",
+            stationarity=state.stationarity,
+        )
+
+
+def _criterion(model: GeneralizedLinearModel, state: SiteState) -> float | None:
+    """phi where z and log|A| are exact."""
+    known = state.marginals.log_determinant
+    return bound_criterion(model, state, known) if known is not None and state.marginals.kind == "exact" else None
+
+
+def _tried(oracles: GaussianOracles, state: SiteState, step: float) -> SiteState | None:
+    """The state a step ahead; None where negative site precisions leave A without an inverse."""
+    assert state.wanted is not None
+    sites = state.sites.towards(state.wanted, step)
+    try:
+        return oracles(sites, state.mean, state.marginals)
+    except InputError:
+        if any(np.any(pi < 0) for pi in sites.precisions):
+            return None
+        raise
+
+
+def _kept(phi: float | None, new: float | None, state: SiteState, trial: SiteState) -> float:
+    """The part of the promised fall of phi that came; one or nothing where phi is not known, or lost in rounding."""
+    if phi is None or new is None:
+        return 1.0 if trial.distance < 1.2 * state.distance else 0.0
+    promised = state.promised(trial)
+    rounding = 1e-12 * (1 + abs(phi))
+    if promised < rounding and new - phi < rounding:
+        return 0.5 if trial.distance < state.distance else 0.0
+    return (phi - new) / promised if promised > 0 else float(new < phi)
+
+
+def _products(state: SiteState) -> int:
+    return state.solved.matvecs + state.marginals.convergence.matvecs

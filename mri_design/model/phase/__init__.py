@@ -1,0 +1,1 @@
+"""Models that know an image's phase."""

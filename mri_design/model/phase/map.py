@@ -1,0 +1,119 @@
+"""The slowly varying phase of an image, seen in a reconstruction of low resolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.fft
+
+from mri_design.errors import InputError
+from mri_design.operators.base import Array
+
+__all__ = ["PhaseMap", "estimate_phase"]
+
+WIDTH = 5.0
+"""Standard deviation of the Gaussian in k-space samples: phase is slow over the field of view, whatever its matrix."""
+
+LEAST_SIGNAL = 6.0
+"""Peak of the smoothed image over the noise in it (per component) below which a phase is none: noise alone, as many
+independent values as the Gaussian leaves, reaches 4 to 5."""
+
+
+@dataclass(frozen=True)
+class PhaseMap:
+    """e^{i phi} of an image, and how far it can be trusted.
+
+    Parameters
+    ----------
+    rotation : complex array, shape (ky, kx)
+        e^{i phi}.
+    confidence : float array, shape (ky, kx)
+        From 0 (nothing known) to 1: how much of the image's modulus around a pixel the phase accounts for.
+
+    Raises
+    ------
+    InputError
+        For shapes that differ, moduli other than one, or confidences outside 0 to 1.
+    """
+
+    rotation: Array
+    confidence: Array
+
+    def __post_init__(self) -> None:
+        if self.rotation.ndim != 2 or self.confidence.shape != self.rotation.shape:
+            raise InputError(
+                field="phase map",
+                got=f"rotation {self.rotation.shape}, confidence {self.confidence.shape}",
+                wanted="two images (ky, kx) of one shape",
+            )
+        if not np.allclose(np.abs(self.rotation), 1, rtol=0, atol=1e-4):
+            raise InputError(field="phase map", got="rotations of other moduli than one", wanted="e^{i phi}")
+        if not ((self.confidence >= 0) & (self.confidence <= 1)).all():
+            raise InputError(field="phase map", got="confidences beyond 0 to 1, or NaN", wanted="0 to 1")
+
+    @classmethod
+    def known(cls, angle: Array) -> PhaseMap:
+        """A phase in radians, (ky, kx), trusted everywhere."""
+        return cls(np.exp(1j * np.asarray(angle, dtype=float)), np.ones(np.shape(angle)))
+
+    @property
+    def angle(self) -> Array:
+        """phi in radians, -pi to pi."""
+        return np.angle(self.rotation)
+
+
+def estimate_phase(image: Array, noise_variance: float, *, width: float = WIDTH) -> PhaseMap:
+    """phi of an image smoothed by a Gaussian in k-space: each pixel counts by its own modulus.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        The image so far: coil-combined, a posterior mean or the central lines' own image.
+    noise_variance : float
+        Per real component of a fully sampled image: what the image could hold at most of it.
+    width : float
+        Standard deviation in k-space samples. Wider follows the phase more closely, and the image's own errors.
+
+    Returns
+    -------
+    PhaseMap
+        The confidence is that of a smoothed value above its noise, times its coherence |G u| / G |u|.
+
+    Raises
+    ------
+    InputError
+        Where the image is real, not finite, or shows nothing above the noise: then it has no phase.
+
+    Notes
+    -----
+    The homodyne phase: Noll, Nishimura & Macovski, IEEE TMI 10 (1991), with a Gaussian for the window and the current
+    reconstruction for the central lines.
+    """
+    if image.ndim != 2 or not np.iscomplexobj(image):
+        raise InputError(field="image", got=f"{image.dtype} {image.shape}", wanted="a complex image (ky, kx)")
+    if not np.isfinite(image).all():
+        raise InputError(field="image", got="NaN or infinite values", wanted="finite numbers")
+    if not (np.isfinite(width) and width > 0):
+        raise InputError(field="width", got=repr(width), wanted="a positive number of k-space samples")
+    if not (np.isfinite(noise_variance) and noise_variance >= 0):
+        raise InputError(field="noise_variance", got=repr(noise_variance), wanted="a finite number, not negative")
+    along_y, along_x = (np.exp(-0.5 * (np.fft.fftfreq(n, 1 / n) / width) ** 2) for n in image.shape)
+    gaussian = along_y[:, None] * along_x
+    smooth = scipy.fft.ifft2(gaussian * scipy.fft.fft2(image.astype(np.complex128)))
+    around = scipy.fft.ifft2(gaussian * scipy.fft.fft2(np.abs(image).astype(float))).real
+    noise = noise_variance * float(np.mean(gaussian**2))
+    peak = float(np.abs(smooth).max())
+    if not peak > LEAST_SIGNAL * np.sqrt(noise):
+        raise InputError(
+            field="phase",
+            got="an image with nothing above the noise at low resolution",
+            wanted="a signal to take the phase from",
+            cure="Use the modulus model, or measure more central lines first.",
+        )
+    power = np.abs(smooth) ** 2
+    floor = np.finfo(float).tiny
+    coherence = np.abs(smooth) / np.maximum(around, floor)
+    confidence = np.clip(coherence, 0, 1) * power / np.maximum(power + 2 * noise, floor)
+    turn = np.where(power > 0, smooth / np.maximum(np.abs(smooth), floor), 1)
+    return PhaseMap(turn, confidence)

@@ -1,0 +1,1 @@
+"""`compare`: strategies against each other on held-out scans."""

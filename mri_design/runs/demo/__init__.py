@@ -1,0 +1,1 @@
+"""`demo`: a comparison and a design on embedded data, on one page."""

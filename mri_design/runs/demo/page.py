@@ -1,0 +1,131 @@
+"""The demo's page: what the program is for on its first screen, then the numbers, then a real scan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.evaluation.mask_sentence import mask_sentence
+from mri_design.evaluation.output.page import Paragraph, ReportTable
+from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.output.tables import Row, read_csv
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.runs.demo.overview import Content, FigureFiles, Part, TableFile, save_overview
+from mri_design.runs.held_out.tables import FORMATS, paired_caption, where_behind
+
+__all__ = ["DESIGNED", "save_demo"]
+
+DESIGNED = "calibrated"
+"""The strategy whose masks are called designed."""
+
+_WORDS = {
+    "calibrated": "one after another while this head is measured, from the posterior over its image",
+    "calibrated@train": "in the same way on another head, and then kept",
+    "vd-polynomial@tuned": "at random, from a density that was tuned on another head",
+    "fastmri-random": "at random around a full centre, as in fastMRI",
+    "low-pass": "nearest to the centre",
+}
+
+
+def save_demo(folder: RunFolder, study: Path, scan: Path) -> Path:
+    """Write the page over a comparison on a head whose truth is known and a design of a real scan; returns its path.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    study, scan : Path
+        Finished run folders of the comparison and of the design.
+    """
+    summary: list[Row] = list(read_csv(study / "summary.csv"))
+    parts = [_pictures(study, summary), _numbers(study, summary), _real_scan(scan)]
+    return save_overview(folder, "mri-design demo: which lines to measure", parts)
+
+
+def _pictures(study: Path, summary: Sequence[Row]) -> Part:
+    counts = sorted({int(str(row["lines"])) for row in summary})
+    shown = counts[len(counts) // 2]  # the one whose pictures a comparison draws
+    some = read_csv(study / "metrics.csv")[0]
+    grid = round(float(str(some["lines"])) * float(str(some["acceleration"])))
+    look = (
+        f"Look at the error maps, which share one scale: the darker, the better the {shown} of {grid} lines were "
+        "chosen. The number of lines and the reconstruction are the same for all."
+    )
+    images = {
+        "reconstructions": "The true image, and what each choice of lines gives.",
+        "errors": "Errors of the magnitude. Of random masks the draw with the median error is shown.",
+    }
+    lines = {
+        "masks": "The lines behind the images; the centre of k-space is marked.",
+        "std": f"Error bars of {DESIGNED}, which are known without the truth, beside the actual error, on one scale.",
+    }
+    rows = [
+        {
+            "strategy": row["strategy"],
+            "relative_l2": row["relative_l2"],
+            "sd_draws": row["sd_draws"],
+            "ssim": row["ssim"],
+            "lines were chosen": _WORDS.get(str(row["strategy"])),
+        }
+        for row in summary
+        if row["lines"] == shown
+    ]
+    caption = (
+        f"{shown} lines. relative l2 is the error of the magnitude (lower is better), for random masks its mean over "
+        "all draws, with their standard deviation; higher SSIM is better."
+    )
+    truth = (
+        "A 3 T magnitude image stands for the truth: k-space was simulated from it, with a smooth phase and noise "
+        "added, so that errors are exact. One head with a synthetic phase proves little; the project's design study "
+        "compares strategies on many images with the phase that a scanner left."
+    )
+    contents: list[Content] = [
+        look,
+        FigureFiles(images),
+        FigureFiles(lines),
+        ReportTable(rows, caption, FORMATS),
+        Paragraph(truth),
+    ]
+    return Part("Random against designed", study, contents)
+
+
+def _numbers(study: Path, summary: Sequence[Row]) -> Part:
+    others = [str(row["strategy"]) for row in summary if row["strategy"] != DESIGNED]
+    said = where_behind(summary, DESIGNED, others)
+    behind = f"No other mask is better than {DESIGNED} here, at any of these numbers of lines."
+    if said:
+        behind = f"Where other masks are better than {DESIGNED}:\n" + "\n".join(said)
+    paired = read_csv(study / "paired.csv")
+    return Part(
+        "Fewer and more lines",
+        study,
+        [
+            FigureFiles({"error-curves": "Error against lines; lower is better. Random masks: mean over all draws."}),
+            behind,
+            TableFile("paired.csv", f"Designed masks. {paired_caption(paired)}", FORMATS),
+            TableFile("summary.csv", "All strategies at all numbers of lines.", FORMATS),
+        ],
+    )
+
+
+def _real_scan(scan: Path) -> Part:
+    settings = json.loads((scan / "manifest.json").read_text(encoding="utf-8"))["settings"]
+    mask = np.load(scan / "mask.npy", allow_pickle=False)
+    text = (
+        "The second scan comes from a scanner (0.055 T, gradient echo, one coil) and is replayed: lines are chosen and "
+        "measured a few at a time. It has no noise-free truth, only the full scan to be held against."
+    )
+    images = {
+        "images": "The full scan, the image from the chosen lines, and these lines without a model.",
+        "std": "Error bars beside the difference to the full scan.",
+    }
+    course = {
+        "mask-growth": f"The mask at every step, from top to bottom. {mask_sentence(mask)}",
+        "calibration": "Each dot is a chosen line, predicted before it was measured; on the diagonal it was right.",
+    }
+    caption = "Errors of the magnitude." + noise_caption([settings.get("reference_noise")])
+    contents: list[Content] = [text, FigureFiles(images), TableFile("metrics.csv", caption), FigureFiles(course)]
+    return Part("A real scan", scan, contents)

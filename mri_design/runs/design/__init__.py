@@ -1,0 +1,1 @@
+"""`design`: which lines of one scan to measure, in which order."""

@@ -1,0 +1,251 @@
+"""Strategies compared fairly: the same slices, the same start of calibration, the same reconstruction.
+
+Masks that look at no data are drawn once per seed and used on every image. Posterior strategies come in two kinds:
+adaptive (each test scan is designed on its own lines as they arrive, no truth needed) and, with training scans, fixed
+(one mask designed on the training slices together, used on every test image).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.experiment.designing import start_count
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import ORACLES, TUNED_FAMILIES, is_random, make_strategy
+from mri_design.model.mr_image import MRSlice
+from mri_design.runs.held_out.jobs import Lines, MaskJob, Material, TuningJob, design_mask, mask_error, tuning_error
+from mri_design.runs.held_out.progress import ComparisonProgress
+from mri_design.runs.scans import TestImage
+from mri_design.runs.workers import Workers
+
+__all__ = ["Comparison", "base_name"]
+
+FIXED = "@train"
+"""Suffix of a posterior strategy whose mask was designed on the training slices."""
+TUNED = "@tuned"
+"""Suffix of a density whose power was tuned on the training slices."""
+
+TUNING_DRAWS = 3
+"""Draws of each density that tuning averages over, at most."""
+
+Cell = tuple[str, int, int, int]
+"""Strategy, lines, draw, test image."""
+Show = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Settings of a comparison.
+
+    Parameters
+    ----------
+    tests, training : sequences of TestImage
+        Images to evaluate on, and to tune and design on, all with one number of phase-encode lines; no image may be
+        in both.
+    strategies : sequence of str
+        Names, see `experiment.make_strategy`.
+    lines : sequence of int
+        Line counts.
+    recipe : Recipe
+        Inference and the one reconstruction that is used for every mask.
+    seeds : int
+        Draws of every random strategy.
+    seed : int
+        Of everything.
+    jobs : int
+        Processes; the results do not depend on it.
+    """
+
+    tests: Sequence[TestImage]
+    strategies: Sequence[str]
+    lines: Sequence[int]
+    recipe: Recipe
+    training: Sequence[TestImage] = ()
+    seeds: int = 5
+    seed: int = 0
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.tests:
+            raise InputError(field="compare", got="no test image", wanted="at least one")
+        first = self.tests[0]
+        for other in self.tests[1:]:
+            if other.one.shape[0] != first.one.shape[0]:
+                raise InputError(
+                    field="test scans",
+                    got=f"{first.name} with {first.one.shape[0]} and {other.name} with {other.one.shape[0]} "
+                    "phase-encode lines",
+                    wanted="one number of phase-encode lines: the same line count is another acceleration on each",
+                    cure="Run one comparison per matrix size.",
+                )
+        shapes = {t.one.shape[0] for t in self.training} - {t.one.shape[0] for t in self.tests}
+        if shapes:
+            raise InputError(
+                field="training scans",
+                got=f"{sorted(shapes)} phase-encode lines",
+                wanted="the same number of lines as a test scan",
+            )
+
+    def rows_wanted(self) -> list[Cell]:
+        """(strategy, lines, draw, test image) of every cell of the table."""
+        cells: list[Cell] = []
+        for name in self.expanded():
+            draws = range(self.seeds) if is_random(base_name(name)) else range(1)
+            cells += [(name, n, s, i) for n in self.lines for s in draws for i in range(len(self.tests))]
+        return cells
+
+    def expanded(self) -> list[str]:
+        """Strategies with their trained variants, in the order asked for."""
+        names: list[str] = []
+        for name in self.strategies:
+            strategy = make_strategy(name)
+            names.append(name)
+            if self.training and strategy.needs_posterior and name not in ORACLES:
+                names.append(name + FIXED)
+            if self.training and name in TUNED_FAMILIES:
+                names[-1] = name + TUNED
+        return names
+
+    def run(self, progress: ComparisonProgress, show: Show = lambda *_: None) -> ComparisonProgress:
+        """Tune, design, reconstruct and measure; ``progress`` is filled and saved as it goes."""
+        wanted = self.rows_wanted()
+        material = Material(self.tests, self.training, self.recipe, self.seed)
+        with Workers(material, self.jobs) as workers:
+            self._tune(progress, workers, show)
+            self._make_masks(progress, wanted, workers, show)
+            self._measure(progress, wanted, workers, show)
+        return progress
+
+    def mask_lines(self, progress: ComparisonProgress, name: str, count: int, draw: int, image: int) -> Lines:
+        """Lines of one cell, in acquisition order."""
+        return tuple(progress.masks[self._mask_key(name, count, draw, image)])
+
+    def typical_draw(self, progress: ComparisonProgress, name: str, count: int, image: int) -> int:
+        """The draw of a finished comparison whose error on an image is the median one (the upper of two)."""
+        errors = {
+            draw: float(str(progress.rows[_key(n, c, draw, i)]["relative_l2"]))
+            for n, c, draw, i in self.rows_wanted()
+            if (n, c, i) == (name, count, image)
+        }
+        return sorted(errors, key=errors.__getitem__)[len(errors) // 2]
+
+    def _mask_key(self, name: str, count: int, draw: int, image: int) -> str:
+        test = self.tests[image]
+        if name.endswith(FIXED) or not (make_strategy(base_name(name)).needs_posterior or name in ORACLES):
+            place = f"grid{test.one.shape[0]}-{test.calibration_lines}-{_mask_text(test.one)}"
+        else:
+            place = test.name
+        return f"{name}|{count}|{draw}|{place}"
+
+    def _make_masks(
+        self,
+        progress: ComparisonProgress,
+        wanted: Sequence[Cell],
+        workers: Workers[Material],
+        show: Show,
+    ) -> None:
+        keys = {self._mask_key(*cell): cell for cell in wanted}
+        left = [cell for key, cell in keys.items() if key not in progress.masks]
+        # One design serves every count that starts from the same lines.
+        groups: dict[Cell, list[int]] = {}
+        for name, count, draw, image in left:
+            strategy, start = self._strategy(progress, name, count, image)
+            grows = make_strategy(strategy).needs_posterior or strategy in ORACLES
+            grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
+            group = start if grows else -count
+            groups.setdefault((name, group, draw, image), []).append(count)
+        jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
+        found = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
+        for done, (((name, _, draw, image), counts), mask) in enumerate(found, 1):
+            for count in counts:
+                key = self._mask_key(name, count, draw, image)
+                progress.masks[key] = [int(k) for k in mask.lines[:count]]
+                progress.masks_converged[key] = count <= mask.converged_lines
+            progress.save()
+            show("designing masks", done, len(jobs))
+
+    def _strategy(self, progress: ComparisonProgress, name: str, count: int, image: int) -> tuple[str, int]:
+        """Full name of a strategy (with its tuned power) and the centre lines it starts with."""
+        base, test = base_name(name), self.tests[image]
+        if name.endswith(TUNED):
+            base = f"{base}:{progress.tuned[f'{base}|{count}|{test.one.shape[0]}']:g}"
+        return base, self._start(base, count, test)
+
+    def _start(self, strategy: str, count: int, image: TestImage) -> int:
+        rule = make_strategy(strategy)
+        self.recipe.constraints.rules().needed(image.one.measured, image.calibration_lines)  # refuses contradictions
+        return start_count(rule, image.one.shape[0], count, self.recipe, image.calibration_lines)
+
+    def _mask_job(
+        self, progress: ComparisonProgress, name: str, group: int, draw: int, image: int, counts: Sequence[int]
+    ) -> MaskJob:
+        target = max(counts)
+        strategy, start = self._strategy(progress, name, target, image)
+        if not name.endswith(FIXED):
+            return MaskJob(strategy, target, start, draw, image)
+        shape = self.tests[image].one.shape
+        training = tuple(i for i, t in enumerate(self.training) if t.one.shape == shape)
+        if not training:
+            raise InputError(
+                field="training scans", got="none on the test scan's grid", wanted="at least one for a fixed mask"
+            )
+        return MaskJob(strategy, target, start, draw, image, training)
+
+    def _measure(
+        self, progress: ComparisonProgress, wanted: Sequence[Cell], workers: Workers[Material], show: Show
+    ) -> None:
+        left = [cell for cell in wanted if _key(*cell) not in progress.rows]
+        jobs = [(cell[3], self.mask_lines(progress, *cell)) for cell in left]
+        for done, (cell, errors) in enumerate(zip(left, workers.map(mask_error, jobs), strict=True), 1):
+            name, count, draw, image = cell
+            test = self.tests[image]
+            mask_converged = progress.masks_converged[self._mask_key(*cell)]
+            progress.rows[_key(*cell)] = {
+                "strategy": name,
+                "lines": count,
+                "acceleration": test.one.shape[0] / count,
+                "draw": draw,
+                "image": test.name,
+                **errors,
+                "mask_converged": mask_converged,
+                "converged": mask_converged and bool(errors["reconstruction_converged"]),
+            }
+            if done % 20 == 0 or done == len(left):
+                progress.save()
+            show("reconstructing", done, len(left))
+
+    def _tune(self, progress: ComparisonProgress, workers: Workers[Material], show: Show) -> None:
+        """The power with the least mean error on the training images, for each family and count."""
+        families = [name for name in self.strategies if name in TUNED_FAMILIES] if self.training else []
+        grid = self.tests[0].one.shape[0]
+        wanted = [(f, n, grid) for f in families for n in self.lines]
+        wanted = [job for job in wanted if "|".join(map(str, job)) not in progress.tuned]
+        for done, (family, count, _) in enumerate(wanted, 1):
+            powers = TUNED_FAMILIES[family]
+            jobs = [
+                TuningJob(name, count, self._start(name, count, image), draw, i)
+                for name in (f"{family}:{power:g}" for power in powers)
+                for draw in range(min(self.seeds, TUNING_DRAWS))
+                for i, image in enumerate(self.training)
+            ]
+            errors = np.array(list(workers.map(tuning_error, jobs))).reshape(len(powers), -1)
+            progress.tuned[f"{family}|{count}|{grid}"] = powers[int(np.argmin(errors.mean(axis=1)))]
+            progress.save()
+            show("tuning densities", done, len(wanted))
+
+
+def _key(name: str, count: int, draw: int, image: int) -> str:
+    return f"{name}|{count}|{draw}|{image}"
+
+
+def base_name(name: str) -> str:
+    """A strategy's name without what training made of it."""
+    return name.removesuffix(FIXED).removesuffix(TUNED)
+
+
+def _mask_text(one: MRSlice) -> str:
+    return "".join("1" if flag else "0" for flag in one.measured) if not one.measured.all() else "all"

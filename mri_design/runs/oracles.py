@@ -1,0 +1,46 @@
+"""Where oracles get the truth: evaluation alone has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mri_design.design.strategy import Strategy
+from mri_design.errors import InputError
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.strategy_names import ORACLES
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+
+__all__ = ["ORACLE_NOTE", "knowing_oracle"]
+
+ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"
+
+
+def knowing_oracle(
+    name: str, slices: Sequence[MRSlice], truths: Sequence[Array | None], recipe: Recipe, seed: int
+) -> Strategy:
+    """The oracle called ``name`` for slices whose truth is known; it reconstructs as the recipe does.
+
+    Raises
+    ------
+    InputError
+        Where a slice has no reference.
+    """
+    known = [truth for truth in truths if truth is not None]
+    if len(known) < len(slices):
+        raise InputError(
+            field=f"strategy {name}",
+            got="a scan without a reference image",
+            wanted="the truth to look at: simulated or fully sampled k-space",
+            cure="Oracles are marks to compare with; name another strategy.",
+        )
+
+    def image(index: int, lines: Sequence[int]) -> Array:
+        rng = np.random.default_rng([seed, 2])
+        method = recipe.reconstruction.method
+        return reconstruct(slices[index], sorted(lines), method, recipe, rng, with_std=False).image
+
+    return ORACLES[name].knowing(known, image)

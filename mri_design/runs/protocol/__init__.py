@@ -1,0 +1,1 @@
+"""`protocol`: one mask for many slices and subjects."""

@@ -1,0 +1,126 @@
+"""What a protocol's design leaves in its folder: mask, order, exchanges, errors on other subjects, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mri_design.design.trace import DesignTrace
+from mri_design.design.training.exchanges import Refinement
+from mri_design.evaluation.output.manifest import Manifest
+from mri_design.evaluation.output.page import Paragraph, ReportTable, Section
+from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.output.tables import Row, markdown_text, write_csv
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import strategy_label
+from mri_design.runs.held_out.progress import ComparisonProgress
+from mri_design.runs.held_out.tables import FORMATS as COMPARISON_FORMATS
+from mri_design.runs.held_out.tables import paired_caption, paired_table, summary_table
+from mri_design.runs.scan_facts import simulation_summary
+from mri_design.runs.scans import TestImage
+from mri_design.runs.sections.images import save_design, save_report
+from mri_design.runs.sections.models import model_sections
+from mri_design.runs.sections.sequence import save_acquisition
+from mri_design.scan.io.atomic import write_text
+
+__all__ = ["PROTOCOL", "save_protocol"]
+
+PROTOCOL = "protocol"
+"""Name of the mask in tables."""
+FORMATS = COMPARISON_FORMATS | {"error": ".5f"}
+
+
+def save_protocol(
+    folder: RunFolder,
+    training: Sequence[TestImage],
+    tests: Sequence[TestImage],
+    trace: DesignTrace,
+    refined: Refinement | None,
+    tested: ComparisonProgress,
+    recipe: Recipe,
+    manifest: Manifest,
+) -> None:
+    """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, summary and paired tables, manifest and report.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    training : sequence of TestImage
+        What the mask was designed on.
+    tests : sequence of TestImage
+        What it was tried on.
+    trace : DesignTrace
+        The final mask.
+    refined : Refinement or None
+        Exchanges, where there were any to try.
+    tested : ComparisonProgress
+        Rows of the test images; none without test scans.
+    recipe : Recipe
+        In which order the lines are acquired.
+    manifest : Manifest
+        What produced it.
+    """
+    noise = float(np.mean([image.one.noise_variance for image in training]))
+    sections = [
+        *save_design(folder, trace, noise),
+        *model_sections(folder, trace, recipe.phase.names),
+        *save_acquisition(folder, trace, recipe),
+    ]
+    if refined is not None:
+        sections.append(_exchange_section(folder, refined))
+    if tested.rows:
+        sections.append(_test_section(folder, len(trace.lines), tested, [image.noise for image in tests]))
+    names = [image.name for image in training]
+    summary: dict[str, object] = {
+        "lines": f"{len(trace.lines)} of {trace.n_lines}",
+        "acceleration": trace.n_lines / len(trace.lines),
+        "start lines": len(trace.start),
+        "strategy": strategy_label(trace.strategy),
+        "training images": f"{len(names)}: {', '.join(names)}",
+        "test images": len({row["image"] for row in tested.rows.values()}),
+        **simulation_summary([image.simulated for image in training]),
+        "seconds": round(manifest.wall_seconds, 1),
+        "status": manifest.status,
+    }
+    save_report(folder, "One mask for many scans", summary, sections, manifest)
+
+
+def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
+    rows: list[dict[str, object]] = [
+        {"attempt": i, "removed": e.removed, "added": e.added, "error": e.error, "accepted": e.accepted}
+        for i, e in enumerate(refined.exchanges, 1)
+    ]
+    kept = sum(exchange.accepted for exchange in refined.exchanges)
+    text = (
+        f"{kept} of {len(rows)} exchanges stayed; the mean error over the training images is {refined.error:.5f} now. "
+        f"They took {refined.reconstructions} reconstructions."
+    )
+    if not rows:
+        return Section("Exchanges", [Paragraph(text)])
+    folder.write_table("exchanges.csv", rows)
+    caption = "Mean error over the training images with each exchange made; it stays only where that is a new low."
+    return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, FORMATS)])
+
+
+def _test_section(folder: RunFolder, count: int, tested: ComparisonProgress, noise: list[float | None]) -> Section:
+    rows: list[Row] = [
+        {**row, "strategy": strategy_label(str(row["strategy"]))}
+        for _, row in sorted(tested.rows.items(), key=lambda entry: not entry[0].startswith(f"{PROTOCOL}|"))
+    ]
+    folder.write_metrics(rows)
+    names = list(dict.fromkeys(str(row["strategy"]) for row in rows))
+    tables = {"summary": summary_table(rows, names, [count])}
+    if len(names) > 1:
+        tables["paired"] = paired_table(rows, [PROTOCOL], names[1:], [count])
+    for name, table in tables.items():
+        write_csv(folder.output_path(f"{name}.csv"), table, formats=FORMATS)
+        write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=FORMATS))
+    captions = {
+        "summary": "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
+        + noise_caption(noise),
+        "paired": paired_caption(tables.get("paired", [])),
+    }
+    return Section("On other scans", [ReportTable(table, captions[name], FORMATS) for name, table in tables.items()])

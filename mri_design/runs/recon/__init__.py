@@ -1,0 +1,1 @@
+"""`recon`: image and error bars of the lines measured."""

@@ -1,0 +1,95 @@
+"""Slices with their references, from the inputs that a user names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.reference_noise import reference_noise
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.slice_choice import ScanSource
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.runs.scan_facts import simulated_from
+from mri_design.scan.data import Orientation
+from mri_design.scan.sampling import require_whole_lines
+
+__all__ = ["TestImage", "load_images"]
+
+
+@dataclass(frozen=True)
+class TestImage:
+    """One slice to test (or train) on.
+
+    Parameters
+    ----------
+    name : str
+        For tables.
+    one : MRSlice
+        Calibrated data.
+    reference : complex array, shape (ky, kx)
+        What errors are measured against.
+    calibration_lines : int
+        Centre lines that every mask has to hold because the coil maps came from them.
+    simulated : str
+        How its k-space was simulated; empty where it was not.
+    noise : float, optional
+        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+    """
+
+    __test__ = False  # not a pytest class
+
+    name: str
+    one: MRSlice
+    reference: Array
+    calibration_lines: int = 0
+    simulated: str = ""
+    noise: float | None = None
+
+
+def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tuple[list[TestImage], Orientation]:
+    """Calibrated slices whose truth is known, and the orientation of the first.
+
+    Parameters
+    ----------
+    sources : sequence of ScanSource
+        Files or phantoms, their slices and coil maps.
+    recipe : Recipe
+        Simulation, calibration and prior.
+    seed : int
+        Of simulations.
+
+    Raises
+    ------
+    InputError
+        Where an input cannot be used or is not fully sampled.
+    UsageError
+        Where two inputs have one name.
+    """
+    images: list[TestImage] = []
+    orientation: Orientation = "ky-rows"
+    for source in sources:
+        data = load_input(source.path, recipe, seed, source.maps)
+        orientation = data.orientation if not images else orientation
+        for index in source.slices.indices(data.n_slices):
+            chosen = data.select_slice(index)
+            if not chosen.fully_sampled and chosen.reference is None:
+                raise InputError(
+                    field=source.path,
+                    got=f"a scan that is not fully sampled: {chosen.missing}",
+                    wanted="a fully sampled scan, whose image is the truth that errors are measured against",
+                )
+            require_whole_lines(source.path, chosen.samplings[0])
+            scan = prepare(chosen, recipe, calibration_lines=recipe.design.start)
+            reference = scan.reference(0)
+            assert reference is not None
+            one = scan.slice_model(0, recipe)
+            name = f"{data.name}[{index}]"
+            noise = reference_noise(scan.data, reference)
+            images.append(TestImage(name, one, reference, scan.calibration_lines, simulated_from(data), noise))
+    names = [image.name for image in images]
+    if len(set(names)) < len(names):
+        raise UsageError("two inputs have the same name and slice; rename one of the files")
+    return images, orientation

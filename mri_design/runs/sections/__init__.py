@@ -1,0 +1,1 @@
+"""Parts of reports that several verbs share."""

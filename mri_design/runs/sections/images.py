@@ -1,0 +1,203 @@
+"""What a design or reconstruction run leaves in its folder: arrays, tables, figures and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mri_design.design.trace import DesignTrace
+from mri_design.estimation.least_squares import zero_filled
+from mri_design.evaluation import plots
+from mri_design.evaluation.metrics import ImageMetrics, measure
+from mri_design.evaluation.output.manifest import Manifest
+from mri_design.evaluation.output.page import Block, ReportTable, Section, saved_figure, write_report
+from mri_design.evaluation.output.run_files import files_section
+from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
+from mri_design.evaluation.predictions.check import PredictionCheck
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.runs.sections.trace import design_sections
+from mri_design.scan.data import Orientation
+from mri_design.status import Convergence, Status
+
+__all__ = [
+    "NamedImage",
+    "image_sections",
+    "metric_rows",
+    "save_design",
+    "save_images",
+    "save_report",
+    "with_zero_filled",
+]
+
+Rows = list[dict[str, object]]
+ZERO_FILLED = "zero-filled"
+
+
+@dataclass(frozen=True)
+class NamedImage:
+    """An image on the way into a table or a figure.
+
+    Parameters
+    ----------
+    name : str
+        What made it.
+    reconstruction : Reconstruction
+        Image and error bars.
+    """
+
+    name: str
+    reconstruction: Reconstruction
+
+
+def with_zero_filled(images: Sequence[NamedImage], one: MRSlice, lines: Sequence[int]) -> list[NamedImage]:
+    """The images and, where it is not among them, the zero-filled one: what the lines show without a model."""
+    if any(named.name == ZERO_FILLED for named in images):
+        return list(images)
+    plain = Reconstruction(zero_filled(one.model(lines)), None, Convergence(Status.CONVERGED, 0, 0.0))
+    return [*images, NamedImage(ZERO_FILLED, plain)]
+
+
+def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: int, n_grid: int) -> Rows:
+    """Rows of metrics.csv; error columns are empty where there is no reference."""
+    rows: Rows = []
+    for named in images:
+        found = measure(named.reconstruction.image, reference) if reference is not None else None
+        rows.append(
+            {
+                "method": named.name,
+                "lines": n_lines,
+                "acceleration": n_grid / n_lines,
+                "relative_l2": found.relative_l2 if found else None,
+                "psnr": found.psnr if found else None,
+                "ssim": found.ssim if found else None,
+                "converged": named.reconstruction.convergence.converged,
+                "matvecs": named.reconstruction.convergence.matvecs,
+            }
+        )
+    return rows
+
+
+def save_design(
+    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck] = ()
+) -> list[Section]:
+    """Write lines.csv, mask.npy and what `design_sections` writes; return the report's sections about the design."""
+    rows: Rows = [
+        {"order": i, "line": line, "ky": line - trace.n_lines // 2, "score": None} for i, line in enumerate(trace.lines)
+    ]
+    first = len(trace.start)
+    for row, step in zip(rows[first:], trace.steps, strict=True):
+        row["score"] = None if step.scores is None else step.score
+    folder.write_lines(rows)
+    folder.write_mask(trace.mask())
+    return design_sections(folder, trace, noise_variance, checks)
+
+
+def image_sections(
+    folder: RunFolder,
+    images: Sequence[NamedImage],
+    reference: Array | None,
+    orientation: Orientation,
+    rows: Rows,
+    noise: float | None = None,
+) -> list[Section]:
+    """Figures of reconstructions: images, error maps on one scale, error bars.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    images : sequence of NamedImage
+        What to show.
+    reference : complex array, shape (ky, kx), or None
+        What errors are measured against.
+    orientation : {"ky-rows", "ky-columns"}
+        How the source file lays the image.
+    rows : list of mappings
+        `metric_rows` of the images.
+    noise : float, optional
+        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+    """
+    panels, compared = [], []
+    if reference is not None:
+        panels.append(ImagePanel(reference, "reference", ""))
+    for named in images:
+        metrics: ImageMetrics | None = None
+        if reference is not None:
+            metrics = measure(named.reconstruction.image, reference)
+        image = named.reconstruction.image
+        panels.append(ImagePanel(image, named.name, metric_caption(metrics) if metrics else ""))
+        compared.append(ImagePanel(image, named.name, error_caption(metrics) if metrics else ""))
+    about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
+    if reference is not None:
+        about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
+    blocks: list[Block] = [
+        ReportTable(rows, about + noise_caption([noise])),
+        saved_figure(folder, "images", plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
+    ]
+    if reference is not None:
+        blocks.append(
+            saved_figure(
+                folder,
+                "errors",
+                plots.error_maps(compared, reference, orientation),
+                "Difference of the magnitudes, one scale for all. Structure in it is structure that is missing."
+                + ("" if noise is None else " The reference's noise is in it too, everywhere."),
+            )
+        )
+    for named in images:
+        if named.reconstruction.std is None:
+            continue
+        std = named.reconstruction.std
+        if reference is None:
+            picture = saved_figure(
+                folder, "std", plots.std_map(std, orientation), "Posterior standard deviation of each complex pixel."
+            )
+        else:
+            picture = saved_figure(
+                folder,
+                "std",
+                plots.std_against_error(std, named.reconstruction.image, reference, orientation),
+                "Error bars beside the actual error, one scale. They should light up in the same places; the model "
+                "usually promises too much."
+                + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not."),
+            )
+        blocks.append(picture)
+    return [Section("Reconstruction", blocks)]
+
+
+def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, unit: float) -> None:
+    """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image.
+
+    Images are multiplied by ``unit`` (`experiment.PreparedScan.unit`) first.
+    """
+    folder.write_image("recon.npy", np.asarray(result.image * unit, dtype=np.complex64))
+    if result.std is not None:
+        folder.write_std("std.npy", result.std * unit)
+    else:
+        folder.remove("std.npy")
+    folder.write_metrics(rows)
+
+
+def save_report(
+    folder: RunFolder,
+    title: str,
+    summary: dict[str, object],
+    sections: Sequence[Section],
+    manifest: Manifest,
+) -> None:
+    """Write manifest.json and report.html with links to the run's files; what did not converge stands on top."""
+    folder.write_manifest(manifest)
+    write_report(
+        folder.output_path("report.html"),
+        title,
+        summary,
+        [*sections, files_section(folder.path)],
+        warnings=manifest.warnings,
+        manifest=manifest,
+    )

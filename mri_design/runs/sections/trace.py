@@ -1,0 +1,270 @@
+"""The report of a design: how the mask grew, what every line told, and how right the predictions were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mri_design.design.trace import DesignTrace
+from mri_design.evaluation import plots
+from mri_design.evaluation.mask_sentence import mask_sentence
+from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
+from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.plots.prediction import LinePanel
+from mri_design.evaluation.predictions.check import PredictionCheck
+from mri_design.evaluation.predictions.shares import how_often_right
+from mri_design.runs.sections.steps import (
+    WINDOW,
+    information_gains,
+    innovations,
+    score_is_information,
+    score_rows,
+    step_rows,
+)
+
+__all__ = ["design_sections"]
+
+Blocks = list[Block]
+SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
+UNIT = "noise variances"
+PANELS = 3
+
+
+def design_sections(
+    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck] = ()
+) -> list[Section]:
+    """Write a design's figures and its tables per step and per line; return the report's sections about it.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to: steps.csv, and where they are known scores.csv, prediction.csv and prediction-lines.csv.
+    trace : DesignTrace
+        The design.
+    noise_variance : float
+        Per real component; the unit of energies in figures.
+    checks : sequence of PredictionCheck
+        Predictions with the actual errors beside them, where those are known.
+    """
+    if trace.steps:
+        folder.write_table("steps.csv", step_rows(trace))
+    sections = [Section("Design", [*_mask_figures(folder, trace), *_score_figures(folder, trace)])]
+    learned = [*_information(folder, trace), *_errors(folder, trace, checks)]
+    if learned:
+        sections.append(Section("What was learned", learned))
+    judged = [*_innovations(folder, trace, noise_variance), *_checked_lines(folder, trace, noise_variance, checks)]
+    if judged:
+        sections.append(Section("Was the prediction right?", judged))
+    return sections
+
+
+def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
+    first = len(trace.start)
+    return [
+        saved_figure(
+            folder,
+            "mask",
+            plots.mask_barcodes({trace.strategy: trace.mask()}),
+            mask_sentence(trace.mask()),
+        ),
+        saved_figure(
+            folder,
+            "mask-growth",
+            plots.mask_growth(trace.lines, trace.n_lines, first),
+            "The mask at every step, from top to bottom; the new line is coloured. Look for when the design leaves the "
+            "centre, whether it takes ky and -ky or only one of them, and which gaps it comes back to.",
+        ),
+        saved_figure(
+            folder,
+            "order",
+            plots.acquisition_order(trace.lines, trace.n_lines, first),
+            "Which line was chosen when. Start lines come first, from DC outwards.",
+        ),
+    ]
+
+
+def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
+    scored = [s for s in trace.steps if s.scores is not None]
+    if not scored:
+        return []
+    folder.write_table("scores.csv", score_rows(trace))
+    unit = SCORE_UNIT if score_is_information(trace) else f"score of {trace.strategy}"
+    scores, chosen, last = np.array([s.scores for s in scored]), [s.line for s in scored], len(scored) - 1
+    order = len(trace.start) + 1
+    return [
+        saved_figure(
+            folder,
+            "scores",
+            plots.score_map(scores, chosen, unit, first_order=order),
+            "Score of every candidate line at every step; the chosen one is marked. Lines that are measured already "
+            "or not allowed are blank; where a candidate between them is dark, its neighbours tell most of it.",
+        ),
+        saved_figure(
+            folder,
+            "score-profiles",
+            plots.score_profiles(scores, chosen, sorted({0, last // 4, last // 2, last}), unit, first_order=order),
+            "The same scores at the start, after a quarter, at half and at the end; measured lines are shaded. Each "
+            "panel has a scale of its own that need not begin at 0: where it spans little, many lines would do.",
+        ),
+    ]
+
+
+def _information(folder: RunFolder, trace: DesignTrace) -> Blocks:
+    gains, bounds = information_gains(trace)
+    gains = gains[np.isfinite(gains)]  # lines that came in by an exchange were not predicted
+    if not len(gains):
+        return []
+    total = float(gains.sum())
+    bits = f"{total:.5g} nats ({total / np.log(2):.5g} bits), {total / len(gains):.4g} nats a line"
+    half = int(np.searchsorted(np.cumsum(gains), total / 2)) + 1
+    return [
+        Paragraph(
+            f"The {len(gains)} chosen lines were expected to tell {'at most ' if bounds else ''}{bits}; the first "
+            f"{half} of them half of it, the last one {gains[-1]:.4g}."
+        ),
+        saved_figure(
+            folder,
+            "information",
+            plots.information_gained(gains.tolist(), len(trace.start) + 1, "nats, at most" if bounds else "nats"),
+            "What each chosen line was expected to tell, and their sum, without the start lines. When the curve has "
+            "flattened, further lines buy little.",
+        ),
+    ]
+
+
+def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCheck]) -> Blocks:
+    known = [(len(trace.start) + i, s.predicted_error) for i, s in enumerate(trace.steps) if s.predicted_error > 0]
+    end = trace.forecast(len(trace.lines))
+    known += [] if end is None else [(len(trace.lines), end.predicted_error)]
+    if not known:
+        return []
+    caption = "The error that the design believed its image still had, before each line and at the end."
+    part = "all lines"
+    if checks:
+        caption += " It should run inside the band around the actual error, and above all fall as that does."
+        if not all(check.known.all() for check in checks):
+            part = "unmeasured lines"
+            caption += (
+                " The scan's own lines stand for the truth, so the actual error, and the prediction beside it, are "
+                "those of the lines not yet measured."
+            )
+    drawn = plots.error_course(
+        [count for count, _ in known],
+        [error for _, error in known],
+        [check.n_measured for check in checks],
+        [check.compared[0] for check in checks],
+        [check.compared[1] for check in checks],
+        part,
+    )
+    blocks: Blocks = [saved_figure(folder, "predicted-error", drawn, caption)]
+    if checks:
+        rows = [check.as_row() for check in checks]
+        folder.write_table("prediction.csv", rows)
+        blocks += [
+            ReportTable(
+                rows,
+                "Relative L2 error along the run, predicted and found: over all lines of k-space, what noise leaves on "
+                "measured ones included, and over the unmeasured lines alone. Ratio of predicted to found (of the "
+                "unmeasured lines where the truth is not known); median over unmeasured lines with |ky| < N/3 of "
+                "predicted over actual energy, and the rank correlation of the two.",
+            ),
+            ReportTable(
+                how_often_right(checks),
+                "How often the predicted error is right: share of these line counts where predicted over actual lies "
+                "in [0.5, 2] and in [0.8, 1.25]; median and range of the ratio. 1 is right, below 1 promised too much.",
+            ),
+        ]
+    return blocks
+
+
+def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> Blocks:
+    news = innovations(trace)
+    if news is None:
+        return []
+    known = np.isfinite(news["running"])
+    if known.sum() < 2:
+        return []
+    predicted, found = news["predicted"][known], news["found"][known]
+    ky = np.array([s.line for s in trace.steps])[known] - trace.n_lines // 2
+    ratio = float(np.exp(np.mean(np.log(predicted / found))))
+    noise = news["noise"][known] / noise_variance
+    order = np.flatnonzero(known) + len(trace.start) + 1
+    course = plots.innovation_course(
+        order,
+        predicted / noise_variance,
+        found / noise_variance,
+        news["running"][known],
+        noise if np.isfinite(noise).all() else None,
+        UNIT,
+    )
+    return [
+        Paragraph(
+            f"{'Every line' if known.all() else f'{known.sum()} of {len(known)} chosen lines (exchanges not)'} "
+            "had been predicted, with error bars, before the data were looked at. Predicted over found energy of the "
+            f"innovation, geometric mean over lines: {ratio:.2f} (1 is calibrated, below 1 is overconfident)."
+        ),
+        saved_figure(
+            folder,
+            "innovations",
+            course,
+            "What each new line held that the image so far did not show: before it was measured, and found. No truth "
+            f"is needed for this. Below, their ratio (dots) and its mean over the last {WINDOW} lines; in the shaded "
+            "band it is right within a factor of 2. Look for drift, and for lines that were a surprise.",
+        ),
+        saved_figure(
+            folder,
+            "calibration",
+            plots.calibration(predicted / noise_variance, found / noise_variance, ky, UNIT),
+            "Each dot is one line. On the diagonal the error bars were right; above it the line held more news than "
+            "expected.",
+        ),
+    ]
+
+
+def _checked_lines(
+    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck]
+) -> Blocks:
+    if not checks:
+        return []
+    ky = np.arange(trace.n_lines) - trace.n_lines // 2
+    folder.write_table(
+        "prediction-lines.csv",
+        [
+            {
+                "lines": check.n_measured,
+                "line": line,
+                "ky": int(ky[line]),
+                "measured": bool(check.acquired[line]),
+                "predicted": float(check.predicted[line]),
+                "actual": float(check.actual[line]) if check.known[line] else None,
+            }
+            for check in checks
+            for line in range(trace.n_lines)
+        ],
+    )
+    shown = sorted({0, len(checks) // 2, len(checks) - 1}) if len(checks) >= PANELS else range(len(checks))
+    panels = [
+        LinePanel(_panel_title(check), check.predicted / noise_variance, check.actual / noise_variance, check.acquired)
+        for check in (checks[i] for i in shown)
+    ]
+    return [
+        saved_figure(
+            folder,
+            "prediction-lines",
+            plots.line_predictions(panels, UNIT),
+            "The image's error on every line, as predicted and as it was, at the start, in the middle and at the end "
+            "of the run. A design is as good as this prediction: look for whether the two rise and fall together, and "
+            "where the predicted one lies below. Above each panel, for unmeasured lines with |ky| < N/3: the median of "
+            "predicted over actual energy, and their rank correlation.",
+        )
+    ]
+
+
+def _panel_title(check: PredictionCheck) -> str:
+    title = f"{check.n_measured} lines"
+    if np.isfinite(check.line_ratio):
+        title += f": median predicted / actual {check.line_ratio:.2f}"
+    if np.isfinite(check.rank_correlation):
+        title += f", rank correlation {check.rank_correlation:.2f}"
+    return title

@@ -1,0 +1,1 @@
+"""`train`: a line order learnt from other scans."""

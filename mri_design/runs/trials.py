@@ -1,0 +1,42 @@
+"""Trials of training and of exchanges: what a process needs to reconstruct training scans, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mri_design.design.trials import Outcome, TrainingScan
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import reconstruct
+
+__all__ = ["TrainingMaterial", "trial_outcome"]
+
+
+@dataclass(frozen=True)
+class TrainingMaterial:
+    """What every trial needs.
+
+    Parameters
+    ----------
+    scans : sequence of TrainingScan
+        With their truths.
+    recipe : Recipe
+        Reconstruction.
+    seed : int
+        Of its variances.
+    """
+
+    scans: Sequence[TrainingScan]
+    recipe: Recipe
+    seed: int
+
+
+def trial_outcome(material: TrainingMaterial, trial: tuple[int, tuple[int, ...]]) -> Outcome:
+    """How wrong a training scan is when reconstructed from some lines."""
+    index, lines = trial
+    scan = material.scans[index]
+    method, rng = material.recipe.reconstruction.method, np.random.default_rng([material.seed, 2])
+    found = reconstruct(scan.one, sorted(lines), method, material.recipe, rng, with_std=False)
+    return scan.outcome(found.image, found.convergence.converged)

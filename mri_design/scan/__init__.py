@@ -1,0 +1,1 @@
+"""Scans: their data and which samples were measured."""

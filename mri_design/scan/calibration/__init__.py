@@ -1,0 +1,1 @@
+"""Noise and coil maps, estimated from the scan itself."""

@@ -1,0 +1,170 @@
+"""Coil sensitivities from the fully sampled centre of the scan itself (ESPIRiT)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, require_instance
+from mri_design.scan.calibration.centred_fft import to_image
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.sampling import measured_samples
+
+__all__ = ["MapPhase", "calibrates_itself", "calibration_lines", "estimate_coil_maps"]
+
+MapPhase = Literal["virtual-coil", "image"]
+"""Where the phase that maps and image share is put; see `estimate_coil_maps`."""
+
+_USUAL_LINES, _FEWEST_LINES = 24, 8
+# Below 16 lines a kernel of 6 leaves too few blocks: at 8 lines, kernel 4 gave maps with a fifth of the error.
+_KERNEL, _SMALL_KERNEL, _ENOUGH_FOR_KERNEL = 6, 4, 16
+
+
+def calibration_lines(data: KSpaceData) -> int:
+    """Side of the largest square of measured samples that is centred on the centre of k-space, in all slices."""
+    return _square(sampling.samples for sampling in data.samplings if sampling.lines.any())
+
+
+def _square(samples: Iterable[NDArray[np.bool_]]) -> int:
+    everywhere = np.logical_and.reduce(list(samples))
+    most = min(everywhere.shape)
+    return max((n for n in range(1, most + 1) if _centre(everywhere, n).all()), default=0)
+
+
+def calibrates_itself(data: KSpaceData) -> bool:
+    """Whether coil maps come from the image's own lines; False where a calibration scan holds a larger centre."""
+    return data.calibration is None or _scanned(data.calibration) <= calibration_lines(data)
+
+
+def _scanned(calibration: NDArray[np.complex64]) -> int:
+    return _square(measured_samples(stack) for stack in calibration if stack.any())
+
+
+def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: MapPhase = "virtual-coil") -> KSpaceData:
+    r"""The same scan with coil maps, estimated by ESPIRiT from its central lines, or those of its calibration scan.
+
+    Maps have unit root-sum-of-squares at every pixel, also outside the object: nothing is cropped
+    (``crop=0``). A cropped map would force the image to zero wherever the eigenvalue test failed, which in a
+    SENSE model becomes an artefact; an uncropped one leaves the background to the image prior, and keeps
+    :math:`S^H S = 1`.
+
+    Only the product of map and image is measured, so a phase per pixel can be put on either side:
+
+    ``"virtual-coil"``
+        The combination :math:`p^H S` of the maps is real and positive, where p is the direction of coil space
+        with most energy in the calibration lines, one for all slices. Maps are then smooth, and the combined
+        image has the phase that one strong coil would see.
+    ``"image"``
+        In addition the maps take over the phase of the image at the resolution of the calibration lines
+        (Hann window), so that the combined image is nearly real. Measured on five scans: total variation of
+        the complex image over that of its modulus falls from 2.0 to 1.6 (16-channel brain) or from 4.2 to 1.8
+        (phantom with an off-centre echo). Phase of the object is then no longer in the image.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Undersampled or not, with a gapless block of lines around the centre. Whiten it first (`prewhiten`).
+    lines : int, optional
+        Central lines to use at most; 24 by default. The same number of readout samples is used.
+    phase : {"virtual-coil", "image"}
+        Convention for the phase, as above.
+
+    Returns
+    -------
+    KSpaceData
+        With ``coil_maps``; everything else unchanged. The result is the same in every run.
+
+    Raises
+    ------
+    InputError
+        Where fewer than eight lines around the centre were measured, or the calibration lines hold no signal.
+
+    Notes
+    -----
+    Memory: ``8 * coils**2`` bytes a pixel for the slice at hand.
+    M. Uecker et al., "ESPIRiT", Magn. Reson. Med. 71 (2014) 990-1001; computed by SigPy.
+    """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    if phase not in get_args(MapPhase):
+        raise InputError(field="phase", got=repr(phase), wanted="'virtual-coil' or 'image'")
+    if lines is not None and lines < _FEWEST_LINES:
+        raise InputError(
+            field="calibration lines",
+            got=str(lines),
+            wanted=f"at least {_FEWEST_LINES} centre lines for coil calibration",
+            cure="Begin with more lines (--start), or calibrate with more (calibration_lines under [coils]).",
+        )
+    if data.n_coils == 1 and phase == "virtual-coil":
+        return replace(data, coil_maps=np.ones_like(data.kspace))
+    own = calibrates_itself(data)
+    source = data.kspace if own or data.calibration is None else data.calibration
+    width = min(calibration_lines(data) if own else _scanned(source), lines or _USUAL_LINES)
+    if width < _FEWEST_LINES:
+        raise InputError(
+            field="measured",
+            got=f"{width} gapless lines and columns around the centre of k-space",
+            wanted=f"at least {_FEWEST_LINES} for coil calibration",
+            cure="Give coil maps, or measure a centre.",
+        )
+    directions = _coil_directions(_centre(source, width))
+    maps = np.empty_like(data.kspace)
+    for index, stack in enumerate(source):
+        maps[index] = _espirit(stack, directions, width)
+        if phase == "image":
+            maps[index] *= _image_phase(stack, maps[index], width)
+    return replace(data, coil_maps=maps)
+
+
+def _centre(kspace: NDArray[Any], width: int) -> NDArray[Any]:
+    rows, columns = kspace.shape[-2:]
+    first_row, first_column = rows // 2 - width // 2, columns // 2 - width // 2
+    return kspace[..., first_row : first_row + width, first_column : first_column + width]
+
+
+def _coil_directions(centre: NDArray[np.complex64]) -> NDArray[np.complex128]:
+    """Principal directions of coil space over all slices, strongest first, as columns."""
+    samples = np.moveaxis(centre, 1, 0).reshape(centre.shape[1], -1).astype(np.complex128)
+    strongest = np.abs(samples).max()
+    if not strongest > 0:
+        raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
+    samples /= strongest
+    directions = np.linalg.eigh(samples @ samples.conj().T)[1][:, ::-1]
+    # Eigenvectors come with any phase; this one depends on the data alone.
+    leading = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[np.newaxis], axis=0)
+    return np.asarray(directions * (leading.conj() / np.abs(leading)))
+
+
+def _espirit(kspace: NDArray[np.complex64], directions: NDArray[np.complex128], width: int) -> NDArray[np.complex64]:
+    """Unit maps (coil, ky, kx) of one slice."""
+    from sigpy.mri.app import EspiritCalib  # here, because the import takes longer than most commands
+
+    strongest = np.abs(kspace).max()
+    virtual = np.tensordot(directions.conj().T, kspace / (strongest or 1), axes=1).astype(np.complex64)
+    with np.errstate(all="ignore"):  # pixels without any signal divide zero by zero
+        found = EspiritCalib(
+            virtual,
+            calib_width=width,
+            kernel_width=_KERNEL if width >= _ENOUGH_FOR_KERNEL else _SMALL_KERNEL,
+            crop=0,
+            show_pbar=False,
+        ).run()
+    # SigPy makes the first coil's map real; here the first coil is the virtual one.
+    found = np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0).astype(np.complex128)
+    strength = np.linalg.norm(found, axis=0)
+    found = found / np.where(strength > 0, strength, 1)
+    found[0][strength == 0] = 1
+    return np.tensordot(directions, found, axes=1).astype(np.complex64)
+
+
+def _image_phase(kspace: NDArray[np.complex64], maps: NDArray[np.complex64], width: int) -> NDArray[np.complex64]:
+    """Phase factors (ky, kx) of the combined image at the resolution of the calibration lines."""
+    window = np.hanning(width + 2)[1:-1]
+    smooth = np.zeros_like(kspace)
+    _centre(smooth, width)[:] = _centre(kspace, width) * np.outer(window, window)
+    image = np.sum(maps.conj() * to_image(smooth), axis=0)
+    modulus = np.abs(image)
+    return np.asarray(np.where(modulus > 0, image / np.where(modulus > 0, modulus, 1), 1), dtype=np.complex64)

@@ -1,0 +1,138 @@
+"""Receiver noise, measured from the scan's own k-space: its variance, and its covariance over coils."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, require_instance
+from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
+from mri_design.scan.calibration.noise_regions import NoiseRegions
+from mri_design.scan.data import KSpaceData
+
+__all__ = ["estimate_noise_covariance", "estimate_noise_variance"]
+
+# Ratios of variances. Twenty-three scans and sharp-edged objects at a signal-to-noise ratio of 20 had up to
+# 1.6 from signal in the corners, and 4.5 or more from the receiver's filter.
+_MORE_THAN_SIGNAL = 2.0
+_AGREEMENT = 1.5
+
+
+def estimate_noise_variance(data: KSpaceData) -> float:
+    r"""Noise variance per real component, from what k-space holds besides the object.
+
+    Three places hold (almost) only noise, and none of them always does:
+
+    1. the air beside the object, in profiles along the readout of single lines: outer sixteenths, median over
+       bands of lines. It sees every line, so also noise that was filtered at high frequencies before saving;
+    2. the corners of k-space (outer quarter of the measured lines, outer eighths of the readout), where
+       signal has decayed. They see the whole readout, so also the receiver's filter, which makes the air
+       beside the object quieter than the middle of the image: up to two and a half times (standard
+       deviation) in scans without readout oversampling;
+    3. the air above and below the object, in the image. It averages over all lines, and over the readout as
+       the object does, but needs full sampling and a field of view larger than the object.
+
+    The first gives the number. Where the corners are more than twice as loud, they count instead: that is
+    more than the signal in them explains, so the receiver's filter is at work. Where the third is more than
+    1.5 times quieter than the result, it counts instead: there was signal in the result. All are medians of
+    :math:`|.|^2`; exact zeros are no samples. Lines with holes have no profiles: there the outermost eighth of the
+    measured samples counts, signal in it included.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Fully sampled or undersampled; maps, reference and a given noise variance are not looked at.
+
+    Returns
+    -------
+    float
+        Mean over the coils, in units of ``kspace`` squared. Coils of unequal noise want `prewhiten` first.
+
+    Raises
+    ------
+    InputError
+        Where no noise is left to measure.
+
+    Notes
+    -----
+    Measured, as ratios of standard deviations. White noise on 128 x 128 samples: mean 1.01, spread 0.02. Four
+    scans with repeats: 0.88 to 0.95 of the repeats' difference. Fourteen single-coil low-field scans, noise
+    filtered along the phase encode: 0.78 to 1.00 of their image corners, where the k-space corner says 0.60
+    to 0.82. Five multi-channel scans without a wide readout: 1.0 to 1.2 of the air above the object, where
+    the image corners say 0.4 to 0.6. A quarter of the lines at variable density: within 1.2 of the full scan,
+    where the object leaves air beside it; eight central lines alone: up to 1.7 too much.
+    """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    regions = NoiseRegions.of(data)
+    if not regions.has_profiles:
+        return _positive(float(regions.rim().mean()), data)
+    variance, corners = float(regions.air_beside().mean()), float(regions.corners().mean())
+    if corners > _MORE_THAN_SIGNAL * variance:
+        variance = corners
+    if data.fully_sampled:
+        above = float(regions.air_above().mean())
+        if variance > _AGREEMENT * above > 0:
+            variance = above
+    return _positive(variance, data)
+
+
+def _positive(variance: float, data: KSpaceData) -> float:
+    """A variance of data scaled to a largest modulus of 1 in the data's own units; refused where it is none."""
+    estimate = variance * float(np.abs(data.kspace).max()) ** 2
+    if not (math.isfinite(estimate) and estimate > 0):
+        raise InputError(
+            field="noise_variance",
+            got="no noise in the outer k-space",
+            wanted="measured noise",
+            cure="Give noise_variance, or data that were not masked, filtered or simulated without noise.",
+        )
+    return estimate
+
+
+def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
+    r"""Noise covariance over coils, :math:`E[n n^H] / 2`, so that its diagonal is per real component.
+
+    The correlations come from the air beside the object (profiles along the readout, outer three quarters of
+    the measured lines, outer eighths of the readout), where a coil sees nothing but noise. The scale is such
+    that `estimate_noise_variance` finds 1 in the whitened data: that air is quieter than the middle of the
+    image, and coils of unequal noise count alike once they are whitened.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Fully sampled or undersampled.
+
+    Returns
+    -------
+    complex128 array, shape (coil, coil)
+        Hermitian, positive definite, in units of ``kspace`` squared.
+
+    Raises
+    ------
+    InputError
+        Where there are fewer than four samples per coil, or a coil without noise.
+    """
+    regions = NoiseRegions.of(data)
+    samples = regions.air_samples() if regions.has_profiles else regions.rim_samples()
+    n_coils, n_samples = samples.shape
+    if n_samples < 4 * n_coils:
+        raise InputError(
+            field="kspace",
+            got=f"{n_samples} noise samples for {n_coils} coils",
+            wanted=f"at least {4 * n_coils}",
+            cure="Measure more lines, or combine coils first.",
+        )
+    covariance = samples @ samples.conj().T / (2 * n_samples)
+    power = np.linalg.eigvalsh(covariance)
+    if not power[0] > 1e-12 * power[-1]:
+        raise InputError(
+            field="kspace",
+            got="coils without noise of their own",
+            wanted="independent noise in every coil",
+            cure="Remove dead or duplicated coils.",
+        )
+    whitened = replace(data, kspace=mix_coils(inverse_root(covariance), data.kspace))
+    return np.asarray(covariance * estimate_noise_variance(whitened))

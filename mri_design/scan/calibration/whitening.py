@@ -1,0 +1,82 @@
+"""Coils made independent: the same scan in virtual coils whose noise is white and of variance one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, require_instance
+from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
+from mri_design.scan.calibration.noise import estimate_noise_covariance
+from mri_design.scan.data import KSpaceData
+
+__all__ = ["prewhiten"]
+
+
+def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None) -> KSpaceData:
+    r"""The same scan with noise that is independent between coils, of variance 1 per real component.
+
+    Every sample is multiplied by :math:`\Psi^{-1/2}`, the Hermitian inverse root of the noise covariance: of
+    all whitening matrices the one that changes the coils least, so maps stay as smooth as they were.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Scan with any number of coils.
+    covariance : complex array, shape (coil, coil), optional
+        :math:`\Psi = E[n n^H] / 2`, Hermitian and positive definite; by default that of the data's noise readouts,
+        or `estimate_noise_covariance` of the data where there are none.
+
+    Returns
+    -------
+    KSpaceData
+        ``kspace`` in units of the noise's standard deviation, and ``noise_variance`` 1. Coil maps, where
+        given, are whitened too and divided by their new root-sum-of-squares :math:`r(x)`; a reference image is
+        multiplied by :math:`r(x)`, so that maps times image is still what the coils see. Maps that are zero
+        at a pixel stay zero there, and so does the reference. With several coils and no maps the reference
+        cannot follow, and is dropped.
+
+    Raises
+    ------
+    InputError
+        On a covariance of another size, that is not Hermitian or not positive definite; and as
+        `estimate_noise_covariance`.
+    """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    known = data.noise_covariance if covariance is None else covariance
+    root = inverse_root(_checked(data, known) if known is not None else estimate_noise_covariance(data))
+    maps, reference = data.coil_maps, data.reference
+    if maps is not None:
+        seen = mix_coils(root, maps)
+        strength = np.linalg.norm(seen, axis=1)
+        maps = (seen / np.where(strength > 0, strength, 1)[:, np.newaxis]).astype(np.complex64)
+        if reference is not None:
+            reference = (reference * strength).astype(np.complex64)
+    elif reference is not None:
+        single = data.n_coils == 1
+        reference = (reference * root[0, 0].real).astype(np.complex64) if single else None
+    return replace(
+        data,
+        kspace=mix_coils(root, data.kspace),
+        noise_variance=1.0,
+        noise_covariance=None,
+        coil_maps=maps,
+        reference=reference,
+        calibration=None if data.calibration is None else mix_coils(root, data.calibration),
+    )
+
+
+def _checked(data: KSpaceData, covariance: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    wanted = f"a Hermitian positive definite matrix ({data.n_coils}, {data.n_coils})"
+    matrix = np.asarray(covariance)
+    square = matrix.shape == (data.n_coils, data.n_coils) and matrix.dtype.kind in "fc"
+    if not square or not np.isfinite(matrix).all():
+        raise InputError(field="covariance", got=f"{matrix.dtype} {matrix.shape}", wanted=wanted)
+    if not np.allclose(matrix, matrix.conj().T, rtol=1e-6, atol=1e-6 * np.abs(matrix).max()):
+        raise InputError(field="covariance", got="a matrix that is not Hermitian", wanted=wanted)
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    if not smallest > 0:
+        raise InputError(field="covariance", got=f"an eigenvalue {smallest:.3g}", wanted=wanted)
+    return matrix.astype(np.complex128)

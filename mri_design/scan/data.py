@@ -1,0 +1,236 @@
+"""Measured k-space and image stacks, validated on construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, described, positive_number, require_instance
+from mri_design.scan.sampling import Sampling, measured_samples
+
+__all__ = ["ImageStack", "KSpaceData", "Orientation"]
+
+Orientation = Literal["ky-rows", "ky-columns"]
+"""How the source file lays its image out: phase encode along rows' index or along columns' index."""
+
+
+@dataclass(frozen=True)
+class KSpaceData:
+    """Cartesian multi-slice k-space with everything that is known about how it was measured.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (slice, coil, ky, kx)
+        Centred orthonormal k-space, DC at ``N // 2``; samples that were not measured are zero in all coils.
+    measured : bool array, shape (ky,)
+        True where the phase-encode line was really acquired, in any slice. Zero-filled lines are False.
+    name : str
+        Short name for tables and figures.
+    noise_variance : float, optional
+        Noise variance per real component, in units of ``kspace`` squared; None where unknown.
+    coil_maps : complex64 array, shape (slice, coil, ky, kx), optional
+        Coil sensitivities with unit root-sum-of-squares; None where unknown.
+    noise_covariance : complex128 array, shape (coil, coil), optional
+        Noise covariance E[n n^H] / 2 of one sample, from the scanner's own noise readouts, in units of ``kspace``
+        squared; it says more than ``noise_variance`` and is used before it.
+    calibration : complex64 array, shape (slice, coil, ky, kx), optional
+        Samples for coil maps that are no data of the image (a separate calibration scan), on the same grid.
+    reference : complex64 array, shape (slice, ky, kx), optional
+        True image (simulated data only); None for scans.
+    orientation : {"ky-rows", "ky-columns"}
+        Layout of the source image, for display only.
+    card : mapping of str to str
+        Provenance (source, licence, anatomy, caveats).
+
+    Raises
+    ------
+    InputError
+        On a wrong number of axes, sizes that disagree, non-finite samples or a non-positive variance.
+    """
+
+    kspace: NDArray[np.complex64]
+    measured: NDArray[np.bool_]
+    name: str = "scan"
+    noise_variance: float | None = None
+    coil_maps: NDArray[np.complex64] | None = None
+    reference: NDArray[np.complex64] | None = None
+    orientation: Orientation = "ky-rows"
+    card: Mapping[str, str] = field(default_factory=dict)
+    noise_covariance: NDArray[np.complex128] | None = None
+    calibration: NDArray[np.complex64] | None = None
+
+    def __post_init__(self) -> None:
+        require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
+        require_instance(np.ndarray, wanted="a bool array (ky,)", measured=self.measured)
+        k = self.kspace
+        if k.ndim != 4:
+            raise InputError(field="kspace", got=f"{k.ndim} axes {k.shape}", wanted="(slice, coil, ky, kx)")
+        if min(k.shape) < 1 or k.shape[-2] < 4 or k.shape[-1] < 4:
+            raise InputError(field="kspace", got=f"shape {k.shape}", wanted="at least 4 x 4 samples and one coil")
+        if not np.iscomplexobj(k):
+            raise InputError(field="kspace", got=f"dtype {k.dtype}", wanted="complex samples")
+        _refuse_non_finite("kspace", k)
+        if self.measured.shape != (k.shape[-2],) or self.measured.dtype != np.bool_:
+            raise InputError(
+                field="measured",
+                got=f"{self.measured.dtype} {self.measured.shape}",
+                wanted=f"bool ({k.shape[-2]},)",
+                cure="Give one flag per phase-encode line.",
+            )
+        if not self.measured.any() or not np.any(k[:, :, self.measured]):
+            raise InputError(
+                field="kspace", got="no signal in any measured line", wanted="at least one non-zero sample"
+            )
+        if self.noise_variance is not None:
+            positive_number("noise_variance", self.noise_variance)
+        self._check_companion("coil_maps", self.coil_maps, k.shape)
+        self._check_companion("calibration", self.calibration, k.shape)
+        self._check_companion("noise_covariance", self.noise_covariance, (k.shape[1], k.shape[1]))
+        self._check_companion("reference", self.reference, (k.shape[0], *k.shape[2:]))
+
+    @staticmethod
+    def _check_companion(name: str, array: NDArray[np.complexfloating] | None, shape: tuple[int, ...]) -> None:
+        if array is None:
+            return
+        named: dict[str, Any] = {name: array}
+        require_instance(np.ndarray, wanted=f"an array of shape {shape}", **named)
+        if array.shape != shape:
+            raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
+        _refuse_non_finite(name, array)
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return int(self.kspace.shape[0])
+
+    @property
+    def n_coils(self) -> int:
+        """Number of receive coils."""
+        return int(self.kspace.shape[1])
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """Grid (ky, kx)."""
+        return int(self.kspace.shape[2]), int(self.kspace.shape[3])
+
+    @cached_property
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Per slice, which samples hold data: those of measured lines that are not zero in all coils.
+
+        A slice without any is empty; the properties below are about the others.
+        """
+        strongest = float(np.maximum(np.abs(self.kspace.real), np.abs(self.kspace.imag)).max())
+        return tuple(
+            Sampling(measured_samples(stack, strongest) & self.measured[:, np.newaxis]) for stack in self.kspace
+        )
+
+    @property
+    def whole_lines(self) -> bool:
+        """True where every measured line of every slice has all its readout samples."""
+        return all(sampling.whole_lines for sampling in self.samplings if sampling.lines.any())
+
+    @property
+    def fully_sampled(self) -> bool:
+        """True where nothing is missing in any slice but edges of k-space, alike on both sides."""
+        return all(sampling.full for sampling in self.samplings if sampling.lines.any())
+
+    @property
+    def missing(self) -> str:
+        """What is missing, in words: of the first slice that is not fully sampled; empty where all are."""
+        return next((one.missing for one in self.samplings if one.lines.any() and not one.full), "")
+
+    def scaled(self, factor: float) -> KSpaceData:
+        """The same scan in other units: samples and reference times ``factor``, noise accordingly."""
+
+        def times(array: NDArray[np.complex64] | None) -> NDArray[np.complex64] | None:
+            return None if array is None else (array * array.real.dtype.type(factor)).astype(array.dtype, copy=False)
+
+        return replace(
+            self,
+            kspace=self.kspace * self.kspace.real.dtype.type(factor),
+            reference=times(self.reference),
+            calibration=times(self.calibration),
+            noise_variance=None if self.noise_variance is None else self.noise_variance * factor**2,
+            noise_covariance=None if self.noise_covariance is None else self.noise_covariance * factor**2,
+        )
+
+    def select_slice(self, index: int) -> KSpaceData:
+        """The same data with the one slice ``index`` (negative counts from the end), and the lines it holds.
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice, or it holds no signal.
+        """
+        if isinstance(index, bool) or not isinstance(index, Integral):
+            raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {self.n_slices - 1}")
+        if not -self.n_slices <= index < self.n_slices:
+            raise InputError(field="slice", got=str(index), wanted=f"0 to {self.n_slices - 1}")
+        one = slice(index, index + 1) if index != -1 else slice(-1, None)
+        measured = self.samplings[index].lines
+        if not measured.any():
+            raise InputError(field=f"slice {index % self.n_slices}", got="no signal", wanted="a slice with samples")
+        return replace(
+            self,
+            kspace=self.kspace[one],
+            measured=measured,
+            coil_maps=None if self.coil_maps is None else self.coil_maps[one],
+            calibration=None if self.calibration is None else self.calibration[one],
+            reference=None if self.reference is None else self.reference[one],
+            name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
+        )
+
+
+@dataclass(frozen=True)
+class ImageStack:
+    """Images without raw k-space, from which k-space can be simulated.
+
+    Parameters
+    ----------
+    images : float32 or complex64 array, shape (slice, row, column)
+        Magnitude or complex images; rows will become the phase-encode direction.
+    name : str
+        Short name for tables and figures.
+    card : mapping of str to str
+        Provenance.
+
+    Raises
+    ------
+    InputError
+        On a wrong number of axes, non-finite pixels or no signal.
+    """
+
+    images: NDArray[np.float32] | NDArray[np.complex64]
+    name: str = "images"
+    card: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)
+        if self.images.ndim != 3 or min(self.images.shape) < 1:
+            raise InputError(field="images", got=f"shape {self.images.shape}", wanted="(slice, row, column)")
+        _refuse_non_finite("images", self.images)
+        if not np.any(self.images):
+            raise InputError(field="images", got="all zeros", wanted="at least one non-zero pixel")
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return int(self.images.shape[0])
+
+
+def _refuse_non_finite(name: str, array: NDArray[np.generic]) -> None:
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise InputError(
+            field=name,
+            got=f"{int(bad.sum())} NaN or infinite values, the first at index {first}",
+            wanted="finite samples",
+            cure="Repair or remove the samples before loading.",
+        )

@@ -1,0 +1,1 @@
+"""Readers of files from outside, within bounds, and atomic writers."""

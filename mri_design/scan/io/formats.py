@@ -1,0 +1,76 @@
+"""One `read` for every format: the file's content decides, never its name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mri_design.errors import InputError, require_instance
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.io import fastmri
+from mri_design.scan.io.hdf5 import has_object, is_hdf5, open_read_only
+from mri_design.scan.io.isolated import read_isolated
+from mri_design.scan.io.mrd import ismrmrd
+from mri_design.scan.io.numpy_files import npy
+from mri_design.scan.io.numpy_files.npy_stream import MAGIC
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
+
+__all__ = ["SUPPORTED", "read"]
+
+SUPPORTED = ("NumPy .npy or .npz", "fastMRI HDF5 (kspace)", "ISMRMRD HDF5 (dataset/xml, dataset/data)")
+"""The formats `read` knows, for people."""
+
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    duplicates: ismrmrd.DuplicatePolicy = "error",
+    isolated: bool = True,
+) -> KSpaceData | ImageStack:
+    """Read a scan or a stack of images in any supported format.
+
+    Parameters
+    ----------
+    path : path
+        The file. Its first bytes tell the container, and what an HDF5 file holds tells the format.
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+    duplicates : {"error", "average", "last"}
+        For raw data in which a line comes twice; other formats have no such lines.
+    isolated : bool
+        Read HDF5 in a process of its own (half a second more), because damaged files can crash or stall its
+        library. Only files that are trusted should be read without.
+
+    Raises
+    ------
+    InputError
+        Where the format is unknown or the file does not pass its reader's checks.
+    """
+    require_instance((str, os.PathLike), wanted="the path of a file", path=path)
+    path = Path(path)
+    check_file(path)
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    if head.startswith((MAGIC, *_ZIP)):
+        return npy.read(path, limits=limits)
+    if is_hdf5(path):
+        if isolated:
+            return read_isolated(path, limits=limits, duplicates=duplicates)
+        return _read_hdf5(path, limits, duplicates)
+    raise InputError(field=str(path), got=f"a file starting with {head!r}", wanted="; ".join(SUPPORTED))
+
+
+def _read_hdf5(path: Path, limits: ReadLimits, duplicates: ismrmrd.DuplicatePolicy) -> KSpaceData:
+    with open_read_only(path) as file:
+        # Links of any kind count here, so that the reader can say which link it refuses.
+        names = {str(name) for name in file} if len(file) <= 1000 else set()
+        raw = "dataset" in names and not has_object(file, "kspace")
+    if raw:
+        return ismrmrd.read(path, limits=limits, duplicates=duplicates)
+    if "kspace" in names:
+        return fastmri.read(path, limits=limits)
+    got = f"HDF5 with {', '.join(sorted(names)[:6]) or 'nothing this package reads'}"
+    raise InputError(field=str(path), got=got, wanted="; ".join(SUPPORTED))

@@ -1,0 +1,145 @@
+"""A scan read in a process of its own, so that no defect of the HDF5 library can take this one down.
+
+Of 5,000 files with a few flipped bits, one made the library abort and two made it loop for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.safe import ReadLimits
+
+__all__ = ["read_isolated", "serve"]
+
+_CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.read)"
+_SECONDS, _BYTES_PER_SECOND = 30, 5_000_000
+_ARRAYS = ("kspace", "noise_covariance", "calibration")  # what raw data hold, in the order in which they are sent
+_ROOM = 2 * 2**30  # address space for the interpreter and its libraries
+
+
+def read_isolated(path: Path, *, limits: ReadLimits, duplicates: str, seconds: float | None = None) -> KSpaceData:
+    """Read an HDF5 scan in a child process with bounded memory and time.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its format is recognised in the child.
+    limits : ReadLimits
+        Bounds as for reading here; the child's address space is four times ``max_bytes`` and 2 GiB.
+    duplicates : str
+        Policy for repeated lines.
+    seconds : float, optional
+        Longest time; by default half a minute, and a second for every 5 MB of the file.
+
+    Raises
+    ------
+    InputError
+        As reading here would, and where the library crashes or does not come to an end.
+    """
+    allowed = _SECONDS + path.stat().st_size / _BYTES_PER_SECOND if seconds is None else seconds
+    request = json.dumps({"path": str(path), "limits": asdict(limits), "duplicates": duplicates})
+    home = str(Path(__file__).parents[3])
+    folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    with tempfile.TemporaryFile() as complaints:
+        command = [sys.executable, "-P", "-c", _CHILD, request]  # -P: nothing from the current folder
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, env=environment
+        )
+        assert child.stdout is not None
+        stalled = threading.Event()
+        timer = threading.Timer(allowed, _stop, (child, stalled))
+        timer.start()
+        try:
+            scan = _received(child.stdout, limits)
+        except BaseException:
+            child.kill()
+            raise
+        finally:
+            child.stdout.close()
+            status = child.wait()
+            timer.cancel()
+        if scan is not None:
+            return scan
+        if status < 0:
+            name = signal.Signals(-status).name
+            raise InputError(
+                field=str(path),
+                got=f"no end of reading within {allowed:.0f} s" if stalled.is_set() else f"a crash ({name})",
+                wanted="an undamaged HDF5 file",
+                cure="Copy or download the file again.",
+            )
+        complaints.seek(0)
+        raise RuntimeError(f"the reading process failed:\n{complaints.read()[-2000:].decode(errors='replace')}")
+
+
+def serve(read: Callable[..., Any]) -> None:
+    """The child's whole work: read what the command line asks for and write the scan to standard output."""
+    request = json.loads(sys.argv[1])
+    limits = ReadLimits(**request["limits"])
+    room, inherited = 4 * limits.max_bytes + _ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]
+    if room < sys.maxsize and (inherited == resource.RLIM_INFINITY or room < inherited):
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
+    reply: dict[str, Any]
+    arrays: dict[str, NDArray[Any]] = {}
+    try:
+        scan = read(request["path"], limits=limits, duplicates=request["duplicates"], isolated=False)
+        known = {name: getattr(scan, name) for name in _ARRAYS}
+        arrays = {name: np.ascontiguousarray(array) for name, array in known.items() if array is not None}
+        reply = {
+            "arrays": list(arrays),
+            "measured": np.flatnonzero(scan.measured).tolist(),
+            "name": scan.name,
+            "orientation": scan.orientation,
+            "card": dict(scan.card),
+            "noise_variance": scan.noise_variance,
+        }
+    except InputError as error:
+        reply = {"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}}
+    stream = sys.stdout.buffer
+    stream.write(json.dumps(reply).encode() + b"\n")
+    for array in arrays.values():
+        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+        stream.write(array.reshape(-1).view(np.uint8).data)
+    stream.flush()
+
+
+def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
+    stalled.set()
+    child.kill()
+
+
+def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | None:
+    """The scan that the child sends; None where it ended before or sends something else."""
+    try:
+        reply = json.loads(stream.readline(2 * limits.max_text_bytes))
+    except ValueError:
+        return None
+    if "error" in reply:
+        raise InputError(**reply["error"])
+    try:
+        names = [name for name in _ARRAYS if name in reply["arrays"]]
+        arrays: dict[str, Any] = {name: read_npy_stream(stream, None, name, limits, alone=False) for name in names}
+    except InputError:  # cut short: the child was killed
+        return None
+    measured = np.zeros(arrays["kspace"].shape[2], dtype=bool)
+    measured[reply.pop("measured")] = True
+    del reply["arrays"]
+    return KSpaceData(measured=measured, **arrays, **reply)

@@ -1,0 +1,1 @@
+"""ISMRMRD files: header, readouts, calibration lines and noise."""

@@ -1,0 +1,173 @@
+"""The parts of an ISMRMRD XML header that place Cartesian readouts, read without trusting it."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+
+from mri_design.errors import InputError
+from mri_design.scan.io.safe import ReadLimits
+
+__all__ = ["EncodedSpace", "MrdEncoding", "MrdHeader", "parse_mrd_header"]
+
+_MAX_ENCODINGS = 64
+
+
+@dataclass(frozen=True)
+class EncodedSpace:
+    """One matrix of the header.
+
+    Parameters
+    ----------
+    matrix : tuple of int
+        Samples (x, y, z): readout, phase encode, partition.
+    field_of_view : tuple of float
+        Millimetres (x, y, z); NaN where the header gives none.
+    """
+
+    matrix: tuple[int, int, int]
+    field_of_view: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class MrdEncoding:
+    """One encoding of an ISMRMRD header: the image, or a scan that serves its calibration.
+
+    Parameters
+    ----------
+    encoded, reconstructed : EncodedSpace
+        What was measured and what the image is cut to.
+    centre_line : int, optional
+        Value of the phase-encode counter at the centre of k-space; None where the header gives none.
+    trajectory : str
+        "cartesian", "radial", ... in lower case; empty where the header gives none.
+    calibration_mode : str
+        Of parallel imaging: "embedded", "interleaved", "separate", "external" or "other"; empty where there is none.
+    """
+
+    encoded: EncodedSpace
+    reconstructed: EncodedSpace
+    centre_line: int | None
+    trajectory: str
+    calibration_mode: str = ""
+
+
+@dataclass(frozen=True)
+class MrdHeader:
+    """An ISMRMRD header.
+
+    Parameters
+    ----------
+    encodings : tuple of MrdEncoding
+        Readouts name theirs by its place (``encoding_space_ref``).
+    noise_bandwidth : float, optional
+        Noise that the receiver's filter lets through over that of white noise, 0 to 1
+        (``relativeReceiverNoiseBandwidth``); None where the header gives none.
+    """
+
+    encodings: tuple[MrdEncoding, ...]
+    noise_bandwidth: float | None = None
+
+    def encoding(self, field: str, number: int) -> MrdEncoding:
+        """The encoding that readouts call ``number``.
+
+        Raises
+        ------
+        InputError
+            Where the header has none of that number.
+        """
+        if not 0 <= number < len(self.encodings):
+            raise InputError(
+                field=f"{field}: encoding_space_ref",
+                got=str(number),
+                wanted=f"0 to {len(self.encodings) - 1}, the encodings of the header",
+            )
+        return self.encodings[number]
+
+
+def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
+    """The encodings of an ISMRMRD XML header.
+
+    Parameters
+    ----------
+    field : str
+        File and dataset, for messages.
+    text : str
+        The XML.
+    limits : ReadLimits
+        Matrix sizes must lie within ``max_side``.
+
+    Raises
+    ------
+    InputError
+        On bad XML, a document type (which could define entities that expand without bound), a missing
+        matrix, and numbers that are not sizes.
+    """
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise InputError(field=field, got="XML with a document type", wanted="a plain ISMRMRD header")
+    try:
+        root = ET.fromstring(text)
+    except (ET.ParseError, ValueError, RecursionError) as error:
+        raise InputError(field=field, got=f"bad XML ({error})", wanted="an ISMRMRD header") from error
+    encodings = root.findall("{*}encoding")
+    if not 1 <= len(encodings) <= _MAX_ENCODINGS:
+        raise InputError(
+            field=field,
+            got=f"{len(encodings) or 'no'} <encoding>",
+            wanted=f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings",
+        )
+    bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
+    return MrdHeader(
+        tuple(_encoding(field if not i else f"{field}: encoding {i}", one, limits) for i, one in enumerate(encodings)),
+        None if bandwidth is None else _share(f"{field}: relativeReceiverNoiseBandwidth", bandwidth),
+    )
+
+
+def _encoding(field: str, encoding: ET.Element, limits: ReadLimits) -> MrdEncoding:
+    centre = encoding.findtext("{*}encodingLimits/{*}kspace_encoding_step_1/{*}center")
+    return MrdEncoding(
+        encoded=_space(field, encoding, "encodedSpace", limits),
+        reconstructed=_space(field, encoding, "reconSpace", limits),
+        centre_line=None if centre is None else _whole(f"{field}: kspace_encoding_step_1.center", centre, 0, 65535),
+        trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
+        calibration_mode=(encoding.findtext("{*}parallelImaging/{*}calibrationMode") or "").strip().lower(),
+    )
+
+
+def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits) -> EncodedSpace:
+    place = f"{field}: {name}.matrixSize"
+    sizes = [encoding.findtext(f"{{*}}{name}/{{*}}matrixSize/{{*}}{axis}") for axis in "xyz"]
+    if None in sizes:
+        raise InputError(field=place, got="nothing", wanted="x, y and z")
+    x, y, z = (
+        _whole(f"{place}.{axis}", str(size), 1, limits.max_side) for axis, size in zip("xyz", sizes, strict=True)
+    )
+    lengths = [encoding.findtext(f"{{*}}{name}/{{*}}fieldOfView_mm/{{*}}{axis}") for axis in "xyz"]
+    fov = tuple(_length(f"{field}: {name}.fieldOfView_mm.{a}", n) for a, n in zip("xyz", lengths, strict=True))
+    return EncodedSpace(matrix=(x, y, z), field_of_view=(fov[0], fov[1], fov[2]))
+
+
+def _whole(field: str, text: str, low: int, high: int) -> int:
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and low <= int(digits) <= high):
+        raise InputError(field=field, got=repr(text[:40]), wanted=f"a whole number from {low} to {high}")
+    return int(digits)
+
+
+def _length(field: str, text: str | None) -> float:
+    return math.nan if text is None else _number(field, text, 1e6, "a positive length in millimetres")
+
+
+def _share(field: str, text: str) -> float:
+    return _number(field, text, 1 + 1e-6, "a share above 0, 1 at most")
+
+
+def _number(field: str, text: str, most: float, wanted: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not (math.isfinite(number) and 0 < number < most):
+        raise InputError(field=field, got=repr(text[:40]), wanted=wanted)
+    return number

@@ -1,0 +1,1 @@
+"""NumPy arrays and archives, read as streams within bounds."""

@@ -1,0 +1,135 @@
+"""One array in NumPy's npy format, read from an untrusted stream without pickle and within bounds."""
+
+from __future__ import annotations
+
+import ast
+import re
+import struct
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape
+
+__all__ = ["MAGIC", "read_npy_stream"]
+
+MAGIC = b"\x93NUMPY"
+_MAX_HEADER = 10_000  # characters; the header of any plain array is under 200
+_MAX_AXES = 8
+# Byte order, kind and size; nothing structured, no text, no dates, no Python objects.
+_EXTENDED_DTYPE = re.compile(r"[<>|=]?(f12|f16|c24|c32)")  # long doubles
+_PLAIN_DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c8|c16)")
+
+
+def read_npy_stream(
+    stream: IO[bytes], available: int | None, field: str, limits: ReadLimits, *, alone: bool = True
+) -> NDArray[Any]:
+    """Read one plain numeric array.
+
+    Parameters
+    ----------
+    stream : binary stream
+        Positioned at the magic bytes.
+    available : int or None
+        Bytes that the stream claims to hold; the claim is checked against what comes. None for a pipe.
+    field : str
+        File and member, for messages.
+    limits : ReadLimits
+        The budget.
+    alone : bool
+        Whether the array must fill the stream exactly; False leaves what follows it.
+
+    Returns
+    -------
+    array in the stored type, in native byte order where that costs nothing
+
+    Raises
+    ------
+    InputError
+        On a wrong magic or version, an over-long or malformed header, a type other than flags, integers,
+        floats and complex numbers, a shape over the budget, missing bytes, or bytes after the array.
+    """
+    header, header_bytes = _read_header(stream, field)
+    shape, dtype, fortran_order = _parse_header(header, field)
+    body = None if available is None else available - header_bytes
+    size = check_declared_shape(f"{field}: shape", shape, dtype.itemsize, limits, available=body)
+    if body is not None and body != size:
+        raise InputError(
+            field=field,
+            got=f"{body - size} bytes after the array",
+            wanted="nothing after the array",
+            cure="The file is damaged or holds something else as well; write it again with numpy.save.",
+        )
+    flat = np.empty(size // dtype.itemsize, dtype)
+    view = flat.view(np.uint8)
+    filled = 0
+    while filled < size:
+        chunk = stream.read(min(size - filled, 2**24))
+        if not chunk:
+            raise InputError(field=field, got=f"{filled} of {size} bytes", wanted="the whole array")
+        view[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        filled += len(chunk)
+    if alone and stream.read(1):
+        raise InputError(field=field, got="more bytes than the archive declares", wanted=f"{available} bytes")
+    return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
+
+
+def _read_header(stream: IO[bytes], field: str) -> tuple[str, int]:
+    start = stream.read(len(MAGIC) + 2)
+    if len(start) < len(MAGIC) + 2 or not start.startswith(MAGIC):
+        raise InputError(field=field, got="no npy magic bytes", wanted="an array written by numpy.save")
+    version = (start[-2], start[-1])
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise InputError(field=f"{field}: version", got=f"{version[0]}.{version[1]}", wanted="1.0, 2.0 or 3.0")
+    width = 2 if version == (1, 0) else 4
+    length_bytes = stream.read(width)
+    if len(length_bytes) < width:
+        raise InputError(field=f"{field}: header", got="end of file", wanted="the header's length")
+    (length,) = struct.unpack("<H" if width == 2 else "<I", length_bytes)
+    if length > _MAX_HEADER:
+        raise InputError(
+            field=f"{field}: header", got=f"a declared length of {length}", wanted=f"at most {_MAX_HEADER}"
+        )
+    encoded = stream.read(length)
+    if len(encoded) < length:
+        raise InputError(field=f"{field}: header", got=f"{len(encoded)} bytes", wanted=f"{length} bytes")
+    text = encoded.decode("utf-8" if version == (3, 0) else "latin-1", errors="replace")
+    return text, len(start) + width + length
+
+
+def _parse_header(text: str, field: str) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    try:
+        # Literals only. The length bound above keeps the parser's own recursion and memory small.
+        header = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise InputError(
+            field=f"{field}: header", got=f"{text[:40]!r}", wanted="descr, fortran_order and shape"
+        ) from error
+    if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
+        raise InputError(field=f"{field}: header", got=f"{text[:40]!r}", wanted="descr, fortran_order and shape")
+    descr, fortran_order, shape = header["descr"], header["fortran_order"], header["shape"]
+    if isinstance(descr, str) and _EXTENDED_DTYPE.fullmatch(descr):
+        double = "complex128" if "c" in descr else "float64"
+        raise InputError(
+            field=f"{field}: dtype",
+            got=f"{descr}, extended precision, which differs from machine to machine",
+            wanted="single or double precision",
+            cure=f"Save the array with .astype('{double}').",
+        )
+    if not isinstance(descr, str) or not _PLAIN_DTYPE.fullmatch(descr):
+        raise InputError(
+            field=f"{field}: dtype",
+            got=repr(descr)[:60],
+            wanted="flags, integers, floats or complex numbers",
+            cure="Save a plain numeric array; objects would need pickle, which can run code.",
+        )
+    if not isinstance(fortran_order, bool):
+        raise InputError(field=f"{field}: fortran_order", got=repr(fortran_order)[:40], wanted="True or False")
+    whole = isinstance(shape, tuple) and all(type(side) is int for side in shape)
+    if not whole or len(shape) > _MAX_AXES or any(side < 1 for side in shape):
+        raise InputError(
+            field=f"{field}: shape", got=repr(shape)[:80], wanted=f"at most {_MAX_AXES} sizes of at least 1"
+        )
+    return shape, np.dtype(descr), fortran_order

@@ -1,0 +1,124 @@
+"""Stored numbers become complex64 k-space in this package's axis order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.sampling import ROUND_OFF
+
+__all__ = ["measured_lines", "to_complex64", "to_float32"]
+
+
+def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:
+    """Complex samples of any precision as complex64, contiguous.
+
+    Parameters
+    ----------
+    field : str
+        File and field, for the message.
+    samples : complex array, or structured array with one real and one imaginary field
+
+    Raises
+    ------
+    InputError
+        On samples that are not complex, on NaN or infinities, and on values complex64 cannot hold.
+    """
+    pair = samples.dtype.names
+    if pair is not None and len(pair) == 2 and pair[0].startswith("r") and pair[1].startswith("i"):
+        _refuse_non_finite(field, samples[pair[0]])
+        _refuse_non_finite(field, samples[pair[1]])
+        joined = np.empty(samples.shape, np.complex64)
+        with np.errstate(over="ignore"):
+            joined.real, joined.imag = samples[pair[0]], samples[pair[1]]
+    elif samples.dtype.kind == "c":
+        _refuse_non_finite(field, samples)
+        with np.errstate(over="ignore"):
+            joined = np.ascontiguousarray(samples, dtype=np.complex64)
+    else:
+        raise InputError(field=field, got=f"dtype {samples.dtype}", wanted="complex samples")
+    _refuse_overflow(field, joined)
+    return joined
+
+
+def to_float32(field: str, pixels: NDArray[Any]) -> NDArray[np.float32]:
+    """Real pixels of any integer or floating type as float32, contiguous.
+
+    Raises
+    ------
+    InputError
+        On flags, text, complex numbers, NaN, infinities, and values float32 cannot hold.
+    """
+    if pixels.dtype.kind not in "iuf":
+        raise InputError(field=field, got=f"dtype {pixels.dtype}", wanted="real numbers")
+    _refuse_non_finite(field, pixels)
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(pixels, dtype=np.float32)
+    _refuse_overflow(field, single)
+    return single
+
+
+def measured_lines(
+    field: str, kspace: NDArray[np.complex64], declared: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
+    """Which phase-encode lines were really acquired; the others are set to exact zeros in place.
+
+    A line was not acquired where it is zero over all slices, coils and readout samples: exactly, or down to
+    1e-10 of the strongest sample, the round-off of zero-filling done in another domain.
+
+    Parameters
+    ----------
+    field : str
+        File and field that declared the lines, for the message.
+    kspace : complex64 array, shape (slice, coil, ky, kx)
+    declared : bool array, shape (ky,), optional
+        Lines that the file says were acquired.
+
+    Returns
+    -------
+    bool array, shape (ky,)
+
+    Raises
+    ------
+    InputError
+        Where a line declared as not acquired holds samples.
+    """
+    peaks = np.maximum(np.abs(kspace.real), np.abs(kspace.imag)).max(axis=(0, 1, 3))
+    measured: NDArray[np.bool_] = peaks > ROUND_OFF * peaks.max()
+    if declared is not None:
+        contradicted = np.flatnonzero(measured & ~declared)
+        if contradicted.size:
+            raise InputError(
+                field=field,
+                got=f"line {int(contradicted[0])} marked as not measured, holding samples "
+                f"({contradicted.size} such lines)",
+                wanted="zeros in every line that was not measured",
+                cure="Correct the list of lines, or set those samples to zero.",
+            )
+    kspace[:, :, ~measured] = 0
+    return measured
+
+
+def _refuse_non_finite(field: str, array: NDArray[Any]) -> None:
+    finite = np.isfinite(array)
+    if not finite.all():
+        first = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), array.shape))
+        raise InputError(
+            field=field,
+            got=f"{int(finite.size - finite.sum())} NaN or infinite values, the first at index {first}",
+            wanted="finite samples",
+            cure="Repair or remove the samples before loading.",
+        )
+
+
+def _refuse_overflow(field: str, array: NDArray[Any]) -> None:
+    if not np.isfinite(array).all():
+        raise InputError(
+            field=field,
+            got="samples beyond 3.4e38",
+            wanted="values that single precision holds",
+            cure="Scale the data down.",
+        )

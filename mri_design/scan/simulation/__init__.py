@@ -1,0 +1,1 @@
+"""Phantoms, random heads and a simulated scanner."""

@@ -1,0 +1,108 @@
+"""Phase maps for images that come without phase."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.simulation.settings import checked_shape, pixel_positions
+
+__all__ = ["no_phase", "rough_phase", "smooth_phase"]
+
+_MOST_BUMPS = 1000
+
+
+def no_phase(shape: int | tuple[int, int]) -> NDArray[np.float64]:
+    """Zero phase in radians, shape (ky, kx)."""
+    return np.zeros(checked_shape(shape))
+
+
+def smooth_phase(
+    shape: int | tuple[int, int], rng: np.random.Generator, *, amplitude: float = np.pi / 2, degree: int = 3
+) -> NDArray[np.float64]:
+    """Draw a polynomial phase over the field of view, as an imperfect shim and a delay leave it.
+
+    Parameters
+    ----------
+    shape : int or (int, int)
+        Grid (ky, kx).
+    rng : numpy Generator
+        Source of the coefficients: normal, so every monomial up to ``degree`` takes part.
+    amplitude : float
+        Largest absolute phase on the grid, in radians.
+    degree : int, 1 to 8
+        Total degree of the polynomial.
+
+    Returns
+    -------
+    float64 array, shape (ky, kx)
+        Phase in radians, between -amplitude and +amplitude.
+
+    Raises
+    ------
+    InputError
+        On a wrong shape, amplitude or degree.
+
+    Notes
+    -----
+    Results on images with such a phase flatter every method that models phase: real phase has local
+    exceptions. Use `rough_phase`, or complex images with their own phase, before believing them.
+    """
+    rows, columns = checked_shape(shape)
+    if not (np.isfinite(amplitude) and amplitude >= 0):
+        raise InputError(field="amplitude", got=repr(amplitude), wanted="radians, not negative")
+    if not isinstance(degree, (int, np.integer)) or not 1 <= degree <= 8:
+        raise InputError(field="degree", got=repr(degree), wanted="a whole number from 1 to 8")
+    y, x = 2 * pixel_positions(rows), 2 * pixel_positions(columns)
+    coefficients = rng.standard_normal((degree + 1, degree + 1))
+    power = np.add.outer(np.arange(degree + 1), np.arange(degree + 1))
+    coefficients[power > degree] = 0
+    phase = np.polynomial.polynomial.polygrid2d(y, x, coefficients)
+    return amplitude * phase / np.abs(phase).max()
+
+
+def rough_phase(
+    shape: int | tuple[int, int],
+    rng: np.random.Generator,
+    *,
+    amplitude: float = np.pi / 2,
+    n_bumps: int = 12,
+    bump_amplitude: float = np.pi / 2,
+) -> NDArray[np.float64]:
+    """Draw a smooth phase with local exceptions, as air, vessels and iron make them.
+
+    Parameters
+    ----------
+    shape, rng, amplitude
+        As for `smooth_phase`, which gives the slow part.
+    n_bumps : int, 0 to 1000
+        Gaussian bumps of either sign, scattered over the middle 80 % of the field of view, with standard
+        deviations from 0.01 to 0.06 fields of view.
+    bump_amplitude : float
+        Largest height of one bump in radians.
+
+    Returns
+    -------
+    float64 array, shape (ky, kx)
+        Phase in radians; not wrapped.
+
+    Raises
+    ------
+    InputError
+        On a wrong shape, amplitude or number of bumps.
+    """
+    phase = smooth_phase(shape, rng, amplitude=amplitude)
+    if not isinstance(n_bumps, (int, np.integer)) or not 0 <= n_bumps <= _MOST_BUMPS:
+        raise InputError(field="n_bumps", got=repr(n_bumps), wanted=f"a whole number from 0 to {_MOST_BUMPS}")
+    if not (np.isfinite(bump_amplitude) and bump_amplitude >= 0):
+        raise InputError(field="bump_amplitude", got=repr(bump_amplitude), wanted="radians, not negative")
+    y, x = pixel_positions(phase.shape[0]), pixel_positions(phase.shape[1])
+    for _ in range(n_bumps):
+        centre_y, centre_x = rng.uniform(-0.4, 0.4, 2)
+        width_y, width_x = np.exp(rng.uniform(np.log(0.01), np.log(0.06), 2))
+        height = rng.uniform(-bump_amplitude, bump_amplitude)
+        bump_y = np.exp(-0.5 * ((y - centre_y) / width_y) ** 2)
+        bump_x = np.exp(-0.5 * ((x - centre_x) / width_x) ** 2)
+        phase += height * np.outer(bump_y, bump_x)
+    return phase

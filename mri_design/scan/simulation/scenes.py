@@ -1,0 +1,84 @@
+"""A shipped phantom as a simulated scan, by name."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.simulation.phantoms import (
+    phantom_card,
+    phantom_kind,
+    phantom_path,
+    read_shipped_ellipses,
+    read_shipped_images,
+    text_of_card,
+)
+from mri_design.scan.simulation.scanner import EllipsePhase, simulate_ellipse_scan, simulate_scan
+
+__all__ = ["load_phantom"]
+
+_USUAL_SIDE = 256
+
+
+def load_phantom(
+    name: str,
+    *,
+    shape: int | tuple[int, int] | None = None,
+    noise: float = 0.007,
+    phase: Literal["smooth", "rough", "none"] = "smooth",
+    n_coils: int = 1,
+    rng: np.random.Generator,
+) -> KSpaceData:
+    """Simulate a scan of a shipped phantom.
+
+    Parameters
+    ----------
+    name : {"shepp-logan", "brain", "t2w", "t1w"}
+        The first two are ellipse scenes with closed-form k-space (`simulate_ellipse_scan`), the others
+        magnitude slices of 3 T scans (`simulate_scan`).
+    shape : int or (int, int), optional
+        Grid (ky, kx); 256 x 256 where None. One field of view whatever the grid for ellipses; slices are
+        padded to its aspect.
+    noise : float
+        Standard deviation per real component, relative to a 99.5th percentile of 1.
+    phase : {"smooth", "rough", "none"}
+        Phase to draw; ellipse scenes know no rough one.
+    n_coils : int
+        Receive coils, 1 to 128.
+    rng : numpy Generator
+        Drawn from in the order phase, coils, noise.
+
+    Returns
+    -------
+    KSpaceData
+        With reference, noise variance and, for several coils, coil maps.
+
+    Raises
+    ------
+    InputError
+        On an unknown name, a raw scan's name, or a wrong setting.
+    """
+    kind = phantom_kind(name)
+    grid = _USUAL_SIDE if shape is None else shape
+    if kind == "ellipses":
+        return simulate_ellipse_scan(
+            read_shipped_ellipses(name),
+            grid,
+            noise=noise,
+            phase=cast("EllipsePhase", phase),
+            n_coils=n_coils,
+            rng=rng,
+            card=text_of_card(phantom_card(name)),
+        )
+    if kind == "images":
+        images = read_shipped_images(name)
+        return simulate_scan(images, matrix=grid, noise=noise, phase=phase, n_coils=n_coils, rng=rng)
+    raise InputError(
+        field="phantom",
+        got=f"{name}, a measured scan",
+        wanted="a phantom to simulate",
+        cure=f"Read {phantom_path(name).name} like any scan file.",
+    )

@@ -1,0 +1,194 @@
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import centre_lines
+from mri_design.design.strategies.baselines import (
+    Equispaced,
+    GoldenRatio,
+    HalfDensity,
+    LowPass,
+    RandomLines,
+    RegularLines,
+    VariableDensity,
+)
+from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
+from mri_design.design.strategy import DesignView, Strategy
+from mri_design.errors import InputError
+
+RULES: list[Strategy] = [
+    LowPass(),
+    RandomLines(),
+    RandomLines(0.08, name="fastmri-random"),
+    VariableDensity(),
+    VariableDensity("gaussian", 20.0),
+    VariableDensity("polynomial", 300.0),  # so steep that the density underflows at the edge
+    JitteredDensity(),
+    JitteredDensity(power=300.0),
+    HalfDensity(),
+    HalfDensity(power=300.0),
+    SystematicDensity(),
+    SystematicDensity(power=0.0),
+    SystematicDensity(power=300.0),
+    GoldenDensity(),
+    GoldenDensity(power=300.0),
+    RegularLines(),
+    RegularLines(3),
+    RegularLines(1000),
+    Equispaced(),
+    GoldenRatio(),
+]
+
+
+def lines_of(
+    rule: Strategy, measurable: np.ndarray, target: int, seed: int = 0, start: int | None = None
+) -> tuple[int, ...]:
+    """What the rule picks, a fresh generator for every step as the engine gives it."""
+    count = rule.default_start(len(measurable), target) if start is None else start
+    candidates = LineCandidates(measurable, centre_lines(measurable, count), target, count)
+    for step in range(target - count):
+        candidates = candidates.after(rule.choose(DesignView(candidates), np.random.default_rng([seed, step])).line)
+    return candidates.acquired
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: f"{r.name}-{getattr(r, 'power', '')}")
+@pytest.mark.parametrize(("n", "target"), [(32, 12), (31, 31), (24, 1), (16, 15)])
+def test_every_rule_gives_exactly_the_target_of_different_measurable_lines(rule: Strategy, n: int, target: int) -> None:
+    measurable = np.ones(n, dtype=bool)
+    measurable[: max(0, min(3, n - target))] = False
+    for seed in range(3):
+        lines = lines_of(rule, measurable, target, seed)
+        assert len(set(lines)) == len(lines) == target
+        assert measurable[list(lines)].all()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: f"{r.name}-{getattr(r, 'power', '')}")
+def test_a_rule_follows_its_generator_alone(rule: Strategy) -> None:
+    everything = np.ones(48, dtype=bool)
+    first, again, *others = (lines_of(rule, everything, 20, seed) for seed in (1, 1, 2, 3, 4))
+    assert first == again
+    one_mask = all(first == other for other in others)
+    assert one_mask == (rule.name in ("low-pass", "golden-ratio"))
+
+
+def test_no_rule_needs_a_posterior() -> None:
+    assert not any(rule.needs_posterior for rule in RULES)
+
+
+@pytest.mark.parametrize("n", [16, 17])
+def test_low_pass_is_the_centre(n: int) -> None:
+    everything = np.ones(n, dtype=bool)
+    assert lines_of(LowPass(), everything, 7) == centre_lines(everything, 7)
+
+
+@pytest.mark.parametrize(
+    ("rule", "n_lines", "target", "start"),
+    [
+        (RandomLines(), 256, 64, 4),
+        (RandomLines(), 256, 3, 3),
+        (RandomLines(0.08), 320, 80, 26),  # round(320 x 0.08): fastMRI at acceleration 4
+        (RandomLines(0.04), 320, 40, 13),  # and at 8
+        (RandomLines(0.08), 320, 10, 10),
+        (RandomLines(0.001), 320, 10, 1),
+        (Equispaced(0.08), 320, 80, 26),
+        (Equispaced(0.08), 320, 40, 20),
+        (Equispaced(0.08), 320, 1, 1),
+        (GoldenRatio(0.08), 320, 80, 26),
+        (VariableDensity(centre=8), 256, 64, 8),
+        (VariableDensity(centre=8), 256, 5, 5),
+        (LowPass(), 256, 64, 1),
+    ],
+)
+def test_centre_counts(rule: Strategy, n_lines: int, target: int, start: int) -> None:
+    assert rule.default_start(n_lines, target) == start
+
+
+def test_random_lines_are_uniform_over_what_remains() -> None:
+    measurable = np.ones(20, dtype=bool)
+    measurable[:2] = False
+    candidates = LineCandidates(measurable, centre_lines(measurable, 4), 5, 4)
+    picks = [RandomLines().choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(2800)]
+    counts = np.bincount(picks, minlength=20)
+    assert counts[~candidates.remaining].sum() == 0
+    assert chisquare(counts[candidates.remaining]).pvalue > 0.001
+
+
+@pytest.mark.parametrize("rule", [VariableDensity("polynomial", 3.0), VariableDensity("gaussian", 6.0)])
+def test_draws_follow_the_density(rule: VariableDensity) -> None:
+    candidates = LineCandidates(np.ones(17, dtype=bool), (8,), 2, 1)
+    picks = [rule.choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(6000)]
+    left = candidates.remaining
+    density = rule.density(candidates.frequencies)[left]
+    counts = np.bincount(picks, minlength=17)[left]
+    likely = density / density.sum() * 6000 > 5
+    expected = density[likely] / density[likely].sum() * counts[likely].sum()
+    assert chisquare(counts[likely], expected).pvalue > 0.001
+
+
+def test_densities_are_the_formulas_of_their_families() -> None:
+    k = np.arange(-4, 4)
+    np.testing.assert_allclose(VariableDensity("polynomial", 2.0).density(k), (1 - np.abs(k) / 5) ** 2)
+    np.testing.assert_allclose(VariableDensity("gaussian", 2.0).density(k), np.exp(-((k / 5) ** 2)))
+    np.testing.assert_array_equal(VariableDensity("polynomial", 0.0).density(k), 1.0)
+
+
+def test_a_larger_power_is_more_concentrated() -> None:
+    spreads = []
+    for power in (0.5, 3.0, 9.0):
+        rule = VariableDensity("polynomial", power)
+        lines = [line for seed in range(20) for line in lines_of(rule, np.ones(64, dtype=bool), 24, seed)[8:]]
+        spreads.append(np.mean(np.abs(np.array(lines) - 32)))
+    assert spreads[0] > 1.2 * spreads[1] > 1.2 * spreads[2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"family": "cosine"}, "density family"),
+        ({"power": -1.0}, "density power"),
+        ({"power": np.nan}, "density power"),
+    ],
+)
+def test_impossible_densities_are_refused(settings: dict[str, object], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        VariableDensity(**settings)  # type: ignore[arg-type]
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(("n", "target"), [(64, 16), (65, 20), (48, 47)])
+def test_equispaced_lines_are_equally_spaced_outside_the_centre(n: int, target: int) -> None:
+    everything = np.ones(n, dtype=bool)
+    start = Equispaced().default_start(n, target)
+    free = np.setdiff1d(np.arange(n), centre_lines(everything, start))
+    offsets = set()
+    for seed in range(12):
+        lines = lines_of(Equispaced(), everything, target, seed)
+        teeth = np.searchsorted(free, lines[start:])
+        assert set(np.diff(teeth)) <= {len(free) // len(teeth), len(free) // len(teeth) + 1}
+        assert teeth[0] < len(free) / len(teeth)
+        assert len(free) - teeth[-1] <= len(free) / len(teeth) + 1
+        offsets.add(int(teeth[0]))
+    assert len(offsets) > 1 or len(free) < 2 * (target - start)
+
+
+def test_golden_ratio_lines_cover_the_grid_evenly_at_any_time() -> None:
+    """No gap is much longer than the mean gap, whenever one stops; random lines leave gaps twice as long."""
+    n = 144
+    everything = np.ones(n, dtype=bool)
+    lines = lines_of(GoldenRatio(), everything, 72, start=1)
+    for count in (8, 13, 21, 40, 72):
+        gaps = np.diff(np.sort(lines[:count]), append=min(lines[:count]) + n)
+        assert gaps.max() <= 3 * n / count
+    random_gaps = [
+        np.diff(np.sort(lines_of(RandomLines(), everything, 40, s, start=1)), append=n).max() for s in range(5)
+    ]
+    golden = np.diff(np.sort(lines[:40]), append=min(lines[:40]) + n).max()
+    assert golden < 0.6 * np.median(random_gaps)
+
+
+def test_a_half_density_leaves_the_other_half_until_its_own_is_full() -> None:
+    lines = lines_of(HalfDensity(power=2.0, centre=4), np.ones(16, dtype=bool), 14)
+    k = np.array(lines[4:]) - 8
+    assert np.all(k[:6] > 0)  # 2 to 7
+    assert np.all(k[6:] < 0)

@@ -1,0 +1,243 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.design.line_variances import all_lines
+from mri_design.design.strategies.calibrated import Calibrated, ErrorModel, shipped_error_model
+from mri_design.design.strategies.expected_error import AOptimal
+from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
+from mri_design.design.strategy import DesignView
+from mri_design.errors import InputError
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.variances.control_variate import ControlVariate
+
+SliceMaker = Callable[..., MRSlice]
+START = (16, 15, 17, 14, 18, 13, 19, 12)
+
+
+def model(constant: float = 0.0, slack: float = 1.0) -> ErrorModel:
+    """Trusts the posterior's energies, times exp(constant); ``slack`` is the deviation of that constant."""
+    mean = np.zeros(len(FEATURES))
+    mean[FEATURES.index("constant")] = constant
+    mean[FEATURES.index("log expected energy of the error")] = 1.0
+    covariance = np.diag(np.full(len(FEATURES), 1e-8))
+    covariance[0, 0] = slack**2
+    return ErrorModel(mean, covariance, 0.3)
+
+
+def design(one: MRSlice, rule: AOptimal, target: int = 16, block: int = 1) -> DesignState:
+    engine = DesignEngine(rule, DoubleLoop(ControlVariate(4)), block=block)
+    return engine.run([one], engine.begin([one], START), target)
+
+
+def test_expected_energies_are_traces_of_the_dense_covariance(
+    make_posterior: Callable[..., GaussianPosterior],
+) -> None:
+    for coils in (1, 2):
+        posterior = make_posterior(coils)
+        every = all_lines(posterior)
+        x = every.to_dense_real().reshape(2, *every.out_shape, -1)
+        covariance = posterior.model.noise_variance * np.linalg.inv(posterior.precision.dense_real())
+        exact = [np.trace(r @ covariance @ r.T) for r in (x[:, :, k].reshape(-1, x.shape[-1]) for k in range(16))]
+        view = DesignView(LineCandidates(np.ones(16, bool), (8, 7, 9, 6, 3), 8), [posterior])
+        choice = AOptimal(draws=600).choose(view, np.random.default_rng(0))
+        assert choice.expected is not None and choice.scores is not None
+        np.testing.assert_allclose(choice.expected, exact, rtol=0.12)
+        assert choice.line == np.nanargmax(choice.scores)
+        assert np.isnan(choice.scores[[8, 7, 9, 6, 3]]).all()
+
+
+def test_learning_is_bayesian_regression() -> None:
+    rng = np.random.default_rng(0)
+    n = len(FEATURES)
+    root = rng.standard_normal((n, n))
+    start = ErrorModel(rng.standard_normal(n), root @ root.T / n + 0.1 * np.eye(n), 0.5)
+    x, y, extra = rng.standard_normal((7, n)), rng.standard_normal(7), rng.uniform(0, 1, 7)
+    after = start.given(x, y, extra)
+    noise = np.diag(0.25 + extra)  # by conditioning the joint Gaussian instead
+    gain = start.covariance @ x.T @ np.linalg.inv(x @ start.covariance @ x.T + noise)
+    np.testing.assert_allclose(after.mean, start.mean + gain @ (y - x @ start.mean), atol=1e-8)
+    np.testing.assert_allclose(after.covariance, start.covariance - gain @ x @ start.covariance, atol=1e-8)
+    halves = start.given(x[:3], y[:3], extra[:3]).given(x[3:], y[3:], extra[3:])
+    np.testing.assert_allclose(halves.mean, after.mean, atol=1e-7)
+
+
+def test_energies_are_means_over_the_spread_and_hopes_over_the_weights_too() -> None:
+    rng = np.random.default_rng(1)
+    n = len(FEATURES)
+    start = ErrorModel(0.1 * rng.standard_normal(n), 0.01 * np.eye(n), 0.4)
+    x = rng.standard_normal((2, n))
+    noise = 0.4 * rng.standard_normal((200_000, 2))
+    np.testing.assert_allclose(start.energies(x), np.exp(x @ start.mean + noise).mean(axis=0), rtol=0.02)
+    weights = start.mean + 0.1 * rng.standard_normal((200_000, n))
+    np.testing.assert_allclose(start.hopes(x), np.exp(weights @ x.T + noise).mean(axis=0), rtol=0.02)
+
+
+def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    noise = 2 * one.noise_variance * 32
+    wrong = np.log(300.0)
+    late = {}
+    for online in (True, False):
+        steps = design(one, Calibrated(error_model=model(wrong, 3.0), online=online)).trace.steps[3:]
+        pairs = [(s.corrected[s.line], s.actual_energy - noise) for s in steps if s.corrected is not None]
+        late[online] = float(np.median([np.log(p / a) for p, a in pairs]))
+    assert late[False] > np.log(10)  # far too large, and it stays so
+    assert abs(late[True]) < np.log(2)
+
+
+def test_error_models_tell_what_a_scan_taught(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    start = model(np.log(50.0), 3.0)
+    rule = Calibrated(error_model=start)
+    trace = design(one, rule).trace
+    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], trace.steps)
+    before, after = rule.error_models(view)
+    assert before is start
+    assert after.mean[0] < before.mean[0] - 1  # the constant was far too large
+    assert after.covariance[0, 0] < 0.1 * before.covariance[0, 0]
+    untaught = replace(view, steps=())
+    np.testing.assert_array_equal(rule.error_models(untaught)[1].mean, start.mean)
+
+
+def test_only_what_the_models_in_use_predicted_teaches(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    rule = Calibrated(error_model=model(np.log(50.0), 3.0))
+    trace = design(one, rule).trace
+    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    early, late = ([replace(s, models=(m,)) for s in part] for m, part in ((0, trace.steps[:5]), (1, trace.steps[5:])))
+    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], (*early, *late))
+    means = {m: rule.error_models(replace(view, models=(m,)))[1].mean for m in (0, 1, 2)}
+    np.testing.assert_array_equal(means[2], model(np.log(50.0), 3.0).mean)
+    only_late = replace(view, steps=tuple(late), models=(1,))
+    np.testing.assert_array_equal(means[1], rule.error_models(only_late)[1].mean)
+    assert not np.allclose(means[0], means[1])
+
+
+def test_one_slice_of_many_that_changes_its_model_does_not_unteach_the_others(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    rule = Calibrated(error_model=model(np.log(50.0), 3.0))
+    trace = design(one, rule).trace
+    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    steps = tuple(replace(step, models=(0, 0, 0)) for step in trace.steps)
+    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], steps, models=(0, 0, 0))
+    taught = rule.error_models(view)[1].mean
+    np.testing.assert_array_equal(rule.error_models(replace(view, models=(1, 0, 0)))[1].mean, taught)
+    untaught = rule.error_models(replace(view, models=(1, 1, 0)))[1].mean
+    np.testing.assert_array_equal(untaught, model(np.log(50.0), 3.0).mean)
+
+
+def test_a_lopsided_spectrum_is_learnt(make_slice: SliceMaker) -> None:
+    """Lines of one side carry e^2 times the energy of the other's: soon the model says which."""
+    start = model(0.0, 1.0)
+    sided = FEATURES.index("sign(k) log(1 + |k|)")
+    start.covariance[sided, sided] = 0.5**2
+    one = make_slice(shape=(32, 32))
+    k = np.arange(32) - 16
+    tilted = [one.kspace * np.exp(side * 0.5 * np.sign(k))[None, :, None] for side in (-1, 1)]
+    rule = Calibrated(error_model=start)
+    learnt = []
+    for scan in (replace(one, kspace=kspace.astype(np.complex64)) for kspace in tilted):
+        trace = design(scan, rule).trace
+        posterior = DoubleLoop(ControlVariate(4)).infer(scan.model(trace.lines), np.random.default_rng(0))
+        view = DesignView(LineCandidates(scan.measured, trace.lines, 16), [posterior], trace.steps)
+        learnt.append(rule.error_models(view)[1].mean[sided])
+    assert learnt[1] > learnt[0] + 0.1
+
+
+def test_what_it_learns_does_not_depend_on_where_the_design_was_interrupted(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    rule = Calibrated(error_model=model())
+    engine = DesignEngine(rule, DoubleLoop(ControlVariate(4)))
+    whole = engine.run([one], engine.begin([one], START), 16)
+    half = engine.run([one], engine.begin([one], START), 12)
+    resumed = engine.run([one], half, 16)
+    assert resumed.trace.lines == whole.trace.lines
+    np.testing.assert_array_equal(resumed.trace.steps[-1].corrected, whole.trace.steps[-1].corrected)
+
+
+def test_measured_lines_keep_the_posterior_s_own_energy(make_slice: SliceMaker) -> None:
+    step = design(make_slice(shape=(32, 32)), Calibrated(error_model=model(2.0)), 9).trace.steps[0]
+    assert step.expected is not None and step.corrected is not None
+    np.testing.assert_array_equal(step.corrected[list(START)], step.expected[list(START)])
+    left = np.setdiff1d(np.arange(32), START)
+    assert np.all(step.corrected[left] > step.expected[left])
+    assert step.predicted_error == pytest.approx(
+        np.sqrt(step.corrected.sum() / (step.image_energy + step.corrected.sum()))
+    )
+
+
+def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> None:
+    """By hand: features as they were when a block began, innovations against the mean of that moment."""
+    one = make_slice(shape=(32, 32))
+    start = model(1.0, 2.0)
+    rule = Calibrated(error_model=start)
+    trace = design(one, rule, 16, block=4).trace
+    assert [step.pending for step in trace.steps] == [0, 1, 2, 3, 0, 1, 2, 3]
+    energies = np.sum(np.abs(one.kspace) ** 2, axis=(0, 2), dtype=np.float64)
+    noise = 2 * one.noise_variance * 32
+    noise_sd = noise / np.sqrt(32)
+    rows, found, variances = [], [], []
+    for i, step in enumerate(trace.steps):
+        first = 4 * (i // 4)
+        measured = np.zeros(32, dtype=bool)
+        measured[list(trace.lines[: len(START) + first])] = True
+        expected = trace.steps[first].expected
+        assert expected is not None
+        known = LineKnowledge(measured, np.where(trace.mask(), energies, 0), noise, expected)
+        energy = max(step.actual_energy - noise, 0.5 * noise_sd)
+        rows.append(line_features(known, [step.line])[0])
+        found.append(np.log(energy / known.unit))
+        variances.append((noise_sd / energy) ** 2)
+    by_hand = start.given(np.array(rows), np.array(found), np.array(variances))
+    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], trace.steps)
+    np.testing.assert_allclose(rule.error_models(view)[1].mean, by_hand.mean, rtol=1e-5, atol=1e-8)
+    before = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines[:12]), np.random.default_rng(0))
+    pending = replace(view, posteriors=[before], pending=4)  # not measured yet: its lines teach nothing
+    first_block = start.given(np.array(rows[:4]), np.array(found[:4]), np.array(variances[:4]))
+    np.testing.assert_allclose(rule.error_models(pending)[1].mean, first_block.mean, rtol=1e-5, atol=1e-8)
+
+
+def test_doubt_is_hope_in_the_choice_and_not_in_the_prediction(make_slice: SliceMaker) -> None:
+    one = make_slice(shape=(32, 32))
+    doubtful = model()
+    doubtful.covariance[(at := FEATURES.index("k near -16")), at] = 50.0
+    sure, unsure = (design(one, Calibrated(error_model=m), 9).trace.steps[0] for m in (model(), doubtful))
+    assert unsure.line < 8 < sure.line  # far out on the side of which little is known
+    np.testing.assert_array_equal(unsure.corrected, sure.corrected)
+
+
+@pytest.mark.parametrize("name", ["one coil", "one coil, phase-aware", "several coils"])
+def test_shipped_models_are_sound(name: str) -> None:
+    shipped = shipped_error_model(name)  # type: ignore[arg-type]
+    assert np.linalg.eigvalsh(shipped.covariance).min() > 0
+    assert 0.1 < shipped.spread < 1
+    conjugate = FEATURES.index("-k measured")
+    assert shipped.mean[conjugate] < 0  # a line whose opposite was measured is partly known
+
+
+def test_several_coils_take_their_own_model(make_slice: SliceMaker) -> None:
+    lines = (8, 7, 9, 6, 10, 5, 11, 4)
+    one = make_slice(2)
+    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)))
+    shipped = engine.run([one], engine.begin([one], lines), 10)
+    own = replace(engine, strategy=Calibrated(error_model=shipped_error_model("several coils")))
+    assert own.run([one], own.begin([one], lines), 10).trace.lines == shipped.trace.lines
+
+
+def test_models_that_do_not_fit_are_refused() -> None:
+    n = len(FEATURES)
+    with pytest.raises(InputError, match="error model"):
+        ErrorModel(np.zeros(n - 1), np.eye(n), 0.3)
+    with pytest.raises(InputError, match="no numbers"):
+        ErrorModel(np.full(n, np.nan), np.eye(n), 0.3)
+    with pytest.raises(InputError):
+        ErrorModel(np.zeros(n), np.eye(n), 0.0)

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
+
+N = 16
+
+
+def known(lines: list[int], scale: float = 1.0, expected: np.ndarray | None = None) -> LineKnowledge:
+    measured = np.zeros(N, dtype=bool)
+    measured[lines] = True
+    energies = np.where(measured, 100.0 / (1 + np.abs(np.arange(N) - 8)) ** 2, 0)
+    return LineKnowledge(
+        measured, scale * energies, scale * 0.1, scale * (np.ones(N) if expected is None else expected)
+    )
+
+
+def column(features: np.ndarray, name: str) -> np.ndarray:
+    return features[:, FEATURES.index(name)]
+
+
+def test_every_feature_by_hand() -> None:
+    features = line_features(known([6, 7, 8, 9, 12]))
+    assert features.shape == (N, len(FEATURES))
+    ten, eleven, four, five = 10, 11, 4, 5
+    assert column(features, "log(1 + |k|)")[ten] == pytest.approx(np.log(3))
+    assert column(features, "log(lines / 16)") == pytest.approx(np.log(5 / 16))
+    smaller, larger = (np.exp(column(features, f"log(0.1 + {which} gap)")) - 0.1 for which in ("smaller", "larger"))
+    assert (smaller[ten], larger[ten]) == pytest.approx((1, 2))  # 9 below, 12 above
+    assert (smaller[four], larger[four]) == pytest.approx((2, 5))  # 6 above, the grid's end (-1) below
+    assert (smaller[15], larger[15]) == pytest.approx((1, 3))
+    for distance, at, count in ((1, eleven, 1), (2, eleven, 1), (3, eleven, 1), (1, ten, 1), (2, ten, 2), (1, 7, 2)):
+        assert column(features, f"measured at distance {distance}")[at] == count, (distance, at)
+    opposite = column(features, "-k measured")
+    assert opposite[four] == 1 and opposite[ten] == 1 and opposite[five] == 0  # 12 and 6 are measured, 11 is not
+    assert column(features, "measured at distance 1 of -k")[five] == 1  # 11 stands beside 12
+    assert column(features, "log(0.1 + smaller gap at -k), 0 where measured")[five] == pytest.approx(np.log(1.1))
+    assert column(features, "log(0.1 + smaller gap at -k), 0 where measured")[four] == 0
+    assert column(features, "-k measured")[0] == 0  # the Nyquist line is its own opposite
+
+
+def test_energies_are_relative_to_the_centre_of_the_image() -> None:
+    lines = [5, 6, 7, 8, 9, 10, 13]
+    np.testing.assert_allclose(line_features(known(lines)), line_features(known(lines, 1e6)), rtol=1e-10)
+    doubled = column(line_features(known(lines, expected=2 * np.ones(N))), "log expected energy of the error")
+    single = column(line_features(known(lines)), "log expected energy of the error")
+    np.testing.assert_allclose(doubled - single, np.log(2))
+
+
+def test_a_mirrored_mask_has_mirrored_features() -> None:
+    """Apart from the grid's ends: with an even number of lines -8 has no opposite."""
+    lines = [6, 7, 8, 10, 11]
+    mirrored = [16 - line for line in lines]
+    there = line_features(known(lines), [4, 5, 9, 12])
+    here = line_features(known(mirrored), [12, 11, 7, 4])
+    ends = [FEATURES.index("log(0.1 + larger gap)"), FEATURES.index("log(0.1 + smaller gap at -k), 0 where measured")]
+    sided = [i for i, name in enumerate(FEATURES) if name.startswith(("sign(k)", "k near"))]
+    keep = [i for i in range(len(FEATURES)) if i not in (*ends, *sided)]
+    np.testing.assert_allclose(there[:, keep], here[:, keep])
+    np.testing.assert_allclose(column(there, "sign(k) log(1 + |k|)"), -column(here, "sign(k) log(1 + |k|)"))
+    np.testing.assert_allclose(column(there, "k near +4"), column(here, "k near -4"))
+
+
+def test_either_side_of_k_space_has_its_own_places() -> None:
+    features = line_features(known([6, 7, 8, 9]))
+    at_four, at_seven = features[8 + 4], features[8 - 7]
+    sided = {name: i for i, name in enumerate(FEATURES) if name.startswith("k near")}
+    assert at_four[sided["k near +4"]] == 1 and at_four[list(sided.values())].sum() == 1
+    share = (np.log(8) - np.log(5)) / (np.log(9) - np.log(5))  # log(1 + 7) between log(1 + 4) and log(1 + 8)
+    assert at_seven[sided["k near -8"]] == pytest.approx(share)
+    assert at_seven[sided["k near -4"]] == pytest.approx(1 - share)
+    assert not features[8][list(sided.values())].any()
+
+
+def test_lines_without_data_yet_count_for_the_geometry_alone() -> None:
+    heard = known([6, 7, 8, 9])
+    measured = heard.measured.copy()
+    measured[12] = True
+    pending = LineKnowledge(measured, heard.energies, heard.noise, heard.expected)
+    assert pending.unit == heard.unit
+    before, after = line_features(heard), line_features(pending)
+    name = "log measured energy near |k|"
+    np.testing.assert_array_equal(column(before, name), column(after, name))
+    assert column(after, "-k measured")[4] == 1 and column(before, "-k measured")[4] == 0
+
+
+def test_some_lines_are_rows_of_all() -> None:
+    state = known([6, 7, 8, 9, 3])
+    np.testing.assert_array_equal(line_features(state, [1, 14]), line_features(state)[[1, 14]])

@@ -1,0 +1,79 @@
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.strategies.oracles import OracleGreedy, OracleResidual
+from mri_design.design.strategy import DesignView
+from mri_design.errors import InputError
+from mri_design.estimation.least_squares import zero_filled
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
+
+ACQUIRED = (8, 7, 9, 6, 3)
+
+
+def view_of(posteriors: Sequence[GaussianPosterior] = (), measurable: Array | None = None) -> DesignView:
+    every = np.ones(16, dtype=bool) if measurable is None else measurable
+    return DesignView(LineCandidates(every, ACQUIRED, 9, 5), posteriors)
+
+
+def nothing(index: int, lines: Sequence[int]) -> Array:
+    raise AssertionError("this oracle needs no reconstruction")
+
+
+@pytest.mark.parametrize("coils", [1, 3])
+def test_residual_oracle_takes_the_line_where_the_mean_is_most_wrong(
+    coils: int,
+    make_posterior: Callable[..., GaussianPosterior],
+    make_slice: Callable[..., MRSlice],
+    rng: np.random.Generator,
+) -> None:
+    one, posterior = make_slice(coils), make_posterior(coils)
+    truth = one.encoding().adjoint(one.kspace)
+    choice = OracleResidual().knowing([truth, truth], nothing).choose(view_of([posterior, posterior]), rng)
+    wrong = one.encoding()(posterior.mean - truth)
+    energy = 2 * np.sum(np.abs(wrong) ** 2, axis=(0, 2))
+    left = np.setdiff1d(np.arange(16), ACQUIRED)
+    assert choice.line == left[np.argmax(energy[left])]
+    assert choice.scores is not None
+    np.testing.assert_allclose(choice.scores[left], energy[left], rtol=1e-5)
+
+
+def test_greedy_oracle_takes_the_line_that_leaves_the_least_error(
+    make_slice: Callable[..., MRSlice], rng: np.random.Generator
+) -> None:
+    slices = [make_slice(seed=0), make_slice(seed=1, name="shepp-logan")]
+    truths = [one.encoding().adjoint(one.kspace) for one in slices]
+
+    def image(index: int, lines: Sequence[int]) -> Array:
+        return zero_filled(slices[index].model(lines))
+
+    choice = OracleGreedy().knowing(truths, image).choose(view_of(), rng)
+    errors = {}
+    for line in np.setdiff1d(np.arange(16), ACQUIRED):
+        each = [
+            np.linalg.norm(np.abs(image(i, [*ACQUIRED, line])) - np.abs(t)) / np.linalg.norm(t)
+            for i, t in enumerate(truths)
+        ]
+        errors[line] = np.mean(each)
+    assert choice.line == min(errors, key=lambda line: errors[line])
+
+
+@pytest.mark.parametrize("rule", [OracleResidual(), OracleGreedy()])
+def test_without_the_truth_there_is_no_choice(
+    rule: OracleResidual | OracleGreedy, make_posterior: Callable[..., GaussianPosterior], rng: np.random.Generator
+) -> None:
+    with pytest.raises(InputError, match="name another strategy"):
+        rule.choose(view_of([make_posterior()]), rng)
+
+
+def test_the_truth_of_every_slice_is_needed(
+    make_posterior: Callable[..., GaussianPosterior], rng: np.random.Generator
+) -> None:
+    posterior = make_posterior()
+    knowing = OracleResidual().knowing([posterior.mean], nothing)
+    with pytest.raises(InputError, match="one per slice"):
+        knowing.choose(view_of([posterior, posterior]), rng)

@@ -1,0 +1,126 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.strategies.information_gain import InformationGain
+from mri_design.design.strategies.trained import Hybrid, TrainedOrder
+from mri_design.design.strategy import DesignView
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.errors import InputError
+from mri_design.model.posterior import GaussianPosterior
+
+ORDER = (8, 7, 9, 3, 12, 6, 1)
+
+
+@pytest.fixture
+def learnt() -> TrainedDesign:
+    rng = np.random.default_rng(0)
+    profile = rng.uniform(1, 2, (5, 16)) * 0.5 ** np.arange(5)[:, None]
+    for row in range(5):
+        profile[row, list(ORDER[: 3 + row])] = 1e-6
+    return TrainedDesign((16, 16), ORDER, 3, profile, np.linspace(0.5, 0.1, 5), "residual-greedy")
+
+
+def test_the_order_is_followed(learnt: TrainedDesign, rng: np.random.Generator) -> None:
+    candidates = LineCandidates(np.ones(16, dtype=bool), ORDER[:3], 7, 3)
+    rule = TrainedOrder(learnt)
+    assert rule.default_start(16, 7) == 3
+    for line in ORDER[3:]:
+        assert rule.choose(DesignView(candidates), rng).line == line
+        candidates = candidates.after(line)
+
+
+def test_lines_without_data_are_passed_over_and_the_last_residual_goes_on(
+    learnt: TrainedDesign, rng: np.random.Generator
+) -> None:
+    measurable = np.ones(16, dtype=bool)
+    measurable[3] = False
+    candidates = LineCandidates(measurable, ORDER[:3], 15, 3)
+    rule = TrainedOrder(learnt)
+    while len(candidates.acquired) < 15:
+        candidates = candidates.after(rule.choose(DesignView(candidates), rng).line)
+    assert candidates.acquired[3:6] == ORDER[4:]
+    rest = candidates.acquired[6:]
+    assert list(rest) == sorted(rest, key=lambda line: -learnt.profile[-1, line])
+
+
+def test_the_hybrid_s_score_is_its_formula(
+    learnt: TrainedDesign, make_posterior: Callable[..., GaussianPosterior]
+) -> None:
+    posterior = make_posterior()
+    acquired = (8, 7, 9, 6, 3)
+    candidates = LineCandidates(np.ones(16, dtype=bool), acquired, 8, 5)
+    view = DesignView(candidates, [posterior, posterior])
+    choice = Hybrid(learnt, beta=0.7).choose(view, np.random.default_rng(3))
+    same = np.random.default_rng(3)
+    energies = InformationGain().scores(posterior, same)[1] + InformationGain().scores(posterior, same)[1]
+    wanted = np.log(energies) + 0.7 * np.log(learnt.residuals(5))
+    left = candidates.remaining
+    assert choice.scores is not None and choice.expected is not None
+    np.testing.assert_allclose(choice.scores[left], wanted[left])
+    np.testing.assert_allclose(choice.expected, energies)
+    assert np.isnan(choice.scores[~left]).all()
+    assert choice.line == np.flatnonzero(left)[np.argmax(wanted[left])]
+
+
+def test_without_weight_the_hybrid_is_the_posterior_and_with_much_it_is_the_training(
+    learnt: TrainedDesign, make_posterior: Callable[..., GaussianPosterior]
+) -> None:
+    candidates = LineCandidates(np.ones(16, dtype=bool), (8, 7, 9, 6, 3), 8, 5)
+    view = DesignView(candidates, [make_posterior()])
+    energies = InformationGain().scores(view.posteriors[0], np.random.default_rng(0))[1]
+    left = np.flatnonzero(candidates.remaining)
+    alone = Hybrid(learnt, beta=0.0).choose(view, np.random.default_rng(0)).line
+    assert alone == left[np.argmax(energies[left])]
+    trained = Hybrid(learnt, beta=1e6).choose(view, np.random.default_rng(0)).line
+    assert trained == left[np.argmax(learnt.residuals(5)[left])]
+
+
+def test_a_line_that_training_took_stays_as_important_as_the_most_important_one_left(learnt: TrainedDesign) -> None:
+    for acquired in range(3, 8):
+        row = acquired - 3
+        values = learnt.residuals(acquired)
+        left = [line for line in range(16) if line not in ORDER[:acquired]]
+        np.testing.assert_array_equal(values[left], learnt.profile[row, left])
+        assert values.max() == values[left].max()
+        for before, line in enumerate(ORDER[3:acquired]):
+            assert values[line] == min(values[left].max(), learnt.profile[before, line])
+    np.testing.assert_array_equal(learnt.residuals(1), learnt.residuals(3))
+    np.testing.assert_array_equal(learnt.residuals(99), learnt.residuals(7))
+
+
+@pytest.mark.parametrize("rule", [TrainedOrder, Hybrid])
+def test_another_grid_is_refused(rule: Callable[..., TrainedOrder], learnt: TrainedDesign) -> None:
+    with pytest.raises(InputError, match="Train on scans of the same matrix size"):
+        rule(learnt).default_start(24, 8)
+    view = DesignView(LineCandidates(np.ones(24, dtype=bool), (12,), 8, 1))
+    with pytest.raises(InputError, match="16 for a scan with 24"):
+        rule(learnt).choose(view, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lines": (8, 7, 9, 3, 12, 6, 6)},
+        {"lines": (8, 7, 9, 3, 12, 6, 16)},
+        {"n_start": 0},
+        {"n_start": 8},
+        {"n_start": 4},
+        {"grid": (17, 16)},
+        {"profile": np.full((5, 16), np.nan)},
+        {"profile": np.full((5, 16), -1.0)},
+        {"errors": np.full(5, np.inf)},
+    ],
+)
+def test_parts_that_disagree_are_refused(learnt: TrainedDesign, changes: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="trained design"):
+        replace(learnt, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("beta", [-1.0, np.nan, np.inf])
+def test_a_senseless_weight_is_refused(learnt: TrainedDesign, beta: float) -> None:
+    with pytest.raises(InputError, match="beta"):
+        Hybrid(learnt, beta=beta)

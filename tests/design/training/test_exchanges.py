@@ -1,0 +1,160 @@
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.training.exchanges import Exchange, Refinement, begin_refinement, refine, with_exchanges
+from mri_design.design.trials import Evaluate, Outcome, TrainingScan, Trial, replayed
+from mri_design.errors import InputError
+from mri_design.estimation.least_squares import zero_filled
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+
+POOR = (8, 7, 9, 0, 1, 15, 14)
+"""A centre, and the edge of k-space where there is little."""
+
+
+def plain(one: MRSlice, lines: Sequence[int]) -> Array:
+    return zero_filled(one.model(lines))
+
+
+@pytest.fixture
+def scans(make_slice: Callable[..., MRSlice]) -> list[TrainingScan]:
+    slices = [make_slice(name=name, seed=seed) for name, seed in (("brain", 0), ("shepp-logan", 1))]
+    return [TrainingScan(one, one.encoding().adjoint(one.kspace)) for one in slices]
+
+
+@pytest.fixture
+def evaluate(scans: list[TrainingScan]) -> Evaluate:
+    return replayed(plain, scans)
+
+
+def mean_error(scans: Sequence[TrainingScan], lines: Sequence[int]) -> float:
+    images = [plain(scan.one, lines) for scan in scans]
+    return float(
+        np.mean(
+            [
+                np.linalg.norm(np.abs(i) - np.abs(s.truth)) / np.linalg.norm(s.truth)
+                for i, s in zip(images, scans, strict=True)
+            ]
+        )
+    )
+
+
+def test_an_exchange_drops_what_hurts_least_and_adds_where_the_images_are_most_wrong(
+    scans: list[TrainingScan], evaluate: Evaluate
+) -> None:
+    begun = begin_refinement(scans, POOR, evaluate)
+    first = refine(scans, begun, 1, evaluate, keep=POOR[:3], shortlist=99).exchanges[0]
+    without = {gone: [line for line in POOR if line != gone] for gone in POOR[3:]}
+    assert first.removed == min(without, key=lambda gone: mean_error(scans, without[gone]))
+    residual = np.mean([scan.outcome(plain(scan.one, without[first.removed])).residual for scan in scans], axis=0)
+    residual[list(POOR)] = -1
+    assert first.added == np.argmax(residual)
+    assert first.error == pytest.approx(mean_error(scans, [*without[first.removed], first.added]), rel=1e-5)
+
+
+@pytest.mark.parametrize("lines", [POOR, (8, 7, 9, 6, 10, 5), (8, 3, 12, 15)])
+@pytest.mark.parametrize("shortlist", [1, 3, 99])
+def test_the_error_never_rises_and_is_that_of_the_lines(
+    scans: list[TrainingScan], evaluate: Evaluate, lines: tuple[int, ...], shortlist: int
+) -> None:
+    seen: list[Refinement] = []
+    begun = begin_refinement(scans, lines, evaluate)
+    final = refine(scans, begun, 8, evaluate, keep=lines[:1], shortlist=shortlist, callback=seen.append)
+    errors = [begun.error, *(state.error for state in seen)]
+    assert all(b <= a for a, b in pairwise(errors))
+    for state in seen:
+        assert len(set(state.lines)) == len(state.lines) == len(lines)
+        assert state.lines[0] == lines[0]
+        assert state.error == pytest.approx(mean_error(scans, state.lines), rel=1e-5)
+        assert (state.error == state.exchanges[-1].error) == state.exchanges[-1].accepted
+    assert final == seen[-1]
+    if lines == POOR:
+        assert final.error < 0.95 * begun.error
+
+
+def test_it_ends_where_no_exchange_helps(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+    begun = begin_refinement(scans, POOR, evaluate)
+    final = refine(scans, begun, 500, evaluate, keep=POOR[:3], shortlist=2)
+    assert len(final.exchanges) < 100
+    assert [e.accepted for e in final.exchanges[-4:]] == [False] * 4
+    assert {e.removed for e in final.exchanges[-4:]} == set(final.lines) - set(POOR[:3])
+    assert refine(scans, final, 1000, evaluate, keep=POOR[:3], shortlist=2) == final
+
+
+def test_what_told_least_is_tried_first(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+    begun = begin_refinement(scans, POOR, evaluate)
+    told = {0: 4.0, 1: 2.0, 15: 3.0}
+    for line, importance in ((1, told), (0, {}), (15, {1: 9.0, 15: 8.0})):
+        found = refine(scans, begun, 1, evaluate, keep=POOR[:3], importance=importance, shortlist=1)
+        assert found.exchanges[0].removed == line
+
+
+def test_lines_without_data_do_not_come_in(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+    measured = np.ones(16, dtype=bool)
+    measured[[5, 6, 10, 11]] = False
+    gaps = [replace(scan, one=replace(scan.one, measured=measured)) for scan in scans]
+    final = refine(gaps, begin_refinement(gaps, POOR, evaluate), 12, evaluate, keep=POOR[:3])
+    assert final.exchanges and measured[[e.added for e in final.exchanges]].all()
+
+
+def test_an_interrupted_refinement_goes_on_the_same(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+    seen: list[Refinement] = []
+    whole = refine(scans, begin_refinement(scans, POOR, evaluate), 6, evaluate, callback=seen.append)
+    assert refine(scans, seen[2], 6, evaluate) == whole
+
+
+def test_reconstructions_are_counted(scans: list[TrainingScan]) -> None:
+    made = 0
+
+    def counted(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        nonlocal made
+        made += len(trials)
+        return [replace(o, converged=i == 0) for (i, _), o in zip(trials, replayed(plain, scans)(trials), strict=True)]
+
+    final = refine(scans, begin_refinement(scans, POOR, counted), 3, counted, shortlist=2)
+    assert final.reconstructions == made == 2 + 3 * (2 * 2 + 2)
+    assert final.unconverged == made // 2
+
+
+def test_senseless_requests_are_refused(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+    begun = begin_refinement(scans, POOR, evaluate)
+    with pytest.raises(InputError, match=r"\[3\], not in the mask"):
+        refine(scans, begun, 1, evaluate, keep=[3, 8])
+    with pytest.raises(InputError, match="attempts"):
+        refine(scans, begun, -1, evaluate)
+    with pytest.raises(InputError, match="shortlist"):
+        refine(scans, begun, 1, evaluate, shortlist=0)
+    assert refine(scans, begun, 0, evaluate) == begun
+    assert refine(scans, begun, 5, evaluate, keep=POOR) == begun
+
+
+def test_lines_that_may_not_be_measured_do_not_come_in(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+    allowed = np.ones(16, dtype=bool)
+    allowed[[5, 6, 10, 11]] = False
+    begun = begin_refinement(scans, POOR, evaluate)
+    final = refine(scans, begun, 12, evaluate, keep=POOR[:3], allowed=allowed)
+    assert final.exchanges and allowed[[e.added for e in final.exchanges]].all()
+
+
+def test_steps_that_stay_keep_what_their_block_had_expected() -> None:
+    """Two blocks of three; the first line of the second is dropped, one of the first comes back unpredicted."""
+    expected = [np.full(12, 100.0)] * 3 + [np.full(12, 10.0)] * 3
+    steps = tuple(
+        DesignStep(line, predicted_energy=e[0] + 1, actual_energy=7.0, expected=e, corrected=e / 2, pending=i % 3)
+        for i, (line, e) in enumerate(zip(range(6), expected, strict=True))
+    )
+    trace = DesignTrace("calibrated", 12, (6, 7), steps)
+    exchanges = (Exchange(3, 9, 0.2, True), Exchange(1, 8, 0.3, False), Exchange(2, 11, 0.2, True))
+    made = with_exchanges(trace, Refinement((6, 7, 0, 1, 4, 5, 9, 11), 0.2, exchanges))
+    assert made.lines == (6, 7, 0, 1, 4, 5, 9, 11)
+    assert [step.pending for step in made.steps] == [0] * 6
+    assert [None if s.corrected is None else s.corrected[0] for s in made.steps] == [50, 50, 5, 5, None, None]
+    assert [s.predicted_energy - s.expected[0] for s in made.steps[:4] if s.expected is not None] == [1, 1, 1, 1]
+    there_and_back = (Exchange(0, 9, 0.3, True), Exchange(9, 0, 0.2, True))
+    back = with_exchanges(trace, Refinement((6, 7, 1, 2, 3, 4, 5, 0), 0.2, there_and_back))
+    assert np.isnan(back.steps[-1].actual_energy)

@@ -1,0 +1,187 @@
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.design.constraints import LineConstraints, centre_lines
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.training.rules import LBCS, ResidualGreedy, TrainingRule, begin_training, train
+from mri_design.design.trials import Evaluate, Outcome, TrainingScan, Trial, replayed
+from mri_design.errors import InputError
+from mri_design.estimation.least_squares import zero_filled
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+
+SliceMaker = Callable[..., MRSlice]
+START = centre_lines(np.ones(16, dtype=bool), 3)
+
+
+def plain(one: MRSlice, lines: Sequence[int]) -> Array:
+    return zero_filled(one.model(lines))
+
+
+@pytest.fixture
+def scans(make_slice: SliceMaker) -> list[TrainingScan]:
+    names = [("brain", 0), ("shepp-logan", 1), ("brain", 2)]
+    slices = [make_slice(name=name, seed=seed) for name, seed in names]
+    truths = [one.encoding().adjoint(one.kspace) for one in slices]
+    return [TrainingScan(one, truth, f"{i}") for i, (one, truth) in enumerate(zip(slices, truths, strict=True))]
+
+
+def learnt(scans: Sequence[TrainingScan], rule: TrainingRule, target: int = 8, seed: int = 0) -> TrainedDesign:
+    return train(scans, rule, begun(scans, rule, target), target, replayed(plain, scans), seed=seed)
+
+
+def begun(scans: Sequence[TrainingScan], rule: TrainingRule, target: int = 8) -> TrainedDesign:
+    return begin_training(scans, rule, START, target, replayed(plain, scans))
+
+
+def error(scan: TrainingScan, lines: Sequence[int]) -> float:
+    """Straight from the definition."""
+    image = plain(scan.one, lines)
+    return float(np.linalg.norm(np.abs(image) - np.abs(scan.truth)) / np.linalg.norm(scan.truth))
+
+
+def test_lbcs_picks_as_brute_force_does(scans: list[TrainingScan]) -> None:
+    lines = list(START)
+    for picked in learnt(scans, LBCS(), 6).lines[3:]:
+        left = [line for line in range(16) if line not in lines]
+        means = [np.mean([error(scan, [*lines, line]) for scan in scans]) for line in left]
+        assert picked == left[int(np.argmin(means))]
+        lines.append(picked)
+
+
+def test_residual_greedy_picks_where_the_images_are_most_wrong(scans: list[TrainingScan]) -> None:
+    """The residual is that of the definition: |F(u_hat - u)|^2 over the image's energy."""
+    state = learnt(scans, ResidualGreedy())
+    for step, picked in enumerate(state.lines[3:]):
+        lines = state.lines[: 3 + step]
+        total = np.zeros(16)
+        for scan in scans:
+            wrong = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(plain(scan.one, lines) - scan.truth), norm="ortho"))
+            total += np.sum(np.abs(wrong) ** 2, axis=1) / np.sum(np.abs(scan.truth) ** 2)
+        np.testing.assert_allclose(state.profile[step], total / len(scans), rtol=1e-4, atol=1e-9)
+        total[list(lines)] = -1
+        assert picked == int(np.argmax(total))
+
+
+def test_residuals_of_several_coils_add_up_to_the_image_s_error(make_slice: SliceMaker) -> None:
+    one = make_slice(n_coils=3)
+    truth = one.encoding().adjoint(one.kspace)
+    scan = TrainingScan(one, truth)
+    image = plain(one, START)
+    outcome = scan.outcome(image)
+    relative = np.sum(np.abs(image - truth) ** 2) / np.sum(np.abs(truth) ** 2)
+    assert outcome.residual.sum() == pytest.approx(relative, rel=1e-4)
+
+
+@pytest.mark.parametrize("subset", [{"candidates": 16}, {"scans": 3}, {"candidates": 99, "scans": 99}])
+def test_stochastic_lbcs_with_everything_in_its_subsets_is_lbcs(
+    scans: list[TrainingScan], subset: dict[str, int]
+) -> None:
+    assert learnt(scans, LBCS(**subset), seed=5).lines == learnt(scans, LBCS()).lines
+
+
+def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[TrainingScan]) -> None:
+    tried: list[list[Trial]] = []
+
+    def watched(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        tried.append(list(trials))
+        return replayed(plain, scans)(trials)
+
+    rule = LBCS(candidates=4, scans=2)
+    train(scans, rule, begun(scans, rule), 7, watched, seed=1)
+    for attempt in tried[::2]:
+        assert len({lines[-1] for _, lines in attempt}) == 4
+        assert len({scan for scan, _ in attempt}) == 2
+        assert len(attempt) == 8
+    assert learnt(scans, rule, seed=1).lines == learnt(scans, rule, seed=1).lines
+    assert len({learnt(scans, rule, seed=seed).lines for seed in range(4)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "count"),
+    [
+        (ResidualGreedy(), 3 * 6),
+        (LBCS(), 3 * 6 + 3 * (13 + 12 + 11 + 10 + 9)),
+        (LBCS(candidates=4, scans=1), 3 * 6 + 5 * 4),
+    ],
+)
+def test_reconstructions_are_counted(scans: list[TrainingScan], rule: TrainingRule, count: int) -> None:
+    made = 0
+
+    def counted(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        nonlocal made
+        made += len(trials)
+        return replayed(plain, scans)(trials)
+
+    state = train(scans, rule, begin_training(scans, rule, START, 8, counted), 8, counted)
+    assert state.reconstructions == made == count
+
+
+def test_reconstructions_that_did_not_converge_are_counted(scans: list[TrainingScan]) -> None:
+    def one_of_three(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        found = replayed(plain, scans)(trials)
+        return [replace(outcome, converged=i != 1) for (i, _), outcome in zip(trials, found, strict=True)]
+
+    begin = begin_training(scans, ResidualGreedy(), START, 8, one_of_three)
+    state = train(scans, ResidualGreedy(), begin, 8, one_of_three)
+    assert (begin.unconverged, state.unconverged, state.reconstructions) == (1, 6, 18)
+
+
+def test_rows_of_the_profile_belong_to_line_counts(scans: list[TrainingScan]) -> None:
+    state = learnt(scans, LBCS())
+    assert len(state.profile) == len(state.errors) == 6
+    for row, value in enumerate(state.errors):
+        assert value == pytest.approx(np.mean([error(scan, state.lines[: 3 + row]) for scan in scans]), rel=1e-5)
+    assert state.errors[-1] < state.errors[0]
+
+
+@pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=5, scans=2)])
+def test_an_interrupted_training_goes_on_to_the_same_order(scans: list[TrainingScan], rule: TrainingRule) -> None:
+    seen: list[TrainedDesign] = []
+    evaluate: Evaluate = replayed(plain, scans)
+    whole = train(scans, rule, begun(scans, rule), 8, evaluate, seed=3, callback=seen.append)
+    rest = train(scans, rule, seen[2], 8, evaluate, seed=3)
+    assert (rest.lines, rest.reconstructions) == (whole.lines, whole.reconstructions)
+    np.testing.assert_array_equal(rest.errors, whole.errors)
+    np.testing.assert_array_equal(rest.profile, whole.profile)
+
+
+def test_an_empty_line_is_never_taken(scans: list[TrainingScan]) -> None:
+    measured = np.ones(16, dtype=bool)
+    measured[[2, 12]] = False
+    one = scans[0].one
+    gap = TrainingScan(MRSlice(one.kspace, measured, one.noise_variance), scans[0].truth)
+    lines = learnt([gap, scans[1]], ResidualGreedy(), 14).lines
+    assert sorted(lines) == np.flatnonzero(measured).tolist()
+
+
+def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: list[TrainingScan]) -> None:
+    with pytest.raises(InputError, match="at least one"):
+        begin_training([], LBCS(), START, 8, replayed(plain, []))
+    other = make_slice(shape=(12, 12))
+    small = TrainingScan(other, other.encoding().adjoint(other.kspace))
+    with pytest.raises(InputError, match="one grid"):
+        begun([*scans, small], LBCS())
+    with pytest.raises(InputError, match="number of lines"):
+        begun(scans, LBCS(), 17)
+    with pytest.raises(InputError, match="shape"):
+        TrainingScan(scans[0].one, small.truth)
+    with pytest.raises(InputError, match="zeros"):
+        TrainingScan(scans[0].one, np.zeros((16, 16), dtype=complex))
+    with pytest.raises(InputError, match="candidates"):
+        LBCS(candidates=0)
+
+
+@pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=6)])
+def test_constraints_are_obeyed(scans: list[TrainingScan], rule: TrainingRule) -> None:
+    asked = LineConstraints(forbidden=(6, 10), partial_fourier=0.75)
+    everything = np.ones(16, dtype=bool)
+    begin = begin_training(scans, rule, asked.start(everything, 3), 9, replayed(plain, scans), asked)
+    lines = train(scans, rule, begin, 9, replayed(plain, scans), constraints=asked).lines
+    assert asked.allowed(16)[list(lines)].all()
+    assert set(lines) != set(learnt(scans, rule, 9).lines)
+    with pytest.raises(InputError, match="number of lines"):
+        begin_training(scans, rule, asked.start(everything, 3), 12, replayed(plain, scans), asked)

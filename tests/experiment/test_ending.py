@@ -1,0 +1,136 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.design.stopping import AnyOf, UntilError, UntilGain
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.designing import run_design, start_count, start_lines
+from mri_design.experiment.ending import checked_end, in_acquisition_order, most_lines, stop_rule
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.model.mr_image import MRSlice
+
+GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")
+
+
+class PlugPulledError(Exception):
+    """Somebody pulled the plug."""
+
+
+def test_rules_by_recipe() -> None:
+    recipe = Recipe()
+    assert stop_rule(recipe, GAIN) is None
+    error, gain = recipe.replacing("design", until_error=0.1), recipe.replacing("design", until_gain=3.0)
+    assert stop_rule(error, GAIN) == UntilError(0.1)
+    assert stop_rule(gain, make_strategy("information-gain-lanczos")) == UntilGain(3.0)
+    both = error.replacing("design", until_gain=3.0)
+    assert stop_rule(both, GAIN) == AnyOf((UntilError(0.1), UntilGain(3.0)))
+    with pytest.raises(UsageError, match="'random' predicts no error"):
+        stop_rule(error, RANDOM)
+    with pytest.raises(UsageError, match="'random' knows no information gain"):
+        stop_rule(gain, RANDOM)
+
+
+def test_a_design_needs_an_end() -> None:
+    with pytest.raises(UsageError, match="--lines, --until-error or --until-gain"):
+        checked_end(Recipe(), GAIN, None)
+    assert checked_end(Recipe(), GAIN, 12) is None
+    assert checked_end(Recipe().replacing("design", until_error=0.1), GAIN, None) == UntilError(0.1)
+
+
+@pytest.mark.parametrize(
+    ("section", "settings", "field"),
+    [
+        ("design", {"order": "interleaved"}, "order"),
+        ("design", {"effective_echo": 2}, "effective echo"),
+        ("constraints", {"forbid": "1-4", "require": "4"}, "constraints"),
+        ("constraints", {"forbid": "nine"}, "recipe: constraints.forbid"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused_before_any_scan(
+    section: str, settings: dict[str, object], field: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        checked_end(Recipe().replacing(section, **settings), GAIN, 12)
+    assert caught.value.field == field
+
+
+def test_orders_that_break_short_jumps_are_refused() -> None:
+    jumps = Recipe().replacing("constraints", max_jump=4)
+    for order, fine in (("as-chosen", True), ("ascending", True), ("centre-out", False), ("interleaved", False)):
+        recipe = jumps.replacing("design", order=order, block=4)
+        if fine:
+            checked_end(recipe, GAIN, 12)
+        else:
+            with pytest.raises(InputError, match="with jumps of 4 at most"):
+                checked_end(recipe, GAIN, 12)
+
+
+def test_trains_are_as_long_as_blocks_unless_said() -> None:
+    recipe = Recipe().replacing("design", block=3, order="interleaved")
+    assert [len(t) for t in in_acquisition_order(range(9), 16, recipe).trains] == [3, 3, 3]
+    longer = recipe.replacing("design", train=5, effective_echo=1)
+    made = in_acquisition_order(range(2, 12), 16, longer)
+    assert [len(t) for t in made.trains] == [5, 5] and made.dc_echo == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("[constraints]\nforbid = '3-1'", "constraints.forbid"),
+        ("[constraints]\npartial_fourier = 0.4", "constraints.partial_fourier"),
+        ("[constraints]\nmax_jump = 0", "constraints.max_jump"),
+        ("[constraints]\nwhole_half = 'left'", "constraints.whole_half"),
+        ("[design]\norder = 'spiral'", "design.order"),
+        ("[design]\nblock = 0", "design.block"),
+        ("[design]\nuntil_error = 0.0", "design.until_error"),
+        ("[design]\nuntil_gain = inf", "design.until_gain"),
+    ],
+)
+def test_recipes_name_what_is_wrong(tmp_path: Path, text: str, place: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_recipe(path)
+    assert caught.value.field == f"recipe mine.toml: {place}"
+
+
+def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
+    everything = np.ones(64, dtype=bool)
+    recipe = Recipe().replacing("constraints", require="3", centre=10)
+    assert len(start_lines(everything, RANDOM, 32, recipe)) == 11
+    jumps = Recipe().replacing("constraints", max_jump=5)
+    assert start_count(GAIN, 64, 32, jumps) == 4
+    first = start_lines(everything, GAIN, None, jumps)
+    assert (len(first), most_lines(everything, first, jumps)) == (4, 64)
+    asked = jumps.replacing("design", start=8)
+    assert start_count(GAIN, 64, 32, asked) == 8
+    hole = Recipe().replacing("constraints", forbid="31")
+    assert 31 not in start_lines(everything, GAIN, 32, hole)
+    for forced, calibration in ((hole.replacing("design", start=8), 0), (hole, 8)):
+        with pytest.raises(InputError, match="forced centre"):
+            start_lines(everything, GAIN, 32, forced, calibration)
+    assert most_lines(everything, (32,), Recipe().replacing("constraints", partial_fourier=0.5)) == 32
+
+
+def test_a_resumed_design_stops_where_the_uninterrupted_one_does(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
+    recipe = small.replacing("design", block=2).replacing("constraints", forbid="0,5", max_jump=7)
+    whole = run_design([one], GAIN, 12, recipe, seed=0, start=3)
+    errors = [s.predicted_error for s in whole.trace.steps if not s.pending]
+    stop = UntilError(float(np.sort(errors)[1]))
+    alone = run_design([one], GAIN, 12, recipe, seed=0, start=3, stop=stop).trace
+    assert 3 < len(alone.lines) < 12
+
+    def pull(state: object) -> None:
+        raise PlugPulledError
+
+    path = tmp_path / "c.npz"
+    with pytest.raises(PlugPulledError):
+        run_design([one], GAIN, 12, recipe, seed=0, start=3, stop=stop, checkpoint=path, identity="me", callback=pull)
+    for _ in range(2):  # the checkpoint of a stopped design, too, ends where it did
+        again = run_design([one], GAIN, 12, recipe, seed=0, start=3, stop=stop, checkpoint=path, identity="me").trace
+        assert again.lines == alone.lines
+        assert again.declined is not None and alone.declined is not None
+        assert again.declined.line == alone.declined.line
+    assert not {0, 5} & set(alone.lines)

@@ -1,0 +1,58 @@
+"""``INPUT#SLICES``, and the coil maps that belong to an input."""
+
+from pathlib import Path
+
+import pytest
+
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.slice_choice import SliceChoice, scan_sources, source_files
+
+
+def test_slices_after_the_hash_belong_to_the_input() -> None:
+    (source,) = scan_sources(["a folder/scan.h5#0,3-5,4"], "middle")
+    assert source.path == "a folder/scan.h5"
+    assert source.slices.indices(6) == [0, 3, 4, 5]
+    assert source.label == "scan.h5#0,3-5,4"
+
+
+@pytest.mark.parametrize(("default", "expected"), [("middle", [3]), ("all", [0, 1, 2, 3, 4, 5]), ("2", [2])])
+def test_without_a_hash_the_default_holds(default: str, expected: list[int]) -> None:
+    (source,) = scan_sources(["scan.h5"], default)
+    assert source.path == "scan.h5"
+    assert source.slices.indices(6) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a", "1,,2", "-1", "3-", "1:4", "2-0", "0,9-7"])
+def test_other_words_are_wrong_usage(text: str) -> None:
+    with pytest.raises(UsageError, match="slices"):
+        SliceChoice(text)
+
+
+@pytest.mark.parametrize("text", ["6", "2-6", "7-9"])
+def test_slices_that_do_not_exist_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="0 to 5"):
+        SliceChoice(text).indices(6)
+
+
+def test_maps_belong_to_the_input_that_they_name() -> None:
+    maps = ["b.h5=maps/b.npy", "a folder/c.h5=c.npy"]
+    sources = scan_sources(["a.h5", "a folder/b.h5#1", "a folder/c.h5", "phantom:brain"], "middle", maps)
+    assert [source.maps for source in sources] == [None, Path("maps/b.npy"), Path("c.npy"), None]
+    assert sources[1].label == "b.h5#1 with maps b.npy"
+    assert source_files(sources) == [
+        *("a.h5", "a folder/b.h5", "maps/b.npy", "a folder/c.h5", "c.npy"),
+        "phantom:brain",
+    ]
+
+
+def test_maps_of_the_only_input_need_no_name() -> None:
+    first, second = scan_sources(["a.h5#0", "a.h5#1"], "middle", ["maps.npy"])
+    assert first.maps == second.maps == Path("maps.npy")
+
+
+@pytest.mark.parametrize(
+    "maps", [["maps.npy"], ["c.h5=maps.npy"], ["a.h5="], ["a.h5=m.npy", "a.h5=n.npy"], ["scan.h5=maps.npy"]]
+)
+def test_maps_of_nobody_are_wrong_usage(maps: list[str]) -> None:
+    with pytest.raises(UsageError, match="--maps"):
+        scan_sources(["a.h5", "x/scan.h5", "y/scan.h5"], "middle", maps)

@@ -1,0 +1,86 @@
+import pytest
+
+from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.errors import UsageError
+from mri_design.experiment.strategy_names import TUNED_FAMILIES, is_random, make_strategy, strategy_names
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_every_name_makes_the_strategy_that_carries_it(name: str) -> None:
+    strategy = make_strategy(name)
+    assert strategy.name == name
+    assert 1 <= strategy.default_start(64, 16) <= 16
+
+
+def test_posterior_strategies_and_an_oracle_look_at_data() -> None:
+    looking = [name for name in strategy_names() if make_strategy(name).needs_posterior]
+    assert looking == [
+        "calibrated",
+        "information-gain",
+        "information-gain-lanczos",
+        "expected-error",
+        "oracle-residual",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "power"),
+    [
+        ("vd-polynomial:3", "polynomial", 3.0),
+        ("vd-polynomial:0", "polynomial", 0.0),
+        ("vd-gaussian:12.5", "gaussian", 12.5),
+        ("vd-gaussian:1e2", "gaussian", 100.0),
+    ],
+)
+def test_a_power_follows_a_colon(name: str, family: str, power: float) -> None:
+    strategy = make_strategy(name)
+    assert isinstance(strategy, VariableDensity)
+    assert (strategy.family, strategy.power, strategy.name) == (family, power, name)
+
+
+@pytest.mark.parametrize("power", ["", "x", "-1", "nan", "inf", "1e6", "3:4"])
+def test_a_power_that_is_none_is_refused(power: str) -> None:
+    with pytest.raises(UsageError, match="power must be a number of zero or more"):
+        make_strategy(f"vd-polynomial:{power}")
+
+
+def test_others_take_no_power() -> None:
+    with pytest.raises(UsageError, match="'random' takes no power"):
+        make_strategy("random:3")
+
+
+@pytest.mark.parametrize("name", ["", "informationgain", "Random", "information-gain@train", "poisson:3"])
+def test_an_unknown_name_is_refused_with_all_known_ones(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_strategy(name)
+    assert all(known in str(caught.value) for known in strategy_names())
+
+
+@pytest.mark.parametrize("family", TUNED_FAMILIES)
+def test_every_power_that_tuning_tries_is_one(family: str) -> None:
+    powers = TUNED_FAMILIES[family]
+    assert len(set(powers)) == len(powers) > 3
+    for power in powers:
+        rule = make_strategy(f"{family}:{power:g}")
+        assert rule.name == f"{family}:{power:g}"
+        assert getattr(rule, "power", getattr(rule, "spacing", None)) == power
+
+
+@pytest.mark.parametrize("spacing", ["", "0", "2.5", "-3", "x", "1000000"])
+def test_a_spacing_that_is_none_is_refused(spacing: str) -> None:
+    with pytest.raises(UsageError, match="distance of the lines must be a whole number"):
+        make_strategy(f"regular:{spacing}")
+
+
+def test_random_rules_are_those_that_follow_their_seed_alone() -> None:
+    steady = [name for name in strategy_names() if not is_random(name)]
+    assert steady == [
+        "calibrated",
+        "information-gain",
+        "information-gain-lanczos",
+        "expected-error",
+        "low-pass",
+        "golden-ratio",
+        "oracle-residual",
+        "oracle-greedy",
+    ]

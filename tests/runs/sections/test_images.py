@@ -1,0 +1,146 @@
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.evaluation.metrics import measure
+from mri_design.evaluation.output.manifest import Manifest
+from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
+from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.runs.held_out.comparison import TestImage
+from mri_design.runs.sections.images import (
+    NamedImage,
+    image_sections,
+    metric_rows,
+    save_design,
+    save_images,
+    save_report,
+    with_zero_filled,
+)
+from mri_design.status import Convergence, Status
+from tests.evaluation.conftest import TRACE
+
+DONE, STOPPED = (
+    Convergence(Status.CONVERGED, 3, 0.0, matvecs=40),
+    Convergence(Status.MAX_ITERATIONS, 9, 1.0, matvecs=70),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "run")
+
+
+@pytest.fixture
+def image(rng: np.random.Generator) -> np.ndarray:
+    return (rng.standard_normal((8, 8)) + 1j * rng.standard_normal((8, 8))).astype(np.complex64)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def figures(folder: RunFolder) -> set[str]:
+    return {path.stem for path in (folder.path / "figures").glob("*.png")}
+
+
+def test_lines_are_written_in_order_with_their_scores(folder: RunFolder) -> None:
+    save_design(folder, TRACE, 1.0)
+    with (folder.path / "lines.csv").open(newline="") as stream:
+        rows = list(csv.reader(stream))
+    assert rows == [
+        ["order", "line", "ky", "score"],
+        ["0", "4", "0", ""],
+        ["1", "3", "-1", ""],
+        ["2", "6", "2", "9.5"],
+        ["3", "0", "-4", "2.25"],
+    ]
+    mask = np.load(folder.path / "mask.npy")
+    assert mask.dtype == bool
+    assert np.flatnonzero(mask).tolist() == [0, 3, 4, 6]
+
+
+def test_metric_rows_by_hand(image: np.ndarray) -> None:
+    reference = image + 0.1
+    named = [
+        NamedImage("mean", Reconstruction(image, None, DONE)),
+        NamedImage("map", Reconstruction(2 * image, None, STOPPED)),
+    ]
+    first, second = metric_rows(named, reference, 2, 8)
+    assert first["method"] == "mean"
+    assert (first["lines"], first["acceleration"], first["matvecs"]) == (2, 4.0, 40)
+    assert first["relative_l2"] == measure(image, reference).relative_l2
+    assert (first["converged"], second["converged"]) == (True, False)
+    blank = metric_rows(named, None, 2, 8)[0]
+    assert (blank["relative_l2"], blank["psnr"], blank["ssim"]) == (None, None, None)
+
+
+def test_the_zero_filled_image_stands_beside_others_once(make_image: Callable[..., TestImage]) -> None:
+    one = make_image().one
+    result = NamedImage("map", Reconstruction(np.zeros((16, 16), complex), None, DONE))
+    both = with_zero_filled([result], one, [8, 7])
+    assert [named.name for named in both] == ["map", "zero-filled"]
+    kspace = np.zeros((16, 16), complex)
+    kspace[[8, 7]] = one.kspace[0, [8, 7]]
+    expected = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(kspace), norm="ortho"))
+    np.testing.assert_allclose(both[1].reconstruction.image, expected, atol=1e-6)
+    assert with_zero_filled(both, one, [8, 7]) == both
+
+
+def test_images_are_saved_in_their_formats(folder: RunFolder, image: np.ndarray) -> None:
+    rows = [{"method": "mean", "relative_l2": 0.125}]
+    save_images(folder, Reconstruction(image.astype(complex), np.abs(image).astype(float), DONE), rows, 1.0)
+    recon, std = np.load(folder.path / "recon.npy"), np.load(folder.path / "std.npy")
+    assert (recon.dtype, std.dtype) == (np.complex64, np.float32)
+    np.testing.assert_array_equal(recon, image)
+    assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
+
+
+def test_images_are_saved_in_the_units_of_the_scan(folder: RunFolder, image: np.ndarray) -> None:
+    save_images(folder, Reconstruction(image.astype(complex), np.abs(image), DONE), [{"method": "mean"}], 2.0**90)
+    for name, expected in (("recon.npy", image), ("std.npy", np.abs(image))):
+        np.testing.assert_array_equal(np.load(folder.path / name), expected * np.float32(2.0**90))
+
+
+def test_error_bars_of_an_earlier_run_do_not_stay_beside_another_image(folder: RunFolder, image: np.ndarray) -> None:
+    rows = [{"method": "mean"}]
+    save_images(folder, Reconstruction(image, np.abs(image), DONE), rows, 1.0)
+    save_images(folder, Reconstruction(image, None, DONE), rows, 1.0)
+    assert not (folder.path / "std.npy").exists()
+
+
+@pytest.mark.parametrize(
+    ("reference", "std", "expected"),
+    [
+        (True, True, {"images", "errors", "std"}),
+        (True, False, {"images", "errors"}),
+        (False, True, {"images", "std"}),
+        (False, False, {"images"}),
+    ],
+)
+def test_figures_of_images_show_what_is_known(
+    folder: RunFolder, image: np.ndarray, reference: bool, std: bool, expected: set[str]
+) -> None:
+    named = [NamedImage("mean", Reconstruction(image, np.abs(image) if std else None, DONE))]
+    truth = image + 0.1 if reference else None
+    rows = metric_rows(named, truth, 4, 8)
+    (section,) = image_sections(folder, named, truth, "ky-rows", rows)
+    assert figures(folder) == expected
+    assert isinstance(section.blocks[0], ReportTable)
+    assert all(isinstance(block, ReportFigure) and block.caption for block in section.blocks[1:])
+
+
+@pytest.mark.parametrize("status", ["converged", "not converged (stopped)"])
+def test_what_did_not_converge_stands_on_top_of_the_report(folder: RunFolder, status: str) -> None:
+    manifest = Manifest(["design"], 3, [], {"a": 1}, 1.0, status, [4])
+    save_report(folder, "A title", {"lines": 4}, [Section("One", [Paragraph("text")])], manifest)
+    stored = json.loads((folder.path / "manifest.json").read_text())
+    assert (stored["status"], stored["seed"], stored["lines"]) == (status, 3, [4])
+    page = (folder.path / "report.html").read_text()
+    assert "A title" in page
+    assert ("Not converged (stopped)." in page) == (status != "converged")

@@ -1,0 +1,105 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.errors import InputError
+from mri_design.evaluation.output.manifest import Manifest
+from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.trained_file import save_trained
+from mri_design.runs.compare.report import save_comparison
+from mri_design.runs.design.run import design_into
+from mri_design.runs.held_out.comparison import Comparison, TestImage
+from mri_design.runs.held_out.progress import ComparisonProgress
+from mri_design.runs.oracles import knowing_oracle
+
+ImageMaker = Callable[..., TestImage]
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Path:
+    lines = (8, 7, 9, 6, 1, 14, 3, 11)
+    path = tmp_path / "a folder" / "order.npz"
+    path.parent.mkdir()
+    save_trained(path, TrainedDesign((16, 16), lines, 4, np.ones((5, 16)), np.ones(5), "lbcs"))
+    return path
+
+
+@pytest.fixture
+def study(make_image: ImageMaker, tiny: Recipe, order: Path) -> Comparison:
+    tests = [make_image("brain"), make_image("shepp-logan")]
+    names = [f"trained:{order}", f"hybrid:{order}", "oracle-residual", "oracle-greedy", "random"]
+    return Comparison(tests, names, [7], tiny, [make_image("t2w")], seeds=2)
+
+
+def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMaker, tiny: Recipe) -> None:
+    image = make_image()
+    rule = knowing_oracle("oracle-greedy", [image.one], [image.reference], tiny, 0)
+    lines = run_design([image.one], rule, 5, tiny, seed=0, start=4).trace.lines
+
+    def error(line: int) -> float:
+        found = reconstruct(image.one, [*lines[:4], line], "zero-filled", tiny, np.random.default_rng(0)).image
+        return float(np.linalg.norm(np.abs(found) - np.abs(image.reference)))
+
+    assert lines[4] == min(set(range(16)) - set(lines[:4]), key=error)
+
+
+def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Comparison, tmp_path: Path) -> None:
+    progress = study.run(ComparisonProgress(None, ""))
+    assert [name for name in study.expanded() if name.startswith("oracle")] == ["oracle-residual", "oracle-greedy"]
+    for name in ("oracle-residual", "oracle-greedy"):
+        masks = [study.mask_lines(progress, name, 7, 0, image) for image in (0, 1)]
+        assert masks[0] != masks[1]
+    trained = [study.mask_lines(progress, study.strategies[0], 7, 0, image) for image in (0, 1)]
+    assert trained == [(8, 7, 9, 6, 1, 14, 3)] * 2
+    with RunFolder(tmp_path / "out") as folder:
+        save_comparison(folder, study, progress, Manifest([], 0, [], {}, 0.0, "converged", []), "ky-rows")
+    for name in ("winners", "paired"):
+        assert "oracle" not in (tmp_path / "out" / f"{name}.csv").read_text()
+    for path in (tmp_path / "out").glob("*.*"):
+        assert "a folder" not in path.read_text(), path.name
+    summary = (tmp_path / "out" / "summary.csv").read_text()
+    assert all(name in summary for name in ("oracle-greedy", "trained:order.npz", "hybrid:order.npz@train"))
+
+
+def test_oracles_survive_the_way_to_another_process(study: Comparison) -> None:
+    serial = study.run(ComparisonProgress(None, ""))
+    parallel = replace(study, jobs=2).run(ComparisonProgress(None, ""))
+    assert parallel.masks == serial.masks
+
+
+@pytest.mark.parametrize("name", ["oracle-residual", "oracle-greedy"])
+def test_a_scan_without_a_reference_has_no_oracle(make_image: ImageMaker, tiny: Recipe, name: str) -> None:
+    with pytest.raises(InputError, match="a scan without a reference image"):
+        knowing_oracle(name, [make_image().one], [None], tiny, 0)
+
+
+def test_a_design_on_a_gappy_scan_refuses_an_oracle(tmp_path: Path, tiny: Recipe) -> None:
+    rng = np.random.default_rng(0)
+    kspace = rng.standard_normal((1, 1, 16, 16)) + 1j * rng.standard_normal((1, 1, 16, 16))
+    kspace[:, :, [5, 11]] = 0
+    np.savez(tmp_path / "gaps.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(0.01))
+    recipe = tiny.replacing("design", strategy="oracle-residual")
+    with RunFolder(tmp_path / "out") as folder, pytest.raises(InputError, match="without a reference"):
+        design_into(folder, str(tmp_path / "gaps.npz"), recipe, 8)
+
+
+def test_a_report_says_that_it_was_an_oracle(tmp_path: Path, tiny: Recipe) -> None:
+    recipe = tiny.replacing("design", strategy="oracle-greedy")
+    with RunFolder(tmp_path / "out") as folder:
+        design_into(folder, "phantom:brain", recipe, 6)
+    text = (tmp_path / "out" / "report.html").read_text()
+    assert "Oracle, not a design" in text
+    assert "it looked at the truth" in text
+
+
+def test_no_recipe_names_an_oracle(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text('[design]\nstrategy = "oracle-residual"\n')
+    with pytest.raises(InputError, match=r"design\.strategy.*oracles are named with --strategy only"):
+        load_recipe(tmp_path / "r.toml")

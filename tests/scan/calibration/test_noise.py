@@ -1,0 +1,120 @@
+"""The noise variance and covariance that went into a scan come out of it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
+from mri_design.scan.data import KSpaceData
+
+
+def without_lines(data: KSpaceData, keep: np.ndarray) -> KSpaceData:
+    return replace(data, kspace=np.where(keep[:, np.newaxis], data.kspace, 0), measured=keep)
+
+
+def variable_density(ny: int, seed: int) -> np.ndarray:
+    distance = np.abs(np.arange(ny) - ny // 2)
+    return (distance < 6) | (np.random.default_rng(seed).random(ny) < 0.25)
+
+
+@pytest.mark.parametrize(("ny", "nx", "coils"), [(128, 128, 1), (127, 96, 1), (96, 97, 8), (64, 64, 1)])
+def test_white_noise_is_measured_without_bias(truth: Callable, ny: int, nx: int, coils: int) -> None:
+    scene = truth(ny, nx, coils)
+    found = [estimate_noise_variance(scene.scan(0.05, seed)) for seed in range(8)]
+    assert np.mean(found) == pytest.approx(0.05**2, rel=0.05)
+
+
+def test_undersampled_scans_give_the_same_number(truth: Callable) -> None:
+    scene = truth(128, 128, 1)
+    found = [
+        estimate_noise_variance(without_lines(scene.scan(0.05, seed), variable_density(128, seed)))
+        for seed in range(12)
+    ]
+    assert np.mean(found) == pytest.approx(0.05**2, rel=0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_the_estimate_follows_the_units(truth: Callable, scale: float) -> None:
+    data = truth(64, 64, 2).scan(0.05)
+    scaled = replace(data, kspace=data.kspace * np.float32(scale))
+    expected = estimate_noise_variance(data) * float(np.float32(scale)) ** 2
+    assert estimate_noise_variance(scaled) == pytest.approx(expected, rel=1e-4)
+
+
+def test_zero_filled_lines_and_readouts_do_not_count_as_noise(truth: Callable) -> None:
+    data = truth(128, 128, 1).scan(0.05)
+    keep = np.ones(128, dtype=bool)
+    keep[:10] = keep[-20:] = False
+    cut = without_lines(data, keep)
+    cut.kspace[..., :12] = 0
+    assert estimate_noise_variance(cut) == pytest.approx(0.05**2, rel=0.2)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_filter_along_the_phase_encode_is_seen(truth: Callable, sampled: bool) -> None:
+    """Noise three times quieter at high ky: the image's background has the mean variance, not the corners'."""
+    profile = np.interp(np.abs(np.arange(128) - 64), [0, 40, 64], [1, 1 / 3, 1 / 3])
+    data = truth(128, 128, 1).scan(0.05)
+    data = replace(data, kspace=data.kspace * profile[:, np.newaxis].astype(np.float32))
+    if sampled:
+        data = without_lines(data, variable_density(128, 3))
+    expected = 0.05**2 * np.mean(profile**2)
+    assert 0.5 < estimate_noise_variance(data) / expected < 1.7
+    assert estimate_noise_variance(data) > 1.5 * 0.05**2 / 9
+
+
+def test_a_receiver_filter_along_the_readout_is_seen(truth: Callable) -> None:
+    """Air at the readout's ends is quieter than the middle: the mean over the readout counts."""
+    scene = truth(128, 128, 1)
+    rng = np.random.default_rng(5)
+    window = np.interp(np.abs(np.arange(128) - 64), [0, 40, 64], [1, 1, 0.3])
+    white = rng.standard_normal((128, 128)) + 1j * rng.standard_normal((128, 128))
+    noise = np.fft.fft(np.fft.ifftshift(white * window * 0.05, axes=1), axis=1, norm="ortho")
+    kspace = scene.kspace + np.fft.fftshift(noise, axes=1)
+    data = KSpaceData(kspace.astype(np.complex64), np.ones(128, dtype=bool))
+    assert estimate_noise_variance(data) == pytest.approx(0.05**2 * np.mean(window**2), rel=0.2)
+
+
+def test_data_without_noise_are_refused() -> None:
+    kspace = np.zeros((1, 1, 32, 32), np.complex64)
+    kspace[0, 0, 16, 16] = 1
+    with pytest.raises(InputError, match="Give noise_variance"):
+        estimate_noise_variance(KSpaceData(kspace, np.ones(32, dtype=bool)))
+
+
+def mixing_matrix(coils: int) -> np.ndarray:
+    rng = np.random.default_rng(9)
+    random = rng.standard_normal((coils, coils)) + 1j * rng.standard_normal((coils, coils))
+    return np.diag(np.linspace(1, 3, coils)) + 0.2 * random
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_covariance_of_the_coils_is_found(truth: Callable, sampled: bool) -> None:
+    mixing = mixing_matrix(6)
+    data = truth(128, 128, 6).scan(0.01, mixing=mixing)
+    if sampled:
+        data = without_lines(data, variable_density(128, 1))
+    expected = 0.01**2 * mixing @ mixing.conj().T
+    found = estimate_noise_covariance(data)
+    np.testing.assert_allclose(found, found.conj().T)
+    assert np.linalg.norm(found - expected) < (0.25 if sampled else 0.12) * np.linalg.norm(expected)
+
+
+def test_dead_and_duplicated_coils_are_refused(truth: Callable) -> None:
+    data = truth(64, 64, 3).scan(0.01)
+    for coil in (np.zeros_like(data.kspace[:, 1]), data.kspace[:, 0]):
+        kspace = data.kspace.copy()
+        kspace[:, 1] = coil
+        with pytest.raises(InputError, match="dead or duplicated"):
+            estimate_noise_covariance(replace(data, kspace=kspace))
+
+
+def test_too_few_samples_for_the_coils_are_refused() -> None:
+    kspace = np.random.default_rng(0).standard_normal((1, 16, 4, 4)).astype(np.complex64)
+    with pytest.raises(InputError, match="noise samples for 16 coils"):
+        estimate_noise_covariance(KSpaceData(kspace, np.ones(4, dtype=bool)))

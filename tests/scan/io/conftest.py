@@ -1,0 +1,161 @@
+"""Small files of every format, and a child process with a memory limit to read damaged ones in."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+import ismrmrd
+import numpy as np
+import pytest
+
+_HEADER = """<?xml version="1.0"?>
+<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">{system}
+ <experimentalConditions><H1resonanceFrequency_Hz>127000000</H1resonanceFrequency_Hz></experimentalConditions>
+ <encoding>
+  <encodedSpace><matrixSize><x>{nx}</x><y>{ny}</y><z>{nz}</z></matrixSize>
+   <fieldOfView_mm><x>{fov}</x><y>200</y><z>5</z></fieldOfView_mm></encodedSpace>
+  <reconSpace><matrixSize><x>{rx}</x><y>{ny}</y><z>1</z></matrixSize>
+   <fieldOfView_mm><x>{rfov}</x><y>200</y><z>5</z></fieldOfView_mm></reconSpace>
+  <encodingLimits>{limits}</encodingLimits>
+  <trajectory>{trajectory}</trajectory>{parallel}
+ </encoding>{more}
+</ismrmrdHeader>"""
+
+_CHILD = """
+import json, resource, sys, time
+from mri_design.errors import InputError
+from mri_design.scan.io.formats import read
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]), int(sys.argv[1])))
+for path in sys.argv[2:]:
+    start = time.perf_counter()
+    try:
+        outcome = type(read(path, isolated=False)).__name__
+        message = ""
+    except InputError as error:
+        outcome, message = "InputError", str(error)
+    except BaseException as error:
+        outcome, message = type(error).__name__, str(error)[:300]
+    seconds = time.perf_counter() - start
+    print(json.dumps([path, outcome, message, seconds]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file in the child."""
+
+    path: Path
+    kind: str
+    message: str
+    seconds: float
+
+
+@dataclass
+class MrdFile:
+    """An MRD file to be written; every field can be made wrong on purpose."""
+
+    nx: int = 16
+    ny: int = 12
+    nz: int = 1
+    rx: int = 16
+    fov: object = 200
+    rfov: object = 200
+    trajectory: str = "cartesian"
+    centre: int | None = None
+    system: str = ""
+    parallel: str = ""
+    more: str = ""
+    header: str | None = None
+    readouts: list[ismrmrd.Acquisition] = field(default_factory=list)
+
+    def add(self, samples: np.ndarray, **fields: int) -> ismrmrd.Acquisition:
+        """Append a readout (coil, sample); fields go to the counters or the header."""
+        readout = ismrmrd.Acquisition()
+        readout.resize(samples.shape[1], samples.shape[0])
+        readout.data[:] = samples
+        readout.center_sample = samples.shape[1] // 2
+        for name, value in fields.items():
+            if name == "flag":
+                readout.set_flag(value)
+            else:
+                setattr(readout.idx if hasattr(readout.idx, name) else readout, name, value)
+        self.readouts.append(readout)
+        return readout
+
+    def add_scan(self, kspace: np.ndarray, **fields: int) -> None:
+        """Append every line of (slice, coil, ky, kx)."""
+        for index in range(kspace.shape[0]):
+            for line in range(kspace.shape[2]):
+                self.add(kspace[index, :, line], slice=index, kspace_encode_step_1=line, **fields)
+
+    def write(self, path: Path) -> Path:
+        """Write the file."""
+        text = self.header
+        if text is None:
+            limits = ""
+            if self.centre is not None:
+                step = f"<minimum>0</minimum><maximum>{self.ny - 1}</maximum><center>{self.centre}</center>"
+                limits = f"<kspace_encoding_step_1>{step}</kspace_encoding_step_1>"
+            text = _HEADER.format(**{**vars(self), "limits": limits})
+        file = ismrmrd.Dataset(str(path), "dataset", mode="w")
+        file.write_xml_header(text.encode())
+        for readout in self.readouts:
+            file.append_acquisition(readout)
+        file.close()
+        return path
+
+
+@pytest.fixture
+def scan() -> np.ndarray:
+    """K-space (2 slices, 3 coils, 12 ky, 16 kx), every sample different."""
+    rng = np.random.default_rng(3)
+    real, imaginary = rng.standard_normal((2, 2, 3, 12, 16))
+    return (real + 1j * imaginary).astype(np.complex64)
+
+
+@pytest.fixture
+def mrd() -> type[MrdFile]:
+    """The builder of MRD files."""
+    return MrdFile
+
+
+@pytest.fixture
+def fastmri_file(tmp_path: Path, scan: np.ndarray) -> Path:
+    """A compressed fastMRI volume of ``scan``."""
+    path = tmp_path / "volume.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("kspace", data=scan.swapaxes(-1, -2), chunks=(1, 3, 16, 12), compression="gzip")
+        file["mask"] = np.ones(12, bool)
+        file.attrs["acquisition"] = "AXT2"
+    return path
+
+
+@pytest.fixture
+def read_in_child() -> Callable[..., list[Outcome]]:
+    """Read files in one child with an address-space limit; a crash there is the outcome of its file."""
+
+    def run(paths: Sequence[Path], *, limit: int = 3 * 2**30) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(paths):
+            left = [str(path) for path in paths[len(outcomes) :]]
+            command = [sys.executable, "-c", _CHILD, str(limit), *left]
+            try:
+                child = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+                printed, status = child.stdout, child.returncode
+                assert status <= 0, child.stderr
+            except subprocess.TimeoutExpired as stalled:
+                printed, status = (stalled.stdout or b"").decode(), -1
+            for line in printed.splitlines():
+                path, *rest = json.loads(line)
+                outcomes.append(Outcome(Path(path), *rest))
+            if status < 0:
+                outcomes.append(Outcome(paths[len(outcomes)], "crash", "", 0))
+        return outcomes
+
+    return run

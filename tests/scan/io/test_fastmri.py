@@ -1,0 +1,89 @@
+"""fastMRI volumes become (slice, coil, ky, kx), with what was measured and what was reconstructed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.io import fastmri
+
+HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>
+<encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></encodedSpace>
+<reconSpace><matrixSize><x>8</x><y>8</y><z>1</z></matrixSize>
+<fieldOfView_mm><x>220</x><y>220</y><z>5</z></fieldOfView_mm></reconSpace>
+</encoding></ismrmrdHeader>"""
+
+
+def write(path: Path, kspace: np.ndarray, **datasets: object) -> Path:
+    with h5py.File(path, "w") as file:
+        file["kspace"] = kspace
+        for name, content in datasets.items():
+            file[name] = content
+    return path
+
+
+@pytest.mark.parametrize("coils", [True, False])
+def test_columns_become_lines(tmp_path: Path, scan: np.ndarray, coils: bool) -> None:
+    stored = scan.swapaxes(-1, -2) if coils else scan[:, 0].swapaxes(-1, -2)
+    got = fastmri.read(write(tmp_path / "v.h5", stored))
+    np.testing.assert_array_equal(got.kspace, scan if coils else scan[:, :1])
+    assert got.orientation == "ky-columns"
+    assert got.kspace.flags.c_contiguous
+    assert got.measured.all()
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float32])
+def test_masked_and_zero_lines_are_known_to_be_not_measured(tmp_path: Path, scan: np.ndarray, dtype: type) -> None:
+    scan[:, :, [2, 9]] = 0
+    mask = np.ones(12, dtype)
+    mask[2] = 0
+    got = fastmri.read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
+    assert np.flatnonzero(~got.measured).tolist() == [2, 9]
+
+
+@pytest.mark.parametrize("mask", [np.ones(11), np.full(12, 0.5), np.full(12, np.nan), np.zeros(12)])
+def test_a_mask_that_does_not_fit_is_refused(tmp_path: Path, scan: np.ndarray, mask: np.ndarray) -> None:
+    with pytest.raises(InputError, match=r"v\.h5: mask"):
+        fastmri.read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
+
+
+def test_the_card_holds_the_reconstruction_size_but_no_patient(tmp_path: Path, scan: np.ndarray) -> None:
+    path = write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER)
+    with h5py.File(path, "a") as file:
+        file.attrs.update({"acquisition": "CORPD_FBK", "max": 0.5, "patient_id": "1234"})
+    card = fastmri.read(path).card
+    assert card["encoded_matrix"] == "16 x 12 x 1"
+    assert card["reconstruction_matrix"] == "8 x 8 x 1"
+    assert card["reconstruction_field_of_view_mm"] == "220 x 220 x 5"
+    assert card["acquisition"] == "CORPD_FBK"
+    assert "1234" not in card.values()
+
+
+@pytest.mark.parametrize("names", [("r", "i"), ("real", "imag")])
+def test_complex_numbers_stored_as_pairs(tmp_path: Path, scan: np.ndarray, names: tuple[str, str]) -> None:
+    pairs = np.empty(scan.shape, [(names[0], "f4"), (names[1], "f4")])
+    pairs[names[0]], pairs[names[1]] = scan.real, scan.imag
+    got = fastmri.read(write(tmp_path / "v.h5", pairs.swapaxes(-1, -2)))
+    np.testing.assert_array_equal(got.kspace, scan)
+
+
+@pytest.mark.parametrize(
+    ("kspace", "field"),
+    [
+        (np.ones((4, 4), np.complex64), "kspace"),
+        (np.ones((1, 1, 1, 8, 8), np.complex64), "kspace"),
+        (np.ones((2, 8, 8), np.float32), "kspace"),
+        (np.ones((2, 8, 3), np.complex64), "kspace"),
+        (np.full((2, 8, 8), np.nan + 0j), "kspace"),
+        (np.zeros((2, 8, 8), np.complex64), "kspace"),
+    ],
+    ids=["2d", "5d", "real", "three-lines", "nan", "zero"],
+)
+def test_kspace_that_is_none_is_refused(tmp_path: Path, kspace: np.ndarray, field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        fastmri.read(write(tmp_path / "v.h5", kspace))
+    assert caught.value.field == f"{tmp_path / 'v.h5'}: {field}"

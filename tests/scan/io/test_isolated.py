@@ -1,0 +1,81 @@
+"""Whatever the HDF5 library does to its process, the caller gets a scan or an error."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.io import isolated
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.isolated import read_isolated
+from mri_design.scan.io.safe import ReadLimits
+
+
+def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> None:
+    here, there = read(fastmri_file, isolated=False), read(fastmri_file)
+    for name in ("kspace", "measured"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+    for name in ("name", "orientation", "card", "noise_variance"):
+        assert getattr(there, name) == getattr(here, name)
+
+
+def test_errors_limits_and_policies_reach_the_other_side(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    raw.add_scan(scan[:1])
+    raw.add(scan[0, :, 5], kspace_encode_step_1=5)
+    path = raw.write(tmp_path / "raw.h5")
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert caught.value.field == f"{path}: dataset/data[12]: kspace_encode_step_1"
+    assert "duplicates='average'" in caught.value.cure
+    np.testing.assert_allclose(read(path, duplicates="average").kspace, scan[:1], rtol=1e-6)
+    with pytest.raises(InputError, match="max_bytes"):
+        read(path, duplicates="average", limits=ReadLimits(max_bytes=8 * 3 * 12 * 16 - 1))
+
+
+@pytest.mark.parametrize(
+    ("child", "got"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "a crash (SIGSEGV)"),
+        ("import os; os.abort()", "a crash (SIGABRT)"),
+        ("import time; time.sleep(60)", "no end of reading within 1 s"),
+        ("print('{'); import time; time.sleep(60)", "no end of reading within 1 s"),
+    ],
+)
+def test_crashes_and_stalls_are_errors_with_the_path(
+    fastmri_file: Path, monkeypatch: pytest.MonkeyPatch, child: str, got: str
+) -> None:
+    monkeypatch.setattr(isolated, "_CHILD", child)
+    with pytest.raises(InputError) as caught:
+        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error", seconds=1)
+    assert caught.value.field == str(fastmri_file)
+    assert caught.value.got == got
+
+
+def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reply = '{"arrays": ["kspace"], "measured": [0], "name": "x", "orientation": "ky-rows", "card": {}}'
+    half = f"print({reply!r}, flush=True); import os; os.write(1, b'\\x93NUMPY'); os.kill(os.getpid(), 9)"
+    monkeypatch.setattr(isolated, "_CHILD", half)
+    with pytest.raises(InputError, match="SIGKILL"):
+        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error")
+
+
+def test_a_defect_of_this_package_is_not_taken_for_a_bad_file(
+    fastmri_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolated, "_CHILD", "raise TypeError('our own')")
+    with pytest.raises(RuntimeError, match="our own"):
+        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error")
+
+
+def test_nothing_is_imported_from_the_current_folder(
+    fastmri_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "h5py.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", "") + os.pathsep)
+    assert read(fastmri_file).name == "volume"

@@ -1,0 +1,121 @@
+"""The shipped files: complete, unchanged, licensed, small; found in a checkout and in a wheel."""
+
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.simulation import phantoms
+from mri_design.scan.simulation.phantoms import (
+    phantom_card,
+    phantom_kind,
+    phantom_names,
+    phantom_path,
+    phantoms_folder,
+    read_shipped_ellipses,
+    read_shipped_images,
+)
+
+
+@pytest.mark.parametrize("name", phantom_names())
+def test_every_file_equals_the_checksum_on_its_card(name):
+    card, path = phantom_card(name), phantom_path(name)
+    assert card["file"] == path.name
+    assert card["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", phantom_names())
+def test_every_card_names_source_licence_and_caveat(name):
+    card = phantom_card(name)
+    assert card["licence"] == "CC0 1.0"
+    assert card["caveat"]
+    assert card["field_of_view"]
+    if phantom_kind(name) != "ellipses":
+        assert {"repo", "commit", "path", "sha256"} <= set(card["source"])
+        assert "10.1038/s41467-021-27317-1" in card["citation"]
+
+
+def test_nothing_is_shipped_without_a_name_and_all_of_it_is_small():
+    folder = phantoms_folder()
+    known = {"README.md"}
+    for name in phantom_names():
+        path = phantom_path(name)
+        known |= {path.name, f"{path.stem}.card.json" if path.suffix == ".json" else f"{path.stem}.json"}
+    shipped = {p.name for p in folder.iterdir() if not p.name.startswith(".")}
+    assert shipped == known
+    assert sum(p.stat().st_size for p in folder.iterdir()) < 1_000_000
+
+
+def test_raw_scan_has_the_shape_and_the_empty_line_of_its_card():
+    card, kspace = phantom_card("lf-gre"), np.load(phantom_path("lf-gre"), allow_pickle=False)
+    assert kspace.dtype == np.complex64
+    assert list(kspace.shape) == card["shape"] == [1, 1, 128, 196]
+    empty = np.flatnonzero(~kspace.any(axis=(0, 1, 2)))
+    largest = np.abs(kspace).max(axis=(0, 1, 2))
+    assert card["zero_filled_k1_columns"] == [0]
+    assert set(empty) <= {0}
+    assert largest[0] < 1e-6 * largest.max()
+
+
+@pytest.mark.parametrize("name", ["t2w", "t1w"])
+def test_slices_are_magnitudes_of_the_promised_size(name):
+    stack = read_shipped_images(name)
+    assert stack.images.shape == (1, 256, 256)
+    assert stack.images.min() == 0
+    assert np.percentile(stack.images, 99.5) == pytest.approx(1, abs=2e-3)
+    assert stack.card["licence"] == "CC0 1.0"
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("shepp-logan", 10, 10), ("brain", 15, 40)])
+def test_scenes_are_heads_not_negatives(name, least, most):
+    phantom = read_shipped_ellipses(name)
+    image = phantom.image(128)
+    assert least <= len(phantom.intensities) <= most
+    assert image.min() > -1e-12
+    assert 0.9 < image.max() < 1.1
+    assert not image[:, 0].any()  # air around the head
+    occupied = image > 0
+    assert occupied.sum(axis=0).max() > occupied.sum(axis=1).max() > 64  # longer than wide, filling the view
+
+
+def test_orientation_of_the_shepp_logan_head():
+    image = read_shipped_ellipses("shepp-logan").image(256)
+    assert image[85, 128] == pytest.approx(0.3)  # the large tumour lies in the upper half
+    assert image[204, 128] == pytest.approx(0.3)  # three small ones in the lower
+    assert (image[60:180, 40:128] < 0.05).sum() > 1.3 * (image[60:180, 128:216] < 0.05).sum()
+
+
+def test_unknown_names_and_wrong_kinds_are_refused():
+    with pytest.raises(InputError, match="shepp-logan, brain"):
+        phantom_path("../secret")
+    with pytest.raises(InputError, match="ellipses"):
+        read_shipped_images("brain")
+    with pytest.raises(InputError, match="images"):
+        read_shipped_ellipses("t2w")
+
+
+@pytest.mark.parametrize("layout", ["checkout", "wheel"])
+def test_folder_is_found_beside_and_inside_the_package(layout, tmp_path, monkeypatch):
+    module = tmp_path / "mri_design" / "scan" / "simulation" / "phantoms.py"
+    monkeypatch.setattr(phantoms, "__file__", str(module))
+    with pytest.raises(InputError, match="Install"):
+        phantoms_folder()
+    target = tmp_path / "phantoms" if layout == "checkout" else tmp_path / "mri_design" / "phantoms"
+    target.mkdir(parents=True)
+    (target / "shepp_logan.json").write_text("{}")
+    assert phantoms_folder() == target.resolve()
+
+
+def test_changed_files_are_refused(tmp_path, monkeypatch):
+    target = tmp_path / "phantoms"
+    shutil.copytree(phantoms_folder(), target)
+    monkeypatch.setattr(phantoms, "phantoms_folder", lambda: target)
+    read_shipped_ellipses("brain")
+    table = json.loads((target / "brain.json").read_text())
+    table["ellipses"][0]["intensity"] = 0.1
+    (target / "brain.json").write_text(json.dumps(table))
+    with pytest.raises(InputError, match="checksum"):
+        read_shipped_ellipses("brain")

@@ -1,0 +1,84 @@
+"""KSpaceData and ImageStack validate what comes from outside."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.data import ImageStack, KSpaceData
+
+
+@pytest.fixture
+def data() -> KSpaceData:
+    rng = np.random.default_rng(0)
+    kspace = (rng.standard_normal((3, 2, 8, 5)) + 1j * rng.standard_normal((3, 2, 8, 5))).astype(np.complex64)
+    return KSpaceData(kspace, np.ones(8, dtype=bool), reference=kspace[:, 0], coil_maps=kspace)
+
+
+def test_sizes(data: KSpaceData) -> None:
+    assert (data.n_slices, data.n_coils, data.grid_shape) == (3, 2, (8, 5))
+
+
+@pytest.mark.parametrize("index", [0, 2, -1, -3])
+def test_a_slice_keeps_everything_that_belongs_to_it(data: KSpaceData, index: int) -> None:
+    one = data.select_slice(index)
+    assert one.coil_maps is not None
+    assert one.reference is not None
+    np.testing.assert_array_equal(one.kspace[0], data.kspace[index])
+    np.testing.assert_array_equal(one.coil_maps[0], data.kspace[index])
+    np.testing.assert_array_equal(one.reference[0], data.kspace[index, 0])
+    assert one.name == f"scan[{index % 3}]"
+
+
+@pytest.mark.parametrize("index", [3, -4])
+def test_a_slice_that_does_not_exist_is_refused(data: KSpaceData, index: int) -> None:
+    with pytest.raises(InputError, match="0 to 2"):
+        data.select_slice(index)
+
+
+def test_zero_filled_edges_are_still_fully_sampled_but_gaps_are_not(data: KSpaceData) -> None:
+    edges = np.array([0, 1, 1, 1, 1, 1, 1, 0], dtype=bool)
+    gap = np.array([1, 1, 0, 1, 1, 1, 1, 1], dtype=bool)
+    assert replace(data, measured=edges).fully_sampled
+    assert not replace(data, measured=gap).fully_sampled
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_non_finite_samples_are_refused_with_count_and_place(data: KSpaceData, bad: float) -> None:
+    kspace = data.kspace.copy()
+    kspace[1, 0, 2, 3] = bad
+    kspace[2, 1, 0, 0] = bad
+    with pytest.raises(InputError, match=r"2 NaN or infinite values, the first at index \(1, 0, 2, 3\)"):
+        replace(data, kspace=kspace)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"kspace": np.zeros((1, 1, 8, 5), np.complex64)}, "kspace"),
+        ({"kspace": np.ones((8, 5), np.complex64)}, "kspace"),
+        ({"kspace": np.ones((1, 1, 1, 1), np.complex64)}, "kspace"),
+        ({"kspace": np.ones((1, 1, 8, 5), np.float32)}, "kspace"),
+        ({"measured": np.ones(7, dtype=bool)}, "measured"),
+        ({"measured": np.ones(8)}, "measured"),
+        ({"measured": np.zeros(8, dtype=bool)}, "kspace"),
+        ({"noise_variance": 0.0}, "noise_variance"),
+        ({"noise_variance": -1.0}, "noise_variance"),
+        ({"noise_variance": float("nan")}, "noise_variance"),
+        ({"coil_maps": np.ones((3, 1, 8, 5), np.complex64)}, "coil_maps"),
+        ({"reference": np.ones((3, 5, 8), np.complex64)}, "reference"),
+    ],
+)
+def test_what_cannot_be_used_is_named(data: KSpaceData, changes: dict[str, object], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        replace(data, **changes)  # type: ignore[arg-type]
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "images", [np.zeros((2, 4, 4), np.float32), np.ones((4, 4), np.float32), np.full((1, 4, 4), np.nan, np.float32)]
+)
+def test_image_stacks_are_held_to_the_same(images: np.ndarray) -> None:
+    with pytest.raises(InputError):
+        ImageStack(images)

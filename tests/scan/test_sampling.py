@@ -1,0 +1,122 @@
+"""What is missing from a grid is seen, sample by sample, and said in words."""
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.sampling import Sampling, index_runs, measured_samples, require_whole_lines
+
+N = (48, 40)
+Mask = Callable[[np.ndarray], None]
+
+
+def mask_with(change: Mask) -> np.ndarray:
+    mask = np.ones(N, dtype=bool)
+    change(mask)
+    return mask
+
+
+def noise(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
+
+
+def ellipse(mask: np.ndarray) -> None:
+    y, x = (np.linspace(-1, 1, n) for n in N)
+    mask[:] = np.hypot(y[:, None], x) < 1
+
+
+def scattered(mask: np.ndarray) -> None:
+    mask[:] = np.random.default_rng(0).random(N) < 0.12
+
+
+@pytest.mark.parametrize(
+    ("change", "full", "whole", "words"),
+    [
+        (lambda m: None, True, True, ""),
+        (lambda m: m.__setitem__([0, 1, 47], False), True, True, ""),
+        (lambda m: m.__setitem__(slice(36, 48), False), False, True, "partial Fourier, lines 36-47 .* ky = -23 to 11"),
+        (lambda m: m.__setitem__([3, 4, 20], False), False, True, "lines 3-4, 20 are missing inside"),
+        (lambda m: m.__setitem__((slice(None), slice(0, 12)), False), False, False, "partial echo, columns 0-11"),
+        (lambda m: m.__setitem__((slice(None), [0, 1, 39]), False), False, False, "readout is zero-filled"),
+        (ellipse, False, False, "inside the measured lines, which hold .* of 40 samples"),
+        (scattered, False, False, "inside the measured lines, which hold 1 to [0-9]+ of 40"),
+    ],
+)
+def test_what_is_missing_is_said(change: Mask, full: bool, whole: bool, words: str) -> None:
+    sampling = Sampling(mask_with(change))
+    assert (sampling.full, sampling.whole_lines) == (full, whole)
+    assert bool(sampling.missing) == (not full)
+    assert re.search(words, sampling.missing)
+
+
+@pytest.mark.parametrize("change", [ellipse, scattered])
+@pytest.mark.parametrize("coils", [1, 3])
+def test_zeros_in_all_coils_are_no_samples(change: Mask, coils: int) -> None:
+    mask = mask_with(change)
+    kspace = noise((coils, *N)) * mask
+    np.testing.assert_array_equal(measured_samples(kspace), mask)
+    if coils > 1:
+        kspace[1] = 0  # a dead coil hides nothing
+        np.testing.assert_array_equal(measured_samples(kspace), mask)
+
+
+def test_round_off_of_zero_filling_is_no_sample() -> None:
+    mask = mask_with(scattered)
+    kspace = noise((1, *N)).astype(np.complex128) * mask
+    kspace += 1e-14 * noise((1, *N), 1)
+    np.testing.assert_array_equal(measured_samples(kspace), mask)
+
+
+@pytest.mark.parametrize("coarse", [0.5, 1.0, 2.0])
+def test_zeros_that_a_coarse_converter_returns_are_samples(coarse: float) -> None:
+    rounded = np.round(noise((1, *N)) / coarse) * np.float32(coarse)
+    assert (rounded == 0).sum() > 20
+    assert measured_samples(rounded).all()
+
+
+def test_holes_beside_a_coarse_converter_are_still_seen() -> None:
+    mask = mask_with(scattered)
+    rounded = np.round(noise((1, *N)) / 0.3) * np.float32(0.3) * mask
+    assert not measured_samples(rounded)[~mask].any()
+
+
+def test_slices_have_patterns_of_their_own() -> None:
+    kspace = noise((2, 1, *N))
+    kspace[0, :, 5] = 0
+    kspace[1, :, :, ::2] = 0
+    data = KSpaceData(kspace, np.ones(N[0], dtype=bool))
+    assert not data.whole_lines and not data.fully_sampled
+    assert data.missing == "lines 5 are missing inside the acquired window"
+    assert np.flatnonzero(~data.select_slice(0).measured).tolist() == [5]
+    assert data.select_slice(1).measured.all() and data.select_slice(0).whole_lines
+
+
+def test_empty_slices_are_not_asked_and_not_selected() -> None:
+    kspace = noise((2, 1, *N))
+    kspace[1] = 0
+    data = KSpaceData(kspace, np.ones(N[0], dtype=bool))
+    assert data.fully_sampled and not data.missing
+    with pytest.raises(InputError, match=r"slice 1.*no signal"):
+        data.select_slice(1)
+
+
+def test_lines_with_holes_are_refused_where_they_are_needed_whole() -> None:
+    require_whole_lines("scan", Sampling(mask_with(lambda m: m.__setitem__(7, False))))
+    with pytest.raises(InputError, match=r"scan: got 12% of the grid.*whole. .*recon"):
+        require_whole_lines("scan", Sampling(mask_with(scattered)))
+
+
+@pytest.mark.parametrize("samples", [np.ones(4, dtype=bool), np.ones((4, 4))])
+def test_a_sampling_is_a_mask(samples: np.ndarray) -> None:
+    with pytest.raises(InputError, match="samples"):
+        Sampling(samples)
+
+
+def test_runs_of_indices() -> None:
+    assert index_runs([True, True, False, True, False]) == "0-1, 3"
+    assert index_runs([False, False]) == ""
