@@ -14,7 +14,8 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import calibrates_itself, estimate_coil_maps
-from mri_design.scan.calibration.combine import coil_combined, explained_by_maps
+from mri_design.scan.calibration.combine import coil_combined
+from mri_design.scan.calibration.given_maps import explained_by_maps
 from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
 from mri_design.scan.calibration.whitening import prewhiten
 from mri_design.scan.data import ImageStack, KSpaceData
@@ -30,7 +31,7 @@ PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
 ORDINARY = 1e10
 """Samples up to this and down to its inverse are calculated with as they are."""
-LEAST_EXPLAINED = 0.8
+LEAST_EXPLAINED = 0.95
 """Coil maps that explain less of the coil images than this belong to another scan, or lie otherwise."""
 
 
@@ -64,11 +65,11 @@ def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | N
     if explained < LEAST_EXPLAINED:
         raise InputError(
             field=maps.name,
-            got=f"coil maps that explain {explained:.0%} of the central coil images' energy",
+            got=f"coil maps that explain {explained:.0%} of the energy of the central samples",
             wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
             cure="Compare the order of the coils, and rows and columns, with the scan's.",
         )
-    return replace(known, card={**known.card, "coil_maps_explain": f"{explained:.1%} of the central coil images"})
+    return replace(known, card={**known.card, "coil_maps_explain": f"{explained:.1%} of the central samples"})
 
 
 def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData:
