@@ -45,7 +45,7 @@ def main() -> None:
         print(title, " ".join(f"{row[0]:.3f}" for row in shown))
     figure = drawn(rows, truth)
     drawing = io.BytesIO()
-    figure.savefig(drawing, dpi=110)
+    figure.savefig(drawing, format="png", dpi=110)
     few_colours = Image.open(drawing).convert("RGB").quantize(128)  # a third of the bytes, and no difference to the eye
     few_colours.save(wanted.out, optimize=True)
 
