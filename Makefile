@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types notebooks bench lock clean
+.PHONY: help demo test lint format types notebooks docs bench lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -43,6 +43,10 @@ notebooks: $(READY)  ## run every notebook at its small size
 	  MRI_DESIGN_NOTEBOOK_SIZE=small $(BIN)/jupytext --quiet --to ipynb --set-kernel python3 --execute \
 	    --output build/notebooks/$$(basename $${story%.*}).ipynb $$story; \
 	done
+
+# Warnings are errors; the reference is read from docstrings, and nothing is fetched.
+docs: $(READY)  ## build the documents: build/docs/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(READY)  ## run every benchmark
 	@set -e; for bench in benchmarks/*.py; do \

@@ -52,13 +52,13 @@ subjects.
 TRIED = """**What was tried for the targets that are missed.** Trials saw training images only (heads 0-5, low field 6A,
 magnitude images of 6A) and are not kept as rows; what is said of the tables below is. What brought most: to learn which
 side of k-space is brighter (all heads are lopsided by half a nat; -5 % on heads), pixel sites whose sharpness follows
-the noise (-16 to -34 % for every mask at low field), doubt as hope in the choice. What brought nothing that can be told
-from chance: other priors (Student-t, exponential power, isotropic sites, wavelets) within 2 %; more places in |k|; a
-look one line ahead at what a line teaches about others (it settles on a side before it knows which one is better);
-posterior variances beside the features of place (rank correlation .72 with and without them). A phase-aware posterior
-designed better masks for training heads before the sides of k-space were told apart (-12 % against a tuned density
-where sites on moduli had -8 %); since then the two are level (section models). The residual oracle says what is left:
-it knows each line's own energy, which no smooth model of k-space can.
+the noise (-16 to -34 % for every mask at low field), preferring lines whose predicted energy is
+uncertain. What brought nothing that can be told from chance: other priors (Student-t, exponential power, isotropic
+sites, wavelets) within 2 %; more places in |k|; a look one line ahead at what a line teaches about others (it settles
+on a side before it knows which one is better); posterior variances beside the features of place (rank correlation .72
+with and without them). A phase-aware posterior designed better masks for training heads before the sides of k-space
+were told apart (-12 % against a tuned density where sites on moduli had -8 %); since then the two are level (section
+models). The residual oracle says what is left: it knows each line's own energy, which no smooth model of k-space can.
 
 The largest error is not all: a regression fitted with weights by energy, with gaps near the centre among its features,
 chose lines whose true error was 0.38 nats below the largest on average instead of 0.42, and the images became 2 %
@@ -70,7 +70,7 @@ heads and low field, where another seed alone moves the mean by 0.7 %.
 - *The pair against MAP*: most of it would have to come from the masks, since with the density tuned for either the
   posterior mean is 8 % better than MAP on heads, 2 % on low field, and 17 % worse on the 16-coil brain (tables below).
 - *Synthetic phase*: a reconstruction that knows the phase, and designs under it: section phase-models.
-- *Coils at 6x*: on the raw brain the design takes every second line, which its 16 coils tell anyway. An error model
+- *Coils at 6x*: on the raw brain the design takes every second line, which its 16 coils know already. An error model
   learnt from 24 heads with 4, 8 and 16 coils instead of 12 with four made two training heads with 8 coils 6 % worse on
   average, one with 16 coils 2 %, and was not taken.
 - *LBCS at 48 x 48*: with 6 of 48 lines `calibrated` is the centre by construction, since it starts from 8 lines; LBCS

@@ -140,8 +140,8 @@ UntilError = Annotated[
     typer.Option(
         "--until-error",
         metavar="E",
-        help="End once the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the most. "
-        "Strategies other than calibrated promise too much.",
+        help="End as soon as the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the "
+        "most. Strategies other than calibrated predict errors that are too small.",
         rich_help_panel=_ENOUGH,
     ),
 ]
@@ -150,7 +150,8 @@ UntilGain = Annotated[
     typer.Option(
         "--until-gain",
         metavar="G",
-        help="End once the best line would tell less than G nats; --lines is the most.",
+        help="End as soon as no remaining line is expected to give G nats of information about the image; --lines is "
+        "the most.",
         rich_help_panel=_ENOUGH,
     ),
 ]

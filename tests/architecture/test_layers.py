@@ -2,7 +2,7 @@
 
 The picture stands below as data. Every file's imports are read with `ast` (also those inside functions and
 under ``TYPE_CHECKING``: a type is knowledge too) and held against it. To change the picture, change the data
-here and the architecture section of the README in the same commit.
+here and the picture in CONTRIBUTING in the same commit.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Which label to ask next, and which query."""

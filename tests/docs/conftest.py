@@ -1,0 +1,86 @@
+"""A folder with the files that the pages speak of, small, and figures without contents."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import mri_design as md
+
+LINES, SAMPLES = 64, 24
+"""Of the small scans; the pages' examples are for scans four times as large."""
+SMALL = """
+[simulation]
+matrix = 64
+[inference]
+samples = 4
+solver_tolerance = 0.1
+loops = 4
+tolerance = 0.3
+inner_tolerance = 3e-3
+[reconstruction]
+std_samples = 4
+"""
+
+
+def _write_heads(path: Path, count: int, seed: int) -> None:
+    """A fastMRI file of random heads with a little noise."""
+    rng = np.random.default_rng(seed)
+    heads = np.stack([md.random_head((LINES, SAMPLES), rng) for _ in range(count)])
+    axes = (-2, -1)
+    kspace = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(heads, axes), norm="ortho"), axes)
+    noise = rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape)
+    kspace += 0.01 * np.percentile(np.abs(heads), 99.5) * noise
+    with h5py.File(path, "w") as file:
+        file["kspace"] = kspace.swapaxes(-1, -2).astype(np.complex64)  # phase encoding along the columns
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files, made once."""
+    folder = tmp_path_factory.mktemp("pages")
+    for seed, (name, count) in enumerate({"scan.h5": 1, "heads.h5": 2, "other.h5": 1}.items()):
+        _write_heads(folder / name, count, seed)
+    coils = md.load_phantom("brain", shape=(LINES, SAMPLES), n_coils=3, rng=np.random.default_rng(0))
+    np.savez(folder / "coils.npz", kspace=coils.kspace, noise_variance=np.float64(coils.noise_variance or 0))
+    assert coils.coil_maps is not None
+    np.save(folder / "maps.npy", coils.coil_maps[0])
+    (folder / "small.toml").write_text(SMALL)
+    return folder
+
+
+@pytest.fixture
+def desk(tmp_path: Path, written: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own folder with these files, and the place where a page's code runs."""
+    for file in written.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure is written as a blank one: drawing takes most of a small run's time, and has tests of its own."""
+    blank = {kind: _blank(kind) for kind in ("png", "svg")}
+
+    def save(self: Figure, target: object, **options: object) -> None:
+        picture = blank[str(options.get("format") or Path(str(target)).suffix[1:])]
+        if isinstance(target, io.StringIO):
+            target.write(picture.decode("utf-8"))
+        elif isinstance(target, io.BytesIO):
+            target.write(picture)
+        else:
+            Path(str(target)).write_bytes(picture)
+
+    monkeypatch.setattr(Figure, "savefig", save)
+
+
+def _blank(kind: str) -> bytes:
+    written = io.BytesIO()
+    Figure(figsize=(0.2, 0.2)).savefig(written, format=kind)
+    return written.getvalue()

@@ -1,0 +1,28 @@
+"""The README's figure is drawn by the script that is said to draw it."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import REPOSITORY
+
+SCRIPT = REPOSITORY / "docs" / "figures" / "designed_against_random.py"
+
+
+@pytest.mark.slow
+def test_the_script_draws_a_small_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn = tmp_path / "figure.png"
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--matrix", "40", "--out", str(drawn)])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    designed, random = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert (len(designed), len(random)) == (2, 6)
+
+
+def test_the_kept_picture_is_small_and_shown() -> None:
+    assert SCRIPT.with_name("designed-against-random.png").stat().st_size < 120_000
+    assert "](docs/figures/designed-against-random.png)" in (REPOSITORY / "README.md").read_text(encoding="utf-8")

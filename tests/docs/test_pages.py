@@ -1,0 +1,151 @@
+"""What stands on the pages is true: code runs and prints what it says, commands end well, links and options exist."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+import mri_design as md
+from mri_design.cli.main import app
+from tests.docs.pages import PAGES, REPOSITORY, blocks, commands
+
+OTHER_PROGRAMS = ("pip install ", "pip wheel ", "conda ", "docker ")
+"""Not run: they need a network or another program. Where they name files, the files must exist."""
+FACTOR = 4
+"""The pages' scans have this many times as many lines as those of the tests."""
+COUNTS = ("--lines", "--start", "--forbid", "--require", "--max-jump", "--swaps")
+"""Options whose value counts lines or names them."""
+OPTIONS = {
+    name: {option for parameter in verb.params for option in parameter.opts if option.startswith("--")} | {"--help"}
+    for name, verb in typer.main.get_command(app).commands.items()
+}
+"""Of every verb."""
+TARGETS = set(re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.M))
+
+
+def _runs_verbs(page: Path) -> bool:
+    return any("mri-design " in block.text for block in blocks(page) if block.language == "sh")
+
+
+def _smaller(command: str) -> list[str]:
+    """The command for scans of a fourth of the lines, with a quick recipe where it names none, in one process."""
+    words = command.split()[1:]
+    for place, word in enumerate(words[:-1]):
+        if word in COUNTS:
+            words[place + 1] = re.sub(r"\d+", lambda number: str(int(number[0]) // FACTOR), words[place + 1])
+    if "--recipe" in words:
+        assert "phantom:" not in command, "a phantom with a recipe of its own would run at its full size"
+    elif "--recipe" in OPTIONS.get(words[0], ()):
+        words += ["--recipe", "small.toml"]
+    for option in ("--jobs", "--seeds"):
+        if option in OPTIONS.get(words[0], ()) and option not in words:
+            words += [option, "1"]
+    return words
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if _runs_verbs(page) else []) for page in PAGES]
+)
+def test_everything_on_the_page_runs(page: Path, desk: Path) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.language == "python":
+            _run_python(block.text, block.printed, names)
+        elif block.language == "toml":
+            _check_recipe(block.text, desk / (block.title or "unnamed.toml"))
+        elif block.language == "sh":
+            for command in commands(block):
+                _run_command(command)
+        else:
+            assert not block.language, f"a block of {block.language}, which nobody runs"
+
+
+def _run_python(text: str, printed: str | None, names: dict[str, object]) -> None:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(compile(text, "page", "exec"), names)
+    if printed is not None:
+        assert shown.getvalue() == printed
+
+
+def _check_recipe(text: str, file: Path) -> None:
+    if text.startswith("--8<--"):  # the file that is put in there is a shipped recipe
+        assert (REPOSITORY / text.split('"')[1]).is_file()
+        return
+    file.write_text(text)
+    assert md.load_recipe(file) != md.load_recipe(None)
+
+
+def _run_command(command: str) -> None:
+    program = command.split()[0]
+    if program == "make":
+        assert command.split()[1] in TARGETS
+    elif command.startswith(OTHER_PROGRAMS):
+        assert not set(re.findall(r"[\w./-]+\.(?:yml|lock|txt)", command)) - {
+            path.name for path in REPOSITORY.iterdir()
+        }
+    else:
+        assert program == "mri-design", f"nobody runs {command!r}"
+        ended = CliRunner().invoke(app, _smaller(command))
+        assert ended.exit_code in (0, 4), f"{command}\n{ended.output}"
+        assert ended.exit_code == 0 or "out of reach" in ended.output, f"{command}\n{ended.output}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_options_that_are_named_exist(page: Path) -> None:
+    known = set().union(*OPTIONS.values()) | {"--version", "--require-hashes"}
+    text = page.read_text(encoding="utf-8")
+    for code in re.findall(r"`([^`\n]+)`", text):
+        named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", code))
+        assert named <= known, f"{page.name}: {code}"
+    for block in blocks(page):
+        for command in commands(block) if block.language == "sh" else ():
+            if command.startswith("mri-design") and command.split()[1] in OPTIONS:
+                named = {word for word in command.split() if word.startswith("--")}
+                assert named <= OPTIONS[command.split()[1]], f"{page.name}: {command}"
+
+
+def _anchors(file: Path) -> set[str]:
+    """Names of a page's headings, as its renderers make them, and those that it gives itself."""
+    text = re.sub(r"^```.*?^```$", "", file.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*?)(?: \{ #(\S+) \})?$", text, re.M)
+    made = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title, _ in headings}
+    return made | {given for _, given in headings if given}
+
+
+def _links(page: Path) -> Iterator[tuple[str, str]]:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:", link):
+            file, _, anchor = link.partition("#")
+            yield file, anchor
+
+
+@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for file, anchor in _links(page):
+        if file.startswith("api/"):  # the reference is made when the pages are built
+            continue
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), f"{page.name}: {file}"
+        if anchor:
+            assert anchor in _anchors(target), f"{page.name}: {file}#{anchor}"
+
+
+def test_the_readme_is_short_and_has_one_figure() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert text.count("![") == 1
+
+
+def test_the_readme_has_an_example_of_eight_lines_that_prints() -> None:
+    (example,) = [block for block in blocks(REPOSITORY / "README.md") if block.language == "python"]
+    assert len([line for line in example.text.splitlines() if line]) == 8
+    assert example.printed

@@ -1,0 +1,92 @@
+"""Names, files and rooms that the documents speak of are those of the package."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from types import ModuleType
+
+import pytest
+
+import mri_design as md
+from tests.architecture.test_layers import FLOORS
+from tests.docs.pages import REPOSITORY
+
+PACKAGE = REPOSITORY / "mri_design"
+PAPERS = ("TR-175", "NS09", "Khan14", "LP03", "Lewi07")
+
+
+def _text(file: str) -> str:
+    return (REPOSITORY / file).read_text(encoding="utf-8")
+
+
+def test_every_strategy_is_on_its_page() -> None:
+    text = _text("docs/choose-a-strategy.md")
+    missing = [name for name in md.strategy_names() if f"`{name}`" not in text]
+    assert not missing
+
+
+def test_the_version_is_the_package_s_everywhere() -> None:
+    version = tomllib.loads(_text("pyproject.toml"))["project"]["version"]
+    for page in ("README.md", "docs/install.md"):
+        assert re.findall(r"mri_design-(\S+?)-py3", _text(page)) == [version]
+    assert f"\nversion: {version}\n" in _text("CITATION.cff")
+
+
+def test_functions_of_the_theory_s_table_exist() -> None:
+    rows = [line.split("|") for line in _text("docs/theory.md").splitlines() if line.startswith("| ")]
+    cells = [row[-2] for row in rows if row[1].split()[0] in PAPERS]
+    assert len(cells) > 30
+    for cell in cells:
+        for name in re.findall(r"`(\w+)[^`/]*`", cell):
+            assert name in md.__all__, cell
+        for name, place in re.findall(r"\*(\w+)\* in `([\w/.]+)`", cell):
+            path = PACKAGE / place
+            files = [path] if path.is_file() else list(path.glob("*.py"))
+            assert any(name in file.read_text(encoding="utf-8") for file in files), cell
+
+
+def test_contributing_draws_the_house_as_it_is() -> None:
+    picture = re.search(r"^## The house$.*?^```$(.*?)^```$", _text("CONTRIBUTING.md"), re.M | re.S)
+    assert picture
+    drawn, floor = dict[str, int](), 0
+    for line in picture[1].splitlines()[1:]:
+        floor = int(line[:2]) if line[:2].strip() else floor
+        first = re.match(r"\w+", line[4:])
+        assert first, line
+        rooms = re.findall(r"(\w+)\.py", line) or [first[0]]
+        drawn |= dict.fromkeys(rooms, floor)
+    assert drawn == FLOORS
+
+
+def test_files_that_contributing_names_exist() -> None:
+    for named in re.findall(r"`([\w/]+\.py)`", _text("CONTRIBUTING.md")):
+        assert (REPOSITORY / named).exists() or list(PACKAGE.rglob(named)), named
+
+
+@pytest.fixture
+def build_pages() -> ModuleType:
+    """What `make docs` adds to the pages; its file is no module of the package."""
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("build_pages", REPOSITORY / "docs" / "build_pages.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_has_every_public_name(build_pages: ModuleType) -> None:
+    pages = "".join(build_pages.reference_page(name) for name in build_pages.GROUPS)
+    listed = [line.split(".")[-1] for line in pages.splitlines() if line.startswith("::: ")]
+    assert sorted(listed) == sorted(md.__all__)
+    assert all(f"api/{name}.md" in _text("mkdocs.yml") for name in build_pages.GROUPS)
+
+
+def test_the_page_of_recipes_has_every_setting(build_pages: ModuleType) -> None:
+    sections = set(re.findall(r"<!-- settings: (\w+) -->", _text("docs/recipes.md")))
+    assert sections == set(md.Recipe.model_fields) - {"fft"}  # which is in the default recipe below the tables
+    default = md.load_recipe(None)
+    for section in sections - {"prior"}:
+        table = build_pages.settings_table(section)
+        assert all(f"| `{name}` |" in table for name in getattr(default, section).model_dump())
