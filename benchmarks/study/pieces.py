@@ -16,6 +16,7 @@ from mri_design.design.trials import Outcome, TrainingScan
 from mri_design.design.trials import Trial as TrainingTrial
 from mri_design.evaluation.output.tables import Row
 from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
+from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe
@@ -193,11 +194,10 @@ class Prediction:
         checks = check_predictions(
             [image.one],
             state.trace,
-            recipe.inference.engine(),
+            Replay(recipe.inference.engine(), models=candidate_models(recipe)),
             signals=state.signals,
             truths=[truth_or_none(image.one, image.reference)],
             counts=self.counts,
-            models=candidate_models(recipe),
         )
         return [check.as_row() | {"strategy": self.strategy, "image": image.name} for check in checks]
 

@@ -16,7 +16,7 @@ from mri_design.runs.scan_facts import simulated_from
 from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["TestImage", "load_images"]
+__all__ = ["TestImage", "load_images", "require_apart"]
 
 
 @dataclass(frozen=True)
@@ -93,3 +93,16 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
     if len(set(names)) < len(names):
         raise UsageError("two inputs have the same name and slice; rename one of the files")
     return images, orientation
+
+
+def require_apart(training: Sequence[TestImage], tests: Sequence[TestImage]) -> None:
+    """Refuse an image that is used for training and for testing.
+
+    Raises
+    ------
+    UsageError
+        Naming the first.
+    """
+    both = {image.name for image in tests} & {image.name for image in training}
+    if both:
+        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")

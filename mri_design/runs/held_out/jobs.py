@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from mri_design.design.strategy import Strategy
 from mri_design.evaluation.metrics import measure
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import ORACLES, make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.runs.oracles import knowing_oracle
@@ -130,14 +128,7 @@ def _design(
 
 
 def _error(material: Material, image: TestImage, lines: Lines) -> dict[str, object]:
-    result = reconstruct(
-        image.one,
-        sorted(lines),
-        material.recipe.reconstruction.method,
-        material.recipe,
-        np.random.default_rng([material.seed, 2]),
-        with_std=False,
-    )
+    result = reconstruct_by_recipe(image.one, lines, material.recipe, material.seed)
     found = measure(result.image, image.reference)
     return {
         "relative_l2": found.relative_l2,

@@ -164,7 +164,7 @@ def fails_after(calls: int, function: Callable[..., object]) -> Callable[..., ob
     return failing
 
 
-@pytest.mark.parametrize("work", ["run_design", "reconstruct"])
+@pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
 @pytest.mark.parametrize("calls", [0, 3, 21])
 def test_an_interrupted_comparison_goes_on_where_it_stopped(
     study: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str, calls: int
@@ -188,7 +188,7 @@ def test_what_is_finished_is_not_done_again(study: Comparison, tmp_path: Path, m
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("this was finished")
 
-    for work in ("run_design", "reconstruct"):
+    for work in ("run_design", "reconstruct_by_recipe"):
         monkeypatch.setattr(comparison_pieces, work, refuse)
     again = study.run(ComparisonProgress.open(path, "me"))
     assert again.rows == first.rows

@@ -9,6 +9,7 @@ import pytest
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
+from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.held_out.comparison import TestImage
@@ -16,11 +17,10 @@ from mri_design.runs.sections.images import (
     NamedImage,
     image_sections,
     metric_rows,
-    save_design,
     save_images,
-    save_report,
     with_zero_filled,
 )
+from mri_design.runs.sections.trace import save_design
 from mri_design.status import Convergence, Status
 from tests.evaluation.conftest import TRACE
 
