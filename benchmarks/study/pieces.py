@@ -12,7 +12,7 @@ from study.scans import Scan
 
 from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.training.exchanges import begin_refinement, refine
-from mri_design.design.trials import Outcome, TrainingScan
+from mri_design.design.trials import Outcome
 from mri_design.design.trials import Trial as TrainingTrial
 from mri_design.evaluation.output.tables import Row
 from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
@@ -100,15 +100,14 @@ class NewMask:
         }
 
     def _exchanged(self, under: Material, made: DesignedMask) -> Lines:
-        scans = [TrainingScan(image.one, image.reference, image.name) for image in under.training]
-        training = TrainingMaterial(scans, under.recipe, under.seed)
+        training = TrainingMaterial(under.training, under.recipe, under.seed)
 
         def evaluate(trials: Sequence[TrainingTrial]) -> list[Outcome]:
             return [trial_outcome(training, trial) for trial in trials]
 
-        begun = begin_refinement(scans, made.lines, evaluate)
+        begun = begin_refinement(under.training, made.lines, evaluate)
         start = made.lines[: self.job.start]
-        return refine(scans, begun, self.exchanges, evaluate, keep=start, importance=made.told).lines
+        return refine(under.training, begun, self.exchanges, evaluate, keep=start, importance=made.told).lines
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,12 @@ from mri_design.experiment.checkpoint import fingerprint
 __all__ = ["Ending", "Progress", "Record", "Run", "Work"]
 
 
-def _show_nothing(label: str, done: int, total: int) -> None: ...
+def _show_nothing(label: str, done: int, total: int) -> None:
+    """Nobody watches."""
 
 
-def _say_nothing(text: str) -> None: ...
+def _say_nothing(text: str) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mri_design.design.trials import Outcome, TrainingScan
+from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 
@@ -18,7 +18,7 @@ class TrainingMaterial:
 
     Parameters
     ----------
-    scans : sequence of TrainingScan
+    scans : sequence of ReferenceSlice
         With their truths.
     recipe : Recipe
         Reconstruction.
@@ -26,7 +26,7 @@ class TrainingMaterial:
         Of its variances.
     """
 
-    scans: Sequence[TrainingScan]
+    scans: Sequence[ReferenceSlice]
     recipe: Recipe
     seed: int
 

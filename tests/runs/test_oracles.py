@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.designing import run_design
@@ -16,12 +17,12 @@ from mri_design.runs.compare.report import report_comparison
 from mri_design.runs.compare.run import ComparisonResult, shown_masks
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, design_scan
-from mri_design.runs.held_out.comparison import Comparison, TestImage
+from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
 
-ImageMaker = Callable[..., TestImage]
+ImageMaker = Callable[..., ReferenceSlice]
 
 
 @pytest.fixture

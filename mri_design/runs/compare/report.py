@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
@@ -29,7 +30,6 @@ from mri_design.runs.held_out.tables import (
 )
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulation_summary
-from mri_design.runs.scans import TestImage
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
 
@@ -142,7 +142,7 @@ def _errors_section(
 
 
 def _pictures_section(
-    folder: RunFolder, test: TestImage, shown: Sequence[ShownMask], orientation: Orientation
+    folder: RunFolder, test: ReferenceSlice, shown: Sequence[ShownMask], orientation: Orientation
 ) -> Section:
     """Masks, reconstructions and errors of one test image at one count."""
     count = len(shown[0].lines)

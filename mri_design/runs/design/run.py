@@ -213,15 +213,15 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         callback=lambda done, of: show("checking predictions", done, of),
     )
     return DesignResult(
-        request,
-        record,
-        Ending(_status(trace, stop, result.convergence), trace.lines),
-        known,
-        trace,
-        ended,
-        "" if final.number is None else recipe.phase.names[final.number],
-        with_zero_filled([NamedImage(method, result)], one, trace.lines),
-        checks,
+        request=request,
+        record=record,
+        ending=Ending(_status(trace, stop, result.convergence), trace.lines),
+        known=known,
+        trace=trace,
+        ended=ended,
+        model="" if final.number is None else recipe.phase.names[final.number],
+        images=with_zero_filled([NamedImage(method, result)], one, trace.lines),
+        checks=checks,
     )
 
 

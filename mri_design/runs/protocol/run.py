@@ -10,7 +10,7 @@ from typing import Any
 
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training.exchanges import Exchange, Refinement, begin_refinement, refine, with_exchanges
-from mri_design.design.trials import Outcome, TrainingScan, Trial, shared_lines
+from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.identity import CHECKPOINT, require_same_run
 from mri_design.evaluation.output.manifest import InputFile
@@ -22,7 +22,7 @@ from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.jobs import Material, mask_error
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scans import TestImage, load_images, require_apart
+from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.trials import TrainingMaterial, trial_outcome
 from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import write_json
@@ -164,7 +164,7 @@ class ProtocolResult:
         For the manifest.
     ending : Ending
         Status and lines.
-    training, tests : sequence of TestImage
+    training, tests : sequence of ReferenceSlice
         What the mask was designed on, and what it was tried on.
     designed : DesignTrace
         The mask before exchanges.
@@ -179,8 +179,8 @@ class ProtocolResult:
     request: ProtocolRequest
     record: Record
     ending: Ending
-    training: Sequence[TestImage]
-    tests: Sequence[TestImage]
+    training: Sequence[ReferenceSlice]
+    tests: Sequence[ReferenceSlice]
     designed: DesignTrace
     trace: DesignTrace
     refined: Refinement | None
@@ -218,17 +218,16 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         return before
     strategy = make_strategy(request.strategy)
     calibration = max(image.calibration_lines for image in (*training, *tests))
-    scans = [TrainingScan(image.one, image.reference, image.name) for image in training]
-    first = start_lines(shared_lines(scans), strategy, lines, recipe, calibration)
+    first = start_lines(shared_lines(training), strategy, lines, recipe, calibration)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
-    with Workers(TrainingMaterial(scans, recipe, run.seed), run.jobs) as workers:
+    with Workers(TrainingMaterial(training, recipe, run.seed), run.jobs) as workers:
 
         def mapping(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
             return workers.map(_applied, [(function, item) for item in items])
 
         designed = run_design(
-            [scan.one for scan in scans],
+            [image.one for image in training],
             strategy,
             lines,
             recipe,
@@ -257,7 +256,17 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         )
         _test(trace.lines, comparison, tested, show)
     ending = Ending(_status(designed, refined, tested), trace.lines)
-    return ProtocolResult(request, record, ending, training, tests, designed, trace, refined, tested)
+    return ProtocolResult(
+        request=request,
+        record=record,
+        ending=ending,
+        training=training,
+        tests=tests,
+        designed=designed,
+        trace=trace,
+        refined=refined,
+        tested=tested,
+    )
 
 
 def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:
@@ -265,7 +274,7 @@ def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:
     return function(item)
 
 
-def _require_one_grid(training: Sequence[TestImage]) -> None:
+def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
     shapes = sorted({image.one.shape for image in training})
     if len(shapes) > 1:
         raise InputError(

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, ResidualGreedy, TrainingRule, begin_training, train
-from mri_design.design.trials import Outcome, TrainingScan, Trial, shared_lines
+from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.runs.run import Ending, Record, Work
-from mri_design.runs.scans import TestImage, load_images
+from mri_design.runs.scans import load_images
 from mri_design.runs.train.order_file import OrderFile, order_ending
 from mri_design.runs.trials import TrainingMaterial, trial_outcome
 from mri_design.runs.workers import Workers
@@ -113,11 +113,10 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         work.progress.say("nothing to do")
         return order_ending(finished)
     file.begin()
-    images, _ = load_images(request.sources, recipe, work.seed)
-    scans = [TrainingScan(image.one, image.reference, image.name) for image in images]
+    scans, _ = load_images(request.sources, recipe, work.seed)
     rules = recipe.constraints.rules()
-    first = _start(images, request.start, lines)
-    centre = rules.start(shared_lines(scans), first, max(image.calibration_lines for image in images))
+    first = _start(scans, request.start, lines)
+    centre = rules.start(shared_lines(scans), first, max(scan.calibration_lines for scan in scans))
 
     def after_line(design: TrainedDesign) -> None:
         file.save_unfinished(design)
@@ -137,7 +136,7 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         )
 
 
-def _start(images: Sequence[TestImage], start: int | None, lines: int) -> int:
+def _start(images: Sequence[ReferenceSlice], start: int | None, lines: int) -> int:
     calibration = max(image.calibration_lines for image in images)
     first = max(start or min(START, lines), calibration)
     if first > lines:

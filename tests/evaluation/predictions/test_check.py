@@ -10,6 +10,7 @@ from mri_design.design.engine import DesignEngine
 from mri_design.design.strategies.baselines import RandomLines
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.estimation.irls import IRLS
 from mri_design.evaluation.predictions.check import (
@@ -23,10 +24,9 @@ from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_variants
-from mri_design.runs.held_out.comparison import TestImage
 from mri_design.variances.control_variate import ControlVariate
 
-MakeImage = Callable[..., TestImage]
+MakeImage = Callable[..., ReferenceSlice]
 
 
 def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> PredictionCheck:
