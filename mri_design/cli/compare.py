@@ -69,7 +69,7 @@ def compare(
     ):
         ended = report_comparison(run, compare_strategies(request, run))
     say(f"{ended.status}: {out / 'report.html'}", quiet)
-    return ending(ended)
+    return ending(ended.status)
 
 
 def _counts(text: str) -> list[int]:

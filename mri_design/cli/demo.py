@@ -31,4 +31,4 @@ def demo(
         result = run_demo(run)
         report_demo(run, result)
     say(f"Open {out / 'report.html'}", quiet)
-    return ending(*result.endings)
+    return ending(*(each.status for each in result.endings))

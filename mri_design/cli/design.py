@@ -83,4 +83,4 @@ def design(
     ):
         ended = report_design(run, design_scan(request, run))
     say(f"{len(ended.lines)} lines, {ended.status}: {out / 'report.html'}", quiet)
-    return ending(ended)
+    return ending(ended.status)

@@ -88,4 +88,4 @@ def protocol(
     ):
         ended = report_protocol(run, design_protocol(request, run))
     say(f"{lines} lines, {ended.status}: {out / 'report.html'}", quiet)
-    return ending(ended)
+    return ending(ended.status)

@@ -41,4 +41,4 @@ def recon(
     with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))
     say(f"{settings.reconstruction.method}, {ended.status}: {out / 'report.html'}", quiet)
-    return ending(ended)
+    return ending(ended.status)

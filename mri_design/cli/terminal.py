@@ -20,7 +20,7 @@ from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.status import Status
 
 if TYPE_CHECKING:
-    from mri_design.runs.run import Ending, Run
+    from mri_design.runs.run import Run
 
 __all__ = [
     "DONE",
@@ -96,9 +96,9 @@ def kept_on_interruption(kept: Path, *, resume: bool = False) -> Iterator[None]:
         raise KeyboardInterrupt(f"{kept} holds what is finished; go on with: {command}") from interruption
 
 
-def ending(*endings: Ending) -> int:
-    """The exit code of runs that ended like this."""
-    return DONE if all(one.status == Status.CONVERGED.value for one in endings) else NOT_CONVERGED
+def ending(*statuses: str) -> int:
+    """The exit code of runs that finished with these statuses."""
+    return DONE if all(status == Status.CONVERGED.value for status in statuses) else NOT_CONVERGED
 
 
 def say(text: str, quiet: bool = False) -> None:

@@ -79,4 +79,4 @@ def train(
         work = Work(seed=seed, jobs=jobs, progress=Progress(bar.update, lambda text: say(text, quiet)))
         ended = report_order(file, learn_order(request, file, work))
     say(f"{lines} lines by {rule}, {ended.status}: {out}", quiet)
-    return ending(ended)
+    return ending(ended.status)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import UsageError
+from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
@@ -98,3 +98,8 @@ def test_pixel_std_from_draws_agrees_with_the_exact_one(one: MRSlice) -> None:
     sampled = replace(posterior, marginals=replace(posterior.marginals, kind="unbiased"))
     drawn = pixel_std(sampled, 400, np.random.default_rng(1))
     assert np.abs(drawn / expected - 1).mean() < 0.05
+
+
+def test_options_of_another_kind_are_refused(one: MRSlice, small: Recipe, rng: np.random.Generator) -> None:
+    with pytest.raises(InputError, match=r"options: got .*wanted an InferenceOptions object"):
+        reconstruct(one, LINES, "mean", small, rng, options={"signal": 1.0})  # type: ignore[arg-type]
