@@ -36,6 +36,7 @@ _HOMES = {
     "IRLS": "estimation.irls",
     "Identity": "operators.diagonal",
     "ImageStack": "scan.data",
+    "InferenceOptions": "experiment.reconstruction",
     "InfomaxQuery": "active_learning.queries.infomax",
     "InformationGain": "design.strategies.information_gain",
     "InputError": "errors",

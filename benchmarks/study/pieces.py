@@ -12,10 +12,11 @@ from study.scans import Scan
 
 from mri_design.design.strategy import Choice, DesignView, Strategy
 from mri_design.design.training.exchanges import begin_refinement, refine
-from mri_design.design.trials import Outcome, TrainingScan
+from mri_design.design.trials import Outcome
 from mri_design.design.trials import Trial as TrainingTrial
 from mri_design.evaluation.output.tables import Row
 from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
+from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe
@@ -99,15 +100,14 @@ class NewMask:
         }
 
     def _exchanged(self, under: Material, made: DesignedMask) -> Lines:
-        scans = [TrainingScan(image.one, image.reference, image.name) for image in under.training]
-        training = TrainingMaterial(scans, under.recipe, under.seed)
+        training = TrainingMaterial(under.training, under.recipe, under.seed)
 
         def evaluate(trials: Sequence[TrainingTrial]) -> list[Outcome]:
             return [trial_outcome(training, trial) for trial in trials]
 
-        begun = begin_refinement(scans, made.lines, evaluate)
+        begun = begin_refinement(under.training, made.lines, evaluate)
         start = made.lines[: self.job.start]
-        return refine(scans, begun, self.exchanges, evaluate, keep=start, importance=made.told).lines
+        return refine(under.training, begun, self.exchanges, evaluate, keep=start, importance=made.told).lines
 
 
 @dataclass(frozen=True)
@@ -193,11 +193,10 @@ class Prediction:
         checks = check_predictions(
             [image.one],
             state.trace,
-            recipe.inference.engine(),
+            Replay(recipe.inference.engine(), models=candidate_models(recipe)),
             signals=state.signals,
             truths=[truth_or_none(image.one, image.reference)],
             counts=self.counts,
-            models=candidate_models(recipe),
         )
         return [check.as_row() | {"strategy": self.strategy, "image": image.name} for check in checks]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
+from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.operators.base import Array
-from mri_design.runs.scans import TestImage
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.simulation.scanner import simulate_scan
@@ -52,9 +52,9 @@ class Scan:
         """Phase-encode lines of the grid."""
         return self.prepared.data.grid_shape[0]
 
-    def image(self, recipe: Recipe) -> TestImage:
+    def image(self, recipe: Recipe) -> ReferenceSlice:
         """With a recipe's prior. Coil maps count as known from a scan of their own: masks need no centre for them."""
-        return TestImage(self.name, self.prepared.slice_model(0, recipe), self.reference)
+        return ReferenceSlice(self.name, self.prepared.slice_model(0, recipe), self.reference)
 
 
 def simulating(matrix: int, noise: float = NOISE, phase: str | None = None, coils: int = 1) -> Recipe:

@@ -18,7 +18,9 @@ from study.tuning import Show
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import scan_sources
 from mri_design.experiment.trained_file import load_trained
-from mri_design.runs.train.run import train_into, training_rule
+from mri_design.runs.run import Progress, Work
+from mri_design.runs.train.order_file import OrderFile, report_order
+from mri_design.runs.train.run import TrainingRequest, learn_order, training_rule
 
 SMALL = 48
 """Side of the grid on which the whole of LBCS can be afforded: it tries every line at every step."""
@@ -84,16 +86,16 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
         began = time.perf_counter()
         subsets = {"candidates": 3, "scans": 1} if setting.quick else {"candidates": 12, "scans": 2}
         rule = training_rule(course.rule, **(subsets if course.rule == "stochastic-lbcs" else {}))
-        train_into(
-            file,
-            scan_sources(course.sources, "middle"),
-            trial_recipe(course.matrix),
-            rule,
-            course.lines,
-            seed=seed,
-            jobs=jobs,
-            show=lambda what, done, of, course=course: show(f"{course.name} {course.rule}: {what}", done, of),
+        sources, recipe = scan_sources(course.sources, "middle"), trial_recipe(course.matrix)
+        progress = Progress(
+            lambda what, done, of, course=course: show(f"{course.name} {course.rule}: {what}", done, of)
         )
+        order = learn_order(
+            TrainingRequest(sources, recipe, rule, course.lines),
+            OrderFile(file),
+            Work(seed=seed, jobs=jobs, progress=progress),
+        )
+        report_order(OrderFile(file), order)
         made = load_trained(file)
         ledger.keep(
             "training",

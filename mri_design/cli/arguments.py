@@ -1,4 +1,4 @@
-"""Which option of a verb an error is about: what is wrong with the arguments alone is wrong usage, not bad input."""
+"""Arguments as they are typed: lists of names, the option that an error is about, and the command to go on with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from mri_design.errors import InputError
 
-__all__ = ["command_to_go_on", "option_behind"]
+__all__ = ["command_to_go_on", "names_of", "option_behind"]
 
 # Fields of errors, and the parameters that may have brought them, the likeliest first.
 _PARAMETERS = {
@@ -60,3 +60,8 @@ def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:
     """This very command as a shell takes it, with some options added and others left out."""
     words = [word for word in sys.argv[1:] if word not in set(leave)]
     return shlex.join(["mri-design", *words, *(word for word in add if word not in words)])
+
+
+def names_of(text: str) -> list[str]:
+    """Names of a list as it is typed, ``A,B,...``, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
+from mri_design.cli.arguments import names_of
 from mri_design.cli.options import JOBS, Jobs, MapsOfInputs, MethodName, Out, Overwrite, Quiet, RecipeFile, Seed, Slices
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 from mri_design.errors import UsageError
 
 __all__ = ["compare"]
@@ -53,41 +53,23 @@ def compare(
     Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
     """
     from mri_design.evaluation.output.identity import PROGRESS
-    from mri_design.evaluation.output.run_folder import RunFolder
     from mri_design.experiment.recipe import load_recipe
-    from mri_design.experiment.reconstruction import check_method
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.experiment.strategy_names import make_strategy
-    from mri_design.runs.compare.run import compare_into
+    from mri_design.runs.compare.report import report_comparison
+    from mri_design.runs.compare.run import ComparisonRequest, compare_strategies
 
     counts = _counts(lines)
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
-    check_method(settings.reconstruction.method)
-    names = list(dict.fromkeys(name.strip() for name in strategies.split(",")))
-    for name in names:
-        make_strategy(name)
     named = scan_sources([*sources, *(train or [])], slices, maps or [])
+    tests, training = named[: len(sources)], named[len(sources) :]
+    request = ComparisonRequest(tests, settings, names_of(strategies), counts, training, seeds)
     with (
         kept_on_interruption(out / PROGRESS),
-        RunFolder(out, overwrite=overwrite) as folder,
-        progress(quiet) as bar,
+        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, jobs=jobs) as run,
     ):
-        status = compare_into(
-            folder,
-            named[: len(sources)],
-            settings,
-            strategies=names,
-            lines=counts,
-            train=named[len(sources) :],
-            seeds=seeds,
-            seed=seed,
-            jobs=jobs,
-            command=sys.argv[1:],
-            show=bar.update,
-            say=lambda text: say(text, quiet),
-        )
-    say(f"{status}: {out / 'report.html'}", quiet)
-    return ending(status)
+        ended = report_comparison(run, compare_strategies(request, run))
+    say(f"{ended.status}: {out / 'report.html'}", quiet)
+    return ending(ended.status)
 
 
 def _counts(text: str) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -27,7 +26,7 @@ from mri_design.cli.options import (
     UntilError,
     UntilGain,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 
 __all__ = ["design"]
 
@@ -64,14 +63,11 @@ def design(
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
     """
-    from mri_design.errors import UsageError
-    from mri_design.evaluation.output.identity import CHECKPOINT, finished_lines
-    from mri_design.evaluation.output.run_folder import RunFolder
-    from mri_design.experiment.ending import checked_end
+    from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import require_no_slices
-    from mri_design.experiment.strategy_names import make_strategy
-    from mri_design.runs.design.run import design_into
+    from mri_design.runs.design.report import report_design
+    from mri_design.runs.design.run import DesignRequest, design_scan
 
     require_no_slices(source, "give {0} --slice {1}")
     settings = (
@@ -80,27 +76,11 @@ def design(
         .replacing("design", until_error=until_error, until_gain=until_gain)
         .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)
     )
-    checked_end(settings, make_strategy(settings.design.strategy), lines)  # what is wrong is refused without a folder
-    if resume and overwrite:
-        raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+    request = DesignRequest(source, settings, lines, index, maps)
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
-        RunFolder(out, overwrite=overwrite) as folder,
-        progress(quiet) as bar,
+        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume) as run,
     ):
-        status = design_into(
-            folder,
-            source,
-            settings,
-            lines,
-            index=index,
-            maps=maps,
-            seed=seed,
-            resume=resume,
-            command=sys.argv[1:],
-            show=bar.update,
-            say=lambda text: say(text, quiet),
-        )
-        found = finished_lines(folder)
-    say(f"{found} lines, {status}: {out / 'report.html'}", quiet)
-    return ending(status)
+        ended = report_design(run, design_scan(request, run))
+    say(f"{len(ended.lines)} lines, {ended.status}: {out / 'report.html'}", quiet)
+    return ending(ended.status)

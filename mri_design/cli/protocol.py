@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
+from mri_design.cli.arguments import names_of
 from mri_design.cli.options import (
     JOBS,
     Jobs,
@@ -22,7 +22,7 @@ from mri_design.cli.options import (
     Slices,
     Start,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 
 __all__ = ["protocol"]
 
@@ -71,44 +71,21 @@ def protocol(
     Every line's score is added over the slices. --swaps then tries to exchange lines, and keeps an exchange only where
     the mean error over INPUTS falls. For a mask that follows one scan, see `mri-design design`.
     """
-    from mri_design.errors import UsageError
     from mri_design.evaluation.output.identity import CHECKPOINT
-    from mri_design.evaluation.output.run_folder import RunFolder
     from mri_design.experiment.recipe import load_recipe
-    from mri_design.experiment.reconstruction import check_method
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.experiment.strategy_names import make_strategy
-    from mri_design.runs.protocol.run import protocol_into
+    from mri_design.runs.protocol.report import report_protocol
+    from mri_design.runs.protocol.run import ProtocolRequest, design_protocol
 
     settings = load_recipe(recipe).replacing("design", strategy=strategy, start=start)
     settings = settings.replacing("reconstruction", method=method)
-    check_method(settings.reconstruction.method)
-    rivals = list(dict.fromkeys(name.strip() for name in against.split(",")))
-    for name in (settings.design.strategy, *rivals):
-        make_strategy(name)  # an unknown name is refused before there is a folder
     named = scan_sources([*sources, *(test or [])], slices, maps or [])
-    if resume and overwrite:
-        raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+    training, tests = named[: len(sources)], named[len(sources) :]
+    request = ProtocolRequest(training, settings, lines, tests, names_of(against), swaps, seeds)
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
-        RunFolder(out, overwrite=overwrite) as folder,
-        progress(quiet) as bar,
+        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, jobs=jobs, resume=resume) as run,
     ):
-        status = protocol_into(
-            folder,
-            named[: len(sources)],
-            settings,
-            lines,
-            test=named[len(sources) :],
-            against=rivals,
-            swaps=swaps,
-            seeds=seeds,
-            seed=seed,
-            jobs=jobs,
-            resume=resume,
-            command=sys.argv[1:],
-            show=bar.update,
-            say=lambda text: say(text, quiet),
-        )
-    say(f"{lines} lines, {status}: {out / 'report.html'}", quiet)
-    return ending(status)
+        ended = report_protocol(run, design_protocol(request, run))
+    say(f"{lines} lines, {ended.status}: {out / 'report.html'}", quiet)
+    return ending(ended.status)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mri_design.cli.options import Input, Maps, MethodName, Out, Overwrite, Quiet, RecipeFile, Seed, SliceIndex
-from mri_design.cli.terminal import ending, exits, progress, say
+from mri_design.cli.terminal import ending, exits, run_into, say
 
 __all__ = ["recon"]
 
@@ -31,28 +30,15 @@ def recon(
     quiet: Quiet = False,
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars."""
-    from mri_design.evaluation.output.run_folder import RunFolder
     from mri_design.experiment.recipe import load_recipe
-    from mri_design.experiment.reconstruction import check_method
     from mri_design.experiment.slice_choice import require_no_slices
-    from mri_design.runs.recon.run import reconstruct_into
+    from mri_design.runs.recon.report import report_reconstruction
+    from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 
     require_no_slices(source, "give {0} --slice {1}")
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
-    chosen = settings.reconstruction.method
-    check_method(chosen)
-    with RunFolder(out, overwrite=overwrite) as folder, progress(quiet) as bar:
-        status = reconstruct_into(
-            folder,
-            source,
-            settings,
-            mask=mask,
-            maps=maps,
-            index=index,
-            seed=seed,
-            command=sys.argv[1:],
-            show=bar.update,
-            say=lambda text: say(text, quiet),
-        )
-    say(f"{chosen}, {status}: {out / 'report.html'}", quiet)
-    return ending(status)
+    request = ReconRequest(source, settings, mask, maps, index)
+    with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
+        ended = report_reconstruction(run, reconstruct_scan(request, run))
+    say(f"{settings.reconstruction.method}, {ended.status}: {out / 'report.html'}", quiet)
+    return ending(ended.status)

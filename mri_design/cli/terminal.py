@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, Protocol
+from typing import TYPE_CHECKING, ParamSpec, Protocol
 
 import typer
 from rich.console import Console
@@ -18,6 +18,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mri_design.cli.arguments import command_to_go_on, option_behind
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.status import Status
+
+if TYPE_CHECKING:
+    from mri_design.runs.run import Run
 
 __all__ = [
     "DONE",
@@ -32,6 +35,7 @@ __all__ = [
     "kept_on_interruption",
     "output_may_end_early",
     "progress",
+    "run_into",
     "say",
 ]
 
@@ -198,3 +202,25 @@ def progress(quiet: bool) -> Iterator[Bar]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=False) as display:
         yield _DrawnBar(display)
+
+
+@contextmanager
+def run_into(
+    out: Path, *, seed: int, overwrite: bool, quiet: bool, jobs: int = 1, resume: bool = False
+) -> Iterator[Run]:
+    """Open the folder of a run, alone, and draw its progress.
+
+    Raises
+    ------
+    UsageError
+        For both ``resume`` and ``overwrite``, or a folder that holds something else.
+    """
+    from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.runs.run import Progress as Watching
+    from mri_design.runs.run import Run
+
+    if resume and overwrite:
+        raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+    with RunFolder(out, overwrite=overwrite) as folder, progress(quiet) as bar:
+        watching = Watching(bar.update, lambda text: say(text, quiet))
+        yield Run(folder=folder, command=sys.argv[1:], seed=seed, jobs=jobs, resume=resume, progress=watching)

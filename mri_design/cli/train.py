@@ -66,27 +66,17 @@ def train(
     `hybrid:FILE`, which weighs it with the scan's own posterior. The same command goes on where it was interrupted.
     """
     from mri_design.experiment.recipe import load_recipe
-    from mri_design.experiment.reconstruction import check_method
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.runs.train.run import UNFINISHED, train_into, training_rule
+    from mri_design.runs.run import Progress, Work
+    from mri_design.runs.train.order_file import OrderFile, report_order
+    from mri_design.runs.train.run import TrainingRequest, learn_order, training_rule
 
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
-    check_method(settings.reconstruction.method)
     chosen = training_rule(rule, candidates, scans)
-    named = scan_sources(sources, slices, maps or [])
-    with kept_on_interruption(out.with_name(out.name + UNFINISHED)), progress(quiet) as bar:
-        status = train_into(
-            out,
-            named,
-            settings,
-            chosen,
-            lines,
-            start=start,
-            seed=seed,
-            jobs=jobs,
-            overwrite=overwrite,
-            show=bar.update,
-            say=lambda text: say(text, quiet),
-        )
-    say(f"{lines} lines by {rule}, {status}: {out}", quiet)
-    return ending(status)
+    request = TrainingRequest(scan_sources(sources, slices, maps or []), settings, chosen, lines, start)
+    file = OrderFile(out, overwrite)
+    with kept_on_interruption(file.beginning), progress(quiet) as bar:
+        work = Work(seed=seed, jobs=jobs, progress=Progress(bar.update, lambda text: say(text, quiet)))
+        ended = report_order(file, learn_order(request, file, work))
+    say(f"{lines} lines by {rule}, {ended.status}: {out}", quiet)
+    return ending(ended.status)

@@ -15,7 +15,7 @@ from mri_design.operators.base import Array
 __all__ = [
     "Evaluate",
     "Outcome",
-    "TrainingScan",
+    "ReferenceSlice",
     "Trial",
     "line_residual",
     "relative_error",
@@ -51,37 +51,49 @@ Evaluate = Callable[[Sequence[Trial]], Iterable[Outcome]]
 
 
 @dataclass(frozen=True)
-class TrainingScan:
-    """A slice with its truth.
+class ReferenceSlice:
+    """A slice with the image that errors are measured against: to test masks on, or to train them.
 
     Parameters
     ----------
-    one : MRSlice
-        Replayed as the scanner.
-    truth : complex array, shape (ky, kx)
-        The image.
     name : str
         For tables and files.
+    one : MRSlice
+        Calibrated data, replayed as the scanner.
+    reference : complex array, shape (ky, kx)
+        The image.
+    calibration_lines : int
+        Centre lines that every mask has to hold because the coil maps came from them.
+    simulated : str
+        What its k-space was simulated from; empty where it was not.
+    noise : float, optional
+        What the reference's own noise makes of an error, see `evaluation.reference_noise`; None for a true image.
 
     Raises
     ------
     InputError
-        Where slice and truth differ in shape, or the truth is empty.
+        Where slice and reference differ in shape, or the reference is empty.
     """
 
+    name: str
     one: MRSlice
-    truth: Array
-    name: str = ""
+    reference: Array
+    calibration_lines: int = 0
+    simulated: str = ""
+    noise: float | None = None
 
     def __post_init__(self) -> None:
-        if self.truth.shape != self.one.shape:
-            raise InputError(field=f"truth {self.name}", got=f"shape {self.truth.shape}", wanted=f"{self.one.shape}")
-        if not np.any(self.truth):
-            raise InputError(field=f"truth {self.name}", got="nothing but zeros", wanted="an image")
+        if self.reference.shape != self.one.shape:
+            raise InputError(
+                field=f"reference {self.name}", got=f"shape {self.reference.shape}", wanted=f"{self.one.shape}"
+            )
+        if not np.any(self.reference):
+            raise InputError(field=f"reference {self.name}", got="nothing but zeros", wanted="an image")
 
     def outcome(self, image: Array, converged: bool = True) -> Outcome:
         """How wrong ``image`` is."""
-        return Outcome(relative_error(image, self.truth), line_residual(self.one, image, self.truth), converged)
+        residual = line_residual(self.one, image, self.reference)
+        return Outcome(relative_error(image, self.reference), residual, converged)
 
 
 def relative_error(image: Array, truth: Array) -> float:
@@ -97,7 +109,7 @@ def line_residual(one: MRSlice, image: Array, truth: Array) -> NDArray[np.float6
     return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
 
 
-def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequence[TrainingScan]) -> Evaluate:
+def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequence[ReferenceSlice]) -> Evaluate:
     """Trials one after another in this process; ``reconstruct`` makes an image of a slice from some lines."""
 
     def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
@@ -106,7 +118,7 @@ def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequ
     return evaluate
 
 
-def shared_lines(scans: Sequence[TrainingScan]) -> NDArray[np.bool_]:
+def shared_lines(scans: Sequence[ReferenceSlice]) -> NDArray[np.bool_]:
     """Lines that every scan holds, (ky,).
 
     Raises

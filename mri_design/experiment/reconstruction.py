@@ -19,7 +19,16 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["METHODS", "Method", "Reconstruction", "check_method", "pixel_std", "reconstruct"]
+__all__ = [
+    "METHODS",
+    "InferenceOptions",
+    "Method",
+    "Reconstruction",
+    "check_method",
+    "pixel_std",
+    "reconstruct",
+    "reconstruct_by_recipe",
+]
 
 Method = Literal["mean", "map", "least-squares", "zero-filled"]
 METHODS: tuple[Method, ...] = ("mean", "map", "least-squares", "zero-filled")
@@ -60,6 +69,26 @@ class Reconstruction:
     learnt: Hyperparameters | None = None
 
 
+@dataclass(frozen=True)
+class InferenceOptions:
+    """What a reconstruction may be told beside its recipe: what is known of the slice already, and who watches.
+
+    Parameters
+    ----------
+    warm_start : WarmStart, optional
+        Posterior mean only: where an earlier inference of the slice ended, to start from there.
+    signal : float, optional
+        Signal level that the prior's scales follow, as in `MRSlice.model`; by default it is measured from the centre of
+        the lines.
+    callback : callable, optional
+        Posterior mean only: called after every outer loop.
+    """
+
+    warm_start: WarmStart | None = None
+    signal: float | None = None
+    callback: Callable[[StepInfo], None] | None = None
+
+
 def reconstruct(
     one: MRSlice,
     lines: Sequence[int],
@@ -67,10 +96,8 @@ def reconstruct(
     recipe: Recipe,
     rng: np.random.Generator,
     *,
-    warm_start: WarmStart | None = None,
-    signal: float | None = None,
     with_std: bool = True,
-    callback: Callable[[StepInfo], None] | None = None,
+    options: InferenceOptions = InferenceOptions(),
 ) -> Reconstruction:
     """Reconstruct one slice from ``lines``.
 
@@ -86,24 +113,24 @@ def reconstruct(
         Settings of inference and estimation.
     rng : numpy Generator
         For the variances.
-    warm_start : WarmStart, optional
-        Posterior mean only: where to start from.
-    signal : float, optional
-        Signal level that the prior's scales follow; by default measured from the centre of ``lines``.
     with_std : bool
         Posterior mean only: False saves the extra samples that the error bars take.
-    callback : callable, optional
-        Posterior mean only: progress.
+    options : InferenceOptions
+        Where to start from, the signal level, and a callback.
 
     Raises
     ------
     UsageError
         For an unknown method.
+    InputError
+        For an argument of another kind than described here.
     """
     require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", one=one)
     require_recipe(recipe)
     require_random(rng)
+    require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
     check_method(method)
+    warm_start, signal = options.warm_start, options.signal
     if recipe.phase.model == "automatic" and one.phase is None and method in ("mean", "map"):
         one = choose_phase_model(one, lines, recipe, rng, signal=signal)
         warm_start = None if one.phase is not None else warm_start
@@ -122,10 +149,32 @@ def reconstruct(
         )
         posterior, convergence, learnt = found.posterior, found.convergence, found.trace[-1]
     else:
-        posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=callback)
+        posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=options.callback)
         convergence, learnt = posterior.convergence, None
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng) if with_std else None
     return Reconstruction(posterior.mean, std, convergence, learnt)
+
+
+def reconstruct_by_recipe(
+    one: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int, *, with_std: bool = False
+) -> Reconstruction:
+    """Reconstruct one slice by its recipe's method: what every mask of a comparison gets, so that only masks differ.
+
+    Parameters
+    ----------
+    one : MRSlice
+        The slice.
+    lines : sequence of int
+        Measured lines, in any order.
+    recipe : Recipe
+        Method, inference and estimation.
+    seed : int
+        Of the run; variances are drawn from a generator of their own that is made from it.
+    with_std : bool
+        Whether to compute error bars, where the method has them.
+    """
+    rng = np.random.default_rng([seed, 2])
+    return reconstruct(one, sorted(lines), recipe.reconstruction.method, recipe, rng, with_std=with_std)
 
 
 def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:

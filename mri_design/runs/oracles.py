@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import ORACLES
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
@@ -39,8 +37,6 @@ def knowing_oracle(
         )
 
     def image(index: int, lines: Sequence[int]) -> Array:
-        rng = np.random.default_rng([seed, 2])
-        method = recipe.reconstruction.method
-        return reconstruct(slices[index], sorted(lines), method, recipe, rng, with_std=False).image
+        return reconstruct_by_recipe(slices[index], lines, recipe, seed).image
 
     return ORACLES[name].knowing(known, image)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
 from mri_design.scan.data import KSpaceData
 
 __all__ = [
+    "KnownScan",
     "calibration_settings",
     "calibration_summary",
     "level_settings",
@@ -63,3 +68,49 @@ def level_summary(noise_variance: float, signal: float, unit: float) -> dict[str
     """The same for a report's table."""
     levels = level_settings(noise_variance, signal, unit)
     return dict(zip(("noise sd per real component", "signal level"), levels.values(), strict=True))
+
+
+@dataclass(frozen=True)
+class KnownScan:
+    """One slice of a scan, and what a run knew about it before it began.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        The slice as read.
+    scan : PreparedScan
+        Calibrated.
+    one : MRSlice
+        As models take it.
+    signal : float
+        Signal level that the prior's scales follow.
+    reference : complex array, shape (ky, kx), or None
+        What errors are measured against.
+    reference_noise : float or None
+        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+    """
+
+    data: KSpaceData
+    scan: PreparedScan
+    one: MRSlice
+    signal: float
+    reference: Array | None
+    reference_noise: float | None
+
+    @classmethod
+    def of(cls, data: KSpaceData, scan: PreparedScan, one: MRSlice, signal: float) -> KnownScan:
+        """The same with the reference that the scan brings, if it brings one."""
+        reference = scan.reference(0)
+        noise = None if reference is None else reference_noise(scan.data, reference)
+        return cls(data, scan, one, signal, reference, noise)
+
+    def settings(self) -> dict[str, object]:
+        """For a manifest: noise, coil maps, signal."""
+        noise = {} if self.reference_noise is None else {"reference_noise": self.reference_noise}
+        levels = level_settings(self.one.noise_variance, self.signal, self.scan.unit)
+        return {**calibration_settings(self.scan), **noise, **levels}
+
+    def summary(self) -> dict[str, object]:
+        """The same for a report's table."""
+        levels = level_summary(self.one.noise_variance, self.signal, self.scan.unit)
+        return {**calibration_summary(self.scan), **levels}

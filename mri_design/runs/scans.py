@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
-from mri_design.model.mr_image import MRSlice
-from mri_design.operators.base import Array
 from mri_design.runs.scan_facts import simulated_from
 from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["TestImage", "load_images"]
+__all__ = ["load_images", "require_apart"]
 
 
-@dataclass(frozen=True)
-class TestImage:
-    """One slice to test (or train) on.
-
-    Parameters
-    ----------
-    name : str
-        For tables.
-    one : MRSlice
-        Calibrated data.
-    reference : complex array, shape (ky, kx)
-        What errors are measured against.
-    calibration_lines : int
-        Centre lines that every mask has to hold because the coil maps came from them.
-    simulated : str
-        How its k-space was simulated; empty where it was not.
-    noise : float, optional
-        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
-    """
-
-    __test__ = False  # not a pytest class
-
-    name: str
-    one: MRSlice
-    reference: Array
-    calibration_lines: int = 0
-    simulated: str = ""
-    noise: float | None = None
-
-
-def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tuple[list[TestImage], Orientation]:
+def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tuple[list[ReferenceSlice], Orientation]:
     """Calibrated slices whose truth is known, and the orientation of the first.
 
     Parameters
@@ -68,7 +36,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
     UsageError
         Where two inputs have one name.
     """
-    images: list[TestImage] = []
+    images: list[ReferenceSlice] = []
     orientation: Orientation = "ky-rows"
     for source in sources:
         data = load_input(source.path, recipe, seed, source.maps)
@@ -88,8 +56,21 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
             one = scan.slice_model(0, recipe)
             name = f"{data.name}[{index}]"
             noise = reference_noise(scan.data, reference)
-            images.append(TestImage(name, one, reference, scan.calibration_lines, simulated_from(data), noise))
+            images.append(ReferenceSlice(name, one, reference, scan.calibration_lines, simulated_from(data), noise))
     names = [image.name for image in images]
     if len(set(names)) < len(names):
         raise UsageError("two inputs have the same name and slice; rename one of the files")
     return images, orientation
+
+
+def require_apart(training: Sequence[ReferenceSlice], tests: Sequence[ReferenceSlice]) -> None:
+    """Refuse an image that is used for training and for testing.
+
+    Raises
+    ------
+    UsageError
+        Naming the first.
+    """
+    both = {image.name for image in tests} & {image.name for image in training}
+    if both:
+        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")

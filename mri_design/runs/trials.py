@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from mri_design.design.trials import Outcome, TrainingScan
+from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
 
 __all__ = ["TrainingMaterial", "trial_outcome"]
 
@@ -20,7 +18,7 @@ class TrainingMaterial:
 
     Parameters
     ----------
-    scans : sequence of TrainingScan
+    scans : sequence of ReferenceSlice
         With their truths.
     recipe : Recipe
         Reconstruction.
@@ -28,7 +26,7 @@ class TrainingMaterial:
         Of its variances.
     """
 
-    scans: Sequence[TrainingScan]
+    scans: Sequence[ReferenceSlice]
     recipe: Recipe
     seed: int
 
@@ -37,6 +35,5 @@ def trial_outcome(material: TrainingMaterial, trial: tuple[int, tuple[int, ...]]
     """How wrong a training scan is when reconstructed from some lines."""
     index, lines = trial
     scan = material.scans[index]
-    method, rng = material.recipe.reconstruction.method, np.random.default_rng([material.seed, 2])
-    found = reconstruct(scan.one, sorted(lines), method, material.recipe, rng, with_std=False)
+    found = reconstruct_by_recipe(scan.one, lines, material.recipe, material.seed)
     return scan.outcome(found.image, found.convergence.converged)

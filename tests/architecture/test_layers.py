@@ -43,7 +43,8 @@ INSIDE = {
         "": 1,
         "held_out": 2,
         "sections": 2,
-        **dict.fromkeys(("compare", "demo", "design", "protocol", "recon", "train"), 3),
+        **dict.fromkeys(("compare", "design", "protocol", "recon", "train"), 3),
+        "demo": 4,  # a comparison and a design
     },
     "scan": {"": 1, "calibration": 2, "io": 2, "simulation": 2},
 }
@@ -245,7 +246,7 @@ def test_the_checker_reads_the_real_package() -> None:
         ("active_learning/labels/pool.py", "from mri_design.active_learning.queries import infomax", "a sibling"),
         (
             "runs/design/run.py",
-            "from mri_design.runs.compare.run import compare_into",
+            "from mri_design.runs.compare.run import compare_strategies",
             "runs/compare, which is a sibling",
         ),
         ("runs/scans.py", "from mri_design.runs.held_out.jobs import mask_error", "runs/held_out, which is above"),

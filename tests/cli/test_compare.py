@@ -100,7 +100,7 @@ def test_the_same_command_again_does_nothing_twice(
 
     out, _ = compared
     before = {name: (out / name).read_bytes() for name in ("metrics.csv", "summary.csv", "paired.csv", "masks.json")}
-    for work in ("reconstruct", "run_design"):
+    for work in ("reconstruct_by_recipe", "run_design"):
         monkeypatch.setattr(comparison_pieces, work, refuse)
     assert run(*COMMAND, "--out", out).exit_code == 0
     assert before == {name: (out / name).read_bytes() for name in before}

@@ -1,5 +1,4 @@
 import csv
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,20 +7,18 @@ import pytest
 from typer.testing import Result
 
 from mri_design.evaluation.mask_sentence import mask_sentence
-from mri_design.experiment import recipe as recipes
 from mri_design.experiment.recipe import load_recipe
-from mri_design.runs.compare import run as comparison_run
+from mri_design.runs.demo import run as demo_run
 
 
 def test_the_demo_ends_with_one_report_of_both_runs(
     run: Callable[..., Result], work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real demo on a small grid; what it shows and says is the same."""
-    monkeypatch.setattr(recipes, "load_recipe", lambda _: load_recipe(work / "quick.toml"))
-    monkeypatch.setattr(comparison_run, "compare_into", _in_this_process(comparison_run.compare_into))
-    module = sys.modules["mri_design.cli.demo"]
-    for name, value in {"SCAN": "phantom:brain", "LINES": 10, "MATRIX": 16, "COUNTS": (8, 10)}.items():
-        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(demo_run, "load_recipe", lambda _: load_recipe(work / "quick.toml"))
+    small = {"SCAN": "phantom:brain", "LINES": 10, "MATRIX": 16, "COUNTS": (8, 10), "JOBS": 1}
+    for name, value in small.items():
+        monkeypatch.setattr(demo_run, name, value)
     out = tmp_path / "demo"
     result = run("demo", "--out", out)
     assert result.exit_code in (0, 4), result.output
@@ -49,7 +46,3 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     refused = run("demo", "--out", out)
     assert refused.exit_code == 2
     assert "a file manifest.json that no run of this program wrote" in refused.stderr
-
-
-def _in_this_process(compare_into: Callable[..., str]) -> Callable[..., str]:
-    return lambda *arguments, **options: compare_into(*arguments, **options | {"jobs": 1})

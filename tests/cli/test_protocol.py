@@ -95,7 +95,11 @@ def test_processes_change_nothing(done: tuple[Path, Result], run: Run, tmp_path:
 
 @pytest.mark.parametrize(
     ("module", "piece", "calls"),
-    [(protocol_run, "_applied", 5), (protocol_run, "trial_outcome", 20), (comparison_pieces, "reconstruct", 30)],
+    [
+        (protocol_run, "_applied", 5),
+        (protocol_run, "trial_outcome", 20),
+        (comparison_pieces, "reconstruct_by_recipe", 30),
+    ],
 )
 def test_an_interrupted_protocol_goes_on(
     done: tuple[Path, Result],

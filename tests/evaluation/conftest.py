@@ -8,11 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.fourier import CentredFFT
-from mri_design.runs.held_out.comparison import TestImage
 from mri_design.scan.simulation.scenes import load_phantom
 
 TINY = Recipe.model_validate(
@@ -44,10 +44,10 @@ TRACE = DesignTrace(
 
 
 @cache
-def _image(name: str, n: int, seed: int) -> TestImage:
+def _image(name: str, n: int, seed: int) -> ReferenceSlice:
     data = load_phantom(name, shape=(n, 16), rng=np.random.default_rng(seed))
     assert data.reference is not None
-    return TestImage(f"{name}{seed}", prepare(data, TINY).slice_model(0, TINY), data.reference[0])
+    return ReferenceSlice(f"{name}{seed}", prepare(data, TINY).slice_model(0, TINY), data.reference[0])
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def tiny() -> Recipe:
 
 
 @pytest.fixture
-def make_image() -> Callable[..., TestImage]:
+def make_image() -> Callable[..., ReferenceSlice]:
     """(name="brain", n=16, seed=0) -> a test image with n phase-encode lines, named after phantom and seed."""
 
-    def make(name: str = "brain", n: int = 16, seed: int = 0) -> TestImage:
+    def make(name: str = "brain", n: int = 16, seed: int = 0) -> ReferenceSlice:
         return _image(name, n, seed)
 
     return make

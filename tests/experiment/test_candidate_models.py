@@ -10,7 +10,7 @@ from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -90,9 +90,9 @@ def test_the_image_is_made_with_the_model_that_won(phased: MRSlice, small: Recip
     assert final.number == 1 and final.one.phase is not None and final.recipe.phase.model == "modulus"
     errors = []
     for one, with_recipe, warm in ((final.one, final.recipe, final.warm), (phased, small, None)):
-        options = {"warm_start": warm, "signal": state.signals[0], "with_std": False}
+        options = InferenceOptions(warm_start=warm, signal=state.signals[0])
         rng = np.random.default_rng(0)
-        image = reconstruct(one, state.trace.lines, "mean", with_recipe, rng, **options).image  # type: ignore[arg-type]
+        image = reconstruct(one, state.trace.lines, "mean", with_recipe, rng, with_std=False, options=options).image
         errors.append(np.linalg.norm(image - truth))
     assert errors[0] < 0.8 * errors[1]
 

@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import UsageError
+from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import METHODS, pixel_std, reconstruct
+from mri_design.experiment.reconstruction import METHODS, InferenceOptions, pixel_std, reconstruct
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.variances.exact import Exact
@@ -64,7 +64,8 @@ def test_the_error_bars_can_be_left_out(one: MRSlice, small: Recipe) -> None:
 def test_a_given_signal_level_replaces_the_measured_one(one: MRSlice, small: Recipe) -> None:
     level = one.signal_level(LINES)
     same, other = (
-        reconstruct(one, LINES, "map", small, np.random.default_rng(0), signal=s).image for s in (level, level / 50)
+        reconstruct(one, LINES, "map", small, np.random.default_rng(0), options=InferenceOptions(signal=s)).image
+        for s in (level, level / 50)
     )
     np.testing.assert_array_equal(same, reconstruct(one, LINES, "map", small, np.random.default_rng(0)).image)
     assert np.abs(same - other).max() > 0.05 * np.abs(same).max()
@@ -77,7 +78,7 @@ def test_an_unknown_method_is_refused(one: MRSlice, small: Recipe, rng: np.rando
 
 def test_progress_is_told(one: MRSlice, small: Recipe, rng: np.random.Generator) -> None:
     loops: list[int] = []
-    reconstruct(one, LINES, "mean", small, rng, callback=lambda s: loops.append(s.loop))
+    reconstruct(one, LINES, "mean", small, rng, options=InferenceOptions(callback=lambda s: loops.append(s.loop)))
     assert loops == list(range(1, len(loops) + 1)) and loops
 
 
@@ -97,3 +98,8 @@ def test_pixel_std_from_draws_agrees_with_the_exact_one(one: MRSlice) -> None:
     sampled = replace(posterior, marginals=replace(posterior.marginals, kind="unbiased"))
     drawn = pixel_std(sampled, 400, np.random.default_rng(1))
     assert np.abs(drawn / expected - 1).mean() < 0.05
+
+
+def test_options_of_another_kind_are_refused(one: MRSlice, small: Recipe, rng: np.random.Generator) -> None:
+    with pytest.raises(InputError, match=r"options: got .*wanted an InferenceOptions object"):
+        reconstruct(one, LINES, "mean", small, rng, options={"signal": 1.0})  # type: ignore[arg-type]

@@ -6,20 +6,23 @@ import numpy as np
 import pytest
 
 from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
-from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.trained_file import save_trained
-from mri_design.runs.compare.report import save_comparison
-from mri_design.runs.design.run import design_into
-from mri_design.runs.held_out.comparison import Comparison, TestImage
+from mri_design.runs.compare.report import report_comparison
+from mri_design.runs.compare.run import ComparisonResult, shown_masks
+from mri_design.runs.design.report import report_design
+from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.run import Ending, Record, Run
 
-ImageMaker = Callable[..., TestImage]
+ImageMaker = Callable[..., ReferenceSlice]
 
 
 @pytest.fixture
@@ -59,7 +62,9 @@ def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Comparison
     trained = [study.mask_lines(progress, study.strategies[0], 7, 0, image) for image in (0, 1)]
     assert trained == [(8, 7, 9, 6, 1, 14, 3)] * 2
     with RunFolder(tmp_path / "out") as folder:
-        save_comparison(folder, study, progress, Manifest([], 0, [], {}, 0.0, "converged", []), "ky-rows")
+        shown = shown_masks(study, progress)
+        result = ComparisonResult(study, Record("", [], {}), Ending("converged"), progress, shown, "ky-rows")
+        report_comparison(Run(folder=folder), result)
     for name in ("winners", "paired"):
         assert "oracle" not in (tmp_path / "out" / f"{name}.csv").read_text()
     for path in (tmp_path / "out").glob("*.*"):
@@ -87,13 +92,14 @@ def test_a_design_on_a_gappy_scan_refuses_an_oracle(tmp_path: Path, tiny: Recipe
     np.savez(tmp_path / "gaps.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(0.01))
     recipe = tiny.replacing("design", strategy="oracle-residual")
     with RunFolder(tmp_path / "out") as folder, pytest.raises(InputError, match="without a reference"):
-        design_into(folder, str(tmp_path / "gaps.npz"), recipe, 8)
+        design_scan(DesignRequest(str(tmp_path / "gaps.npz"), recipe, 8), Run(folder=folder))
 
 
 def test_a_report_says_that_it_was_an_oracle(tmp_path: Path, tiny: Recipe) -> None:
     recipe = tiny.replacing("design", strategy="oracle-greedy")
     with RunFolder(tmp_path / "out") as folder:
-        design_into(folder, "phantom:brain", recipe, 6)
+        run = Run(folder=folder)
+        report_design(run, design_scan(DesignRequest("phantom:brain", recipe, 6), run))
     text = (tmp_path / "out" / "report.html").read_text()
     assert "Oracle, not a design" in text
     assert "it looked at the truth" in text

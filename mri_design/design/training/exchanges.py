@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.trace import DesignStep, DesignTrace
-from mri_design.design.trials import Evaluate, Outcome, TrainingScan, shared_lines
+from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, shared_lines
 from mri_design.errors import InputError, require_counts
 
 __all__ = ["Exchange", "Refinement", "begin_refinement", "refine", "with_exchanges"]
@@ -71,7 +71,7 @@ class Refinement:
         return tuple(tried)
 
 
-def begin_refinement(scans: Sequence[TrainingScan], lines: Sequence[int], evaluate: Evaluate) -> Refinement:
+def begin_refinement(scans: Sequence[ReferenceSlice], lines: Sequence[int], evaluate: Evaluate) -> Refinement:
     """The mask as it is, with its error."""
     shared_lines(scans)
     found = list(evaluate([(i, tuple(lines)) for i in range(len(scans))]))
@@ -79,7 +79,7 @@ def begin_refinement(scans: Sequence[TrainingScan], lines: Sequence[int], evalua
 
 
 def refine(
-    scans: Sequence[TrainingScan],
+    scans: Sequence[ReferenceSlice],
     state: Refinement,
     attempts: int,
     evaluate: Evaluate,
@@ -94,7 +94,7 @@ def refine(
 
     Parameters
     ----------
-    scans : sequence of TrainingScan
+    scans : sequence of ReferenceSlice
         On one grid.
     state : Refinement
         From `begin_refinement`, or of an interrupted run.

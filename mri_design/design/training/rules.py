@@ -19,7 +19,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
 from mri_design.design.strategy import best_line
 from mri_design.design.trained_design import TrainedDesign
-from mri_design.design.trials import Evaluate, Outcome, TrainingScan, Trial, shared_lines
+from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import require_counts
 
 __all__ = ["LBCS", "ResidualGreedy", "TrainingRule", "begin_training", "train"]
@@ -110,7 +110,7 @@ def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) 
 
 
 def begin_training(
-    scans: Sequence[TrainingScan],
+    scans: Sequence[ReferenceSlice],
     rule: TrainingRule,
     start: Sequence[int],
     target: int,
@@ -134,7 +134,7 @@ def begin_training(
 
 
 def train(
-    scans: Sequence[TrainingScan],
+    scans: Sequence[ReferenceSlice],
     rule: TrainingRule,
     design: TrainedDesign,
     target: int,
@@ -148,7 +148,7 @@ def train(
 
     Parameters
     ----------
-    scans : sequence of TrainingScan
+    scans : sequence of ReferenceSlice
         On one grid.
     rule : TrainingRule
         Who decides.

@@ -71,6 +71,6 @@ def finished_status(folder: RunFolder, identity: str, *, own: str = "") -> str |
     return None
 
 
-def finished_lines(folder: RunFolder) -> int:
-    """How many lines the finished run of this folder has."""
-    return len(json.loads((folder.path / "manifest.json").read_text(encoding="utf-8"))["lines"])
+def finished_lines(folder: RunFolder) -> tuple[int, ...]:
+    """The lines of the finished run of this folder, in acquisition order."""
+    return tuple(json.loads((folder.path / "manifest.json").read_text(encoding="utf-8"))["lines"])

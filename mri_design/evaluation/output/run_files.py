@@ -1,12 +1,15 @@
-"""What the files of a run folder hold, for the end of its report."""
+"""The last two files of a run folder: its manifest, and the report that links to all the others."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mri_design.evaluation.output.page import Links, Paragraph, Section
+from mri_design.evaluation.output.manifest import Manifest
+from mri_design.evaluation.output.page import Links, Paragraph, Section, write_report
+from mri_design.evaluation.output.run_folder import RunFolder
 
-__all__ = ["files_section"]
+__all__ = ["files_section", "save_report"]
 
 _HELD = {
     "recon.npy": "the image, complex64 (ky, kx)",
@@ -35,3 +38,22 @@ def files_section(folder: Path) -> Section:
     """Links to the files that lie beside the report."""
     there = {name: what for name, what in _HELD.items() if (folder / name).is_file()}
     return Section("Files", [Links(there), Paragraph("The figures are in the folder figures, as PNG and as SVG.")])
+
+
+def save_report(
+    folder: RunFolder,
+    title: str,
+    summary: Mapping[str, object],
+    sections: Sequence[Section],
+    manifest: Manifest,
+) -> None:
+    """Write manifest.json and report.html with links to the run's files; what did not converge stands on top."""
+    folder.write_manifest(manifest)
+    write_report(
+        folder.output_path("report.html"),
+        title,
+        summary,
+        [*sections, files_section(folder.path)],
+        warnings=manifest.warnings,
+        manifest=manifest,
+    )

@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mri_design.design.model_choice import CandidateModels
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
-from mri_design.evaluation.predictions.slice_means import SliceMeans
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.evaluation.predictions.slice_means import Replay, SliceMeans
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
@@ -178,15 +176,11 @@ def check_counts(trace: DesignTrace, count: int = 8) -> list[int]:
 def check_predictions(
     slices: Sequence[MRSlice],
     trace: DesignTrace,
-    inference: DoubleLoop,
+    replay: Replay,
     *,
     signals: Sequence[float],
     truths: Sequence[Array | None] = (),
     counts: Sequence[int] | None = None,
-    first_loops: int = 3,
-    loops: int = 1,
-    seed: int = 0,
-    models: CandidateModels | None = None,
     callback: Callable[[int, int], None] = lambda *_: None,
 ) -> list[PredictionCheck]:
     """Make the means of a finished design again, each from the last one, and hold its predictions against them.
@@ -197,8 +191,8 @@ def check_predictions(
         Those the design was for.
     trace : DesignTrace
         The design.
-    inference : DoubleLoop
-        The design's.
+    replay : Replay
+        Inference, seed and candidate models, those of the design.
     signals : sequence of float
         Signal level of each slice during the design.
     truths : sequence of complex array or None, optional
@@ -206,14 +200,6 @@ def check_predictions(
         the actual error is then known only on unmeasured lines that hold data, and scatters with their noise.
     counts : sequence of int, optional
         At which numbers of measured lines; `check_counts` by default.
-    first_loops, loops : int
-        Outer loops at the first of them and at the others, as in `design.DesignEngine`. More change the mean's error
-        little: by 0.5 % at most from 36 to 63 lines of 256.
-    seed : int
-        Of the variances.
-    models : callable, optional
-        Candidate models the design chose from: each mean is that of the model in use then. Its phase is seen in the
-        mean before; where the design had other means in between, in a first mean of the same lines.
     callback : callable, optional
         Progress: how many means are done, of how many.
 
@@ -231,11 +217,12 @@ def check_predictions(
     if not chosen:
         return []
     known = list(truths) if truths else [None] * len(slices)
-    makers = [SliceMeans(*one, i, models, seed) for i, one in enumerate(zip(slices, signals, strict=True))]
+    makers = [SliceMeans(*one, i, replay) for i, one in enumerate(zip(slices, signals, strict=True))]
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))
-        engines = [replace(inference, outer_iterations=n) for n in (first_loops, loops if checks else first_loops)]
+        loops = (replay.first_loops, replay.loops if checks else replay.first_loops)
+        engines = [replace(replay.inference, outer_iterations=n) for n in loops]
         means = [maker.mean(trace, count, *engines) for maker in makers]
         checks.append(_check(slices, trace, count, means, known))
     callback(len(chosen), len(chosen))

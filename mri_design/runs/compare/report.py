@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.manifest import Manifest
-from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure, write_report
-from mri_design.evaluation.output.run_files import files_section
+from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.tables import Row, markdown_text, write_csv
 from mri_design.evaluation.plots.curves import ErrorCurve
 from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
-from mri_design.experiment.reconstruction import Reconstruction, reconstruct
 from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_label
 from mri_design.operators.base import Array
+from mri_design.runs.compare.run import ComparisonResult, ShownMask
 from mri_design.runs.held_out.comparison import Comparison, base_name
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import (
@@ -29,26 +28,22 @@ from mri_design.runs.held_out.tables import (
     summary_table,
     winners_table,
 )
+from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulation_summary
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
 
-__all__ = ["save_comparison"]
+__all__ = ["report_comparison"]
 
 MOST_BANDS = 4
 """Curves whose bands can be told apart."""
 
 
-def save_comparison(
-    folder: RunFolder,
-    comparison: Comparison,
-    progress: ComparisonProgress,
-    manifest: Manifest,
-    orientation: Orientation,
-) -> None:
-    """Write metrics.csv, winners.csv/.md, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and report."""
+def report_comparison(run: Run, result: ComparisonResult) -> Ending:
+    """Write metrics.csv, winners.csv/.md, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and page."""
+    comparison, pieces, folder = result.comparison, result.pieces, run.folder
     names = comparison.expanded()
-    rows = [progress.rows["|".join(map(str, cell))] for cell in comparison.rows_wanted()]
+    rows = [pieces.rows["|".join(map(str, cell))] for cell in comparison.rows_wanted()]
     folder.write_metrics([{**row, "strategy": strategy_label(str(row["strategy"]))} for row in rows])
     summary = summary_table(rows, names, comparison.lines)
     real = [n for n in names if n not in ORACLES]
@@ -61,35 +56,26 @@ def save_comparison(
     for name, table in tables.items():
         write_csv(folder.output_path(f"{name}.csv"), table, formats=FORMATS)
         write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=FORMATS))
-    write_json(folder.output_path("masks.json"), _masks(comparison, progress))
+    write_json(folder.output_path("masks.json"), _masks(comparison, pieces))
     sections = [_errors_section(folder, comparison, rows, names, tables)]
-    if progress.tuned:
+    if pieces.tuned:
         tuned: list[Row] = []
-        for key, power in progress.tuned.items():
+        for key, power in pieces.tuned.items():
             family, count, grid = key.split("|")
             tuned.append({"family": family, "lines": int(count), "grid": int(grid), "power": power})
         write_csv(folder.output_path("tuned.csv"), tuned)
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
-    sections.append(_pictures_section(folder, comparison, progress, names, orientation))
-    folder.write_manifest(manifest)
-    write_report(
-        folder.output_path("report.html"),
-        "Comparison of sampling strategies",
-        {
-            "test images": len(comparison.tests),
-            "training images": len(comparison.training),
-            **simulation_summary([t.simulated for t in (*comparison.tests, *comparison.training)]),
-            "strategies": len(names),
-            "line counts": ", ".join(map(str, comparison.lines)),
-            "reconstruction": comparison.recipe.reconstruction.method,
-            "draws of random masks": comparison.seeds,
-            "seconds": round(manifest.wall_seconds, 1),
-            "status": manifest.status,
-        },
-        [*sections, files_section(folder.path)],
-        warnings=manifest.warnings,
-        manifest=manifest,
-    )
+    sections.append(_pictures_section(folder, comparison.tests[0], result.shown, result.orientation))
+    numbers = {
+        "test images": len(comparison.tests),
+        "training images": len(comparison.training),
+        **simulation_summary([t.simulated for t in (*comparison.tests, *comparison.training)]),
+        "strategies": len(names),
+        "line counts": ", ".join(map(str, comparison.lines)),
+        "reconstruction": comparison.recipe.reconstruction.method,
+        "draws of random masks": comparison.seeds,
+    }
+    return run.finish(result.ending, result.record, "Comparison of sampling strategies", numbers, sections)
 
 
 def _labelled(row: Row) -> Row:
@@ -156,30 +142,20 @@ def _errors_section(
 
 
 def _pictures_section(
-    folder: RunFolder,
-    comparison: Comparison,
-    progress: ComparisonProgress,
-    names: Sequence[str],
-    orientation: Orientation,
+    folder: RunFolder, test: ReferenceSlice, shown: Sequence[ShownMask], orientation: Orientation
 ) -> Section:
-    """Masks, reconstructions and errors of the first test image at the middle count."""
-    count = sorted(comparison.lines)[len(comparison.lines) // 2]
-    test = comparison.tests[0]
+    """Masks, reconstructions and errors of one test image at one count."""
+    count = len(shown[0].lines)
     masks: dict[str, Array] = {}
     panels, errors = list[ImagePanel](), list[ImagePanel]()
-    std: tuple[str, Reconstruction] | None = None
-    for name in names:
-        lines = comparison.mask_lines(progress, name, count, comparison.typical_draw(progress, name, count, 0), 0)
+    for mask in shown:
         flags = np.zeros(test.one.shape[0], dtype=bool)
-        flags[list(lines)] = True
-        label = strategy_label(name)
+        flags[list(mask.lines)] = True
+        label, image = strategy_label(mask.strategy), mask.reconstruction.image
         masks[label] = flags
-        wants_std = std is None and make_strategy(base_name(name)).needs_posterior
-        result = _shown(comparison, lines, wants_std)
-        std = (label, result) if wants_std and result.std is not None else std
-        found = measure(result.image, test.reference)
-        panels.append(ImagePanel(result.image, label, metric_caption(found)))
-        errors.append(ImagePanel(result.image, label, error_caption(found)))
+        found = measure(image, test.reference)
+        panels.append(ImagePanel(image, label, metric_caption(found)))
+        errors.append(ImagePanel(image, label, error_caption(found)))
     blocks: list[Block] = [
         Paragraph(
             f"{test.name}, {count} lines of {test.one.shape[0]} ({test.one.shape[0] / count:.2f}x). Of random masks "
@@ -199,21 +175,10 @@ def _pictures_section(
             "Errors of the magnitude on one scale. Ghosts along the phase-encode direction are aliasing.",
         ),
     ]
-    if std is not None:
-        name, result = std
-        if result.std is not None:
-            drawn = plots.std_against_error(result.std, result.image, test.reference, orientation)
-            caption = f"Posterior standard deviation for {name} beside the actual error."
+    for mask in shown:
+        image, std = mask.reconstruction.image, mask.reconstruction.std
+        if std is not None:
+            drawn = plots.std_against_error(std, image, test.reference, orientation)
+            caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
             blocks.append(saved_figure(folder, "std", drawn, caption))
     return Section("Pictures", blocks)
-
-
-def _shown(comparison: Comparison, lines: Sequence[int], with_std: bool) -> Reconstruction:
-    return reconstruct(
-        comparison.tests[0].one,
-        sorted(lines),
-        comparison.recipe.reconstruction.method,
-        comparison.recipe,
-        np.random.default_rng([comparison.seed, 2]),
-        with_std=with_std,
-    )

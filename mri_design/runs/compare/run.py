@@ -1,111 +1,177 @@
-"""A comparison from its inputs to its folder: images, masks, tables, report."""
+"""A comparison run: strategies make masks of the same scans, and one reconstruction tells how good each mask is."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mri_design.errors import UsageError
-from mri_design.evaluation.output.identity import PROGRESS, finished_status
-from mri_design.evaluation.output.manifest import InputFile, Manifest
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.experiment.checkpoint import fingerprint
+from mri_design.evaluation.output.identity import PROGRESS
+from mri_design.evaluation.output.manifest import InputFile
 from mri_design.experiment.designing import require_lines
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.strategy_names import strategy_files, strategy_label
-from mri_design.runs.compare.report import save_comparison
-from mri_design.runs.held_out.comparison import Comparison
+from mri_design.experiment.strategy_names import make_strategy, strategy_files, strategy_label
+from mri_design.runs.held_out.comparison import Comparison, base_name
 from mri_design.runs.held_out.progress import ComparisonProgress
-from mri_design.runs.scans import load_images
+from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.scans import load_images, require_apart
+from mri_design.scan.data import Orientation
 
-__all__ = ["compare_into"]
+__all__ = ["ComparisonRequest", "ComparisonResult", "ShownMask", "compare_strategies", "shown_masks"]
 
 
-def compare_into(
-    folder: RunFolder,
-    sources: Sequence[ScanSource],
-    recipe: Recipe,
-    *,
-    strategies: Sequence[str],
-    lines: Sequence[int],
-    train: Sequence[ScanSource] = (),
-    seeds: int = 5,
-    seed: int = 0,
-    jobs: int = 1,
-    command: Sequence[str] = (),
-    show: Callable[[str, int, int], None] = lambda *_: None,
-    say: Callable[[str], None] = lambda _: None,
-) -> str:
-    """Run a comparison and leave everything in ``folder``; what is finished there is not done again.
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """What a comparison is asked for.
 
     Parameters
     ----------
-    folder : RunFolder
-        Where to.
-    sources, train : sequence of ScanSource
-        Test and training inputs.
+    sources : sequence of ScanSource
+        Test inputs.
     recipe : Recipe
-        Inference and reconstruction.
-    strategies, lines, seeds, seed, jobs
-        See `Comparison`.
-    command : sequence of str
-        For the manifest.
-    show : callable
-        Progress: what, done, of how many.
-    say : callable
-        Takes a line of text that people should see.
-
-    Returns
-    -------
-    str
-        "converged", or how many reconstructions and masks did not.
+        Inference, and the one reconstruction that every mask gets.
+    strategies : sequence of str
+        Names, see `experiment.make_strategy`.
+    lines : sequence of int
+        Line counts.
+    train : sequence of ScanSource
+        Training inputs.
+    seeds : int
+        Draws of every random strategy.
 
     Raises
     ------
     UsageError
-        Where the recipe ends designs early, an image is used for testing and training, two inputs have one name, or the
-        folder holds another finished run.
+        For an unknown strategy, or a recipe that ends designs early.
+    """
+
+    sources: Sequence[ScanSource]
+    recipe: Recipe
+    strategies: Sequence[str]
+    lines: Sequence[int]
+    train: Sequence[ScanSource] = ()
+    seeds: int = 5
+
+    def __post_init__(self) -> None:
+        for name in self.strategies:
+            make_strategy(name)
+        if self.recipe.design.until_error is not None or self.recipe.design.until_gain is not None:
+            raise UsageError(
+                "a comparison needs equal numbers of lines; take until_error and until_gain out of the recipe"
+            )
+
+    def record(self, run: Run) -> Record:
+        """What a manifest says about it.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        inputs = InputFile.of_all([*source_files([*self.sources, *self.train]), *strategy_files(self.strategies)])
+        choices = {
+            "sources": [source.label for source in self.sources],
+            "train": [source.label for source in self.train],
+            "strategies": [strategy_label(name) for name in self.strategies],
+            "lines": list(self.lines),
+            "seeds": self.seeds,
+            "seed": run.seed,
+            **self.recipe.as_settings(),
+        }
+        identity = run.identity("comparison", {**choices, "inputs": [file.sha256 for file in inputs]})
+        return Record(identity, inputs, choices)
+
+
+@dataclass(frozen=True)
+class ShownMask:
+    """One strategy's mask of the first test image, and the image made from it.
+
+    Parameters
+    ----------
+    strategy : str
+        Name.
+    lines : tuple of int
+        In acquisition order; of random masks the draw whose error is the median one.
+    reconstruction : Reconstruction
+        With error bars for the first strategy that goes by a posterior.
+    """
+
+    strategy: str
+    lines: tuple[int, ...]
+    reconstruction: Reconstruction
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What a comparison came to.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Images, strategies and line counts.
+    record : Record
+        For the manifest.
+    ending : Ending
+        Status.
+    pieces : ComparisonProgress
+        Every mask, every error, and the powers that were tuned.
+    shown : sequence of ShownMask
+        Masks of one line count and their images, to look at.
+    orientation : {"ky-rows", "ky-columns"}
+        How the first test input lays its images.
+    """
+
+    comparison: Comparison
+    record: Record
+    ending: Ending
+    pieces: ComparisonProgress
+    shown: Sequence[ShownMask]
+    orientation: Orientation
+
+
+def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult:
+    """Design, reconstruct and measure; what is finished in the run's folder is not done again.
+
+    Every finished piece is kept in the folder at once.
+
+    Raises
+    ------
+    UsageError
+        Where an image is used for testing and training, two inputs have one name, or the folder holds another finished
+        run.
     InputError
         Where an input cannot be used, or the folder holds another comparison's beginning.
     """
-    began = time.perf_counter()
-    if recipe.design.until_error is not None or recipe.design.until_gain is not None:
-        raise UsageError("a comparison needs equal numbers of lines; take until_error and until_gain out of the recipe")
-    inputs = InputFile.of_all(source_files([*sources, *train]))
-    files = InputFile.of_all(strategy_files(strategies))
-    choices = {
-        "sources": [source.label for source in sources],
-        "train": [source.label for source in train],
-        "strategies": [strategy_label(name) for name in strategies],
-        "lines": list(lines),
-        "seeds": seeds,
-        "seed": seed,
-        **recipe.as_settings(),
-    }
-    identity = fingerprint({"run": "comparison", **choices, "inputs": [i.sha256 for i in (*inputs, *files)]})
-    tests, orientation = load_images(sources, recipe, seed)
-    training, _ = load_images(train, recipe, seed)
-    both = {t.name for t in tests} & {t.name for t in training}
-    if both:
-        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
+    recipe = request.recipe
+    record = request.record(run)
+    tests, orientation = load_images(request.sources, recipe, run.seed)
+    training, _ = load_images(request.train, recipe, run.seed)
+    require_apart(training, tests)
     for image in tests:
-        require_lines(image.one.measured, max(lines), recipe)
-    comparison = Comparison(tests, strategies, lines, recipe, training, seeds, seed, jobs)
-    finished_status(folder, identity, own=PROGRESS)  # a finished one is written again from its pieces
-    folder.begin()
-    progress = ComparisonProgress.open(folder.output_path(PROGRESS), identity)
-    for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
-        say(f"simulated k-space {origin}")
-    comparison.run(progress, show)
-    manifest = Manifest(
-        command=command,
-        seed=seed,
-        inputs=[*inputs, *files],
-        settings={**choices, "identity": identity},
-        wall_seconds=time.perf_counter() - began,
-        status=progress.status,
-        lines=[],
+        require_lines(image.one.measured, max(request.lines), recipe)
+    comparison = Comparison(
+        tests, request.strategies, request.lines, recipe, training, request.seeds, run.seed, run.jobs
     )
-    save_comparison(folder, comparison, progress, manifest, orientation)
-    return manifest.status
+    run.finished(record.identity, checkpoint=PROGRESS)  # a finished one is written again from its pieces
+    run.begin()
+    pieces = ComparisonProgress.open(run.folder.output_path(PROGRESS), record.identity)
+    for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
+        run.progress.say(f"simulated k-space {origin}")
+    comparison.run(pieces, run.progress.show)
+    shown = shown_masks(comparison, pieces)
+    return ComparisonResult(comparison, record, Ending(pieces.status), pieces, shown, orientation)
+
+
+def shown_masks(comparison: Comparison, pieces: ComparisonProgress) -> list[ShownMask]:
+    """What a finished comparison's pictures show: every strategy on the first test image, at the middle line count."""
+    count = sorted(comparison.lines)[len(comparison.lines) // 2]
+    shown: list[ShownMask] = []
+    for name in comparison.expanded():
+        lines = comparison.mask_lines(pieces, name, count, comparison.typical_draw(pieces, name, count, 0), 0)
+        known = any(mask.reconstruction.std is not None for mask in shown)
+        with_std = not known and make_strategy(base_name(name)).needs_posterior
+        one, recipe, seed = comparison.tests[0].one, comparison.recipe, comparison.seed
+        shown.append(ShownMask(name, lines, reconstruct_by_recipe(one, lines, recipe, seed, with_std=with_std)))
+    return shown

@@ -1,238 +1,228 @@
-"""A design run from its input to its folder: lines, image, error bars, report."""
+"""A design run: the lines of one scan are chosen, the image is made from them, and the predictions are checked."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from mri_design.design.stopping import NamedRule
+from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import UsageError
-from mri_design.evaluation.output.identity import CHECKPOINT, finished_status
-from mri_design.evaluation.output.manifest import InputFile, Manifest
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
-from mri_design.evaluation.reference_noise import reference_noise
-from mri_design.experiment.checkpoint import fingerprint
+from mri_design.evaluation.output.identity import CHECKPOINT
+from mri_design.evaluation.output.manifest import InputFile
+from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
+from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.designing import require_lines, run_design, start_lines
 from mri_design.experiment.ending import checked_end, most_lines
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
-from mri_design.runs.oracles import ORACLE_NOTE, knowing_oracle
-from mri_design.runs.scan_facts import (
-    calibration_settings,
-    calibration_summary,
-    level_settings,
-    level_summary,
-    simulated_from,
-    simulation_summary,
-)
-from mri_design.runs.sections.images import (
-    NamedImage,
-    image_sections,
-    metric_rows,
-    save_design,
-    save_images,
-    save_report,
-    with_zero_filled,
-)
-from mri_design.runs.sections.models import model_sections, model_settings
-from mri_design.runs.sections.sequence import how_it_ended, save_acquisition, what_was_missed
+from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.scan_facts import KnownScan, simulated_from
+from mri_design.runs.sections.images import NamedImage, with_zero_filled
+from mri_design.runs.sections.sequence import how_it_ended, what_was_missed
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status
 
-__all__ = ["design_into"]
+__all__ = ["DesignRequest", "DesignResult", "design_scan"]
 
 
-def design_into(
-    folder: RunFolder,
-    source: str,
-    recipe: Recipe,
-    lines: int | None,
-    *,
-    index: int = 0,
-    maps: Path | None = None,
-    seed: int = 0,
-    resume: bool = False,
-    command: Sequence[str] = (),
-    show: Callable[[str, int, int], None] = lambda *_: None,
-    say: Callable[[str], None] = lambda _: None,
-) -> str:
-    """Run a design and leave everything in ``folder``.
+@dataclass(frozen=True)
+class DesignRequest:
+    """What a design is asked for.
 
     Parameters
     ----------
-    folder : RunFolder
-        Where to.
     source : str
         File or phantom; it is replayed as the scanner.
     recipe : Recipe
         Strategy, start, stop rules, constraints, order, inference and reconstruction.
     lines : int or None
         Lines in the end, at most where the recipe has a stop rule; None is as many as can be measured then.
-    index, seed : int
-        Slice, and seed of everything random.
+    index : int
+        Slice.
     maps : Path, optional
         File of coil maps.
-    resume : bool
-        Whether to go on from a checkpoint in the folder; where this very design is finished there, nothing is done.
-    command : sequence of str
-        For the manifest.
-    show : callable
-        Progress: what, done, of how many.
-    say : callable
-        Takes a line of text that people should see.
-
-    Returns
-    -------
-    str
-        "converged", or what did not.
 
     Raises
     ------
     UsageError
-        For an unknown strategy, no end, a stop rule that the strategy cannot answer, a checkpoint in the folder without
-        ``resume``, or another run's folder.
+        For an unknown strategy, no end, or a stop rule that the strategy cannot answer.
     InputError
-        Where the input or the checkpoint cannot be used, or constraints contradict each other or the scan.
+        For constraints and an order that contradict each other, or a strategy's file that cannot be used.
     """
-    began = time.perf_counter()
-    name = recipe.design.strategy
-    strategy = make_strategy(name)
-    beside = [*([] if maps is None else [str(maps)]), *strategy_files([name])]
-    inputs = InputFile.of_all([source, *beside])
-    stop = checked_end(recipe, strategy, lines)
-    identity = fingerprint(
-        {
-            "run": "design",
-            "recipe": recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
-            "input": [i.sha256 for i in InputFile.of_all([source])] or source,
-            "files": [i.sha256 for i in InputFile.of_all(beside)],
-            "slice": index,
-            "seed": seed,
-            "lines": lines,
+
+    source: str
+    recipe: Recipe
+    lines: int | None = None
+    index: int = 0
+    maps: Path | None = None
+
+    def __post_init__(self) -> None:
+        checked_end(self.recipe, self.strategy, self.lines)
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """Who decides; an oracle is not told the truth yet."""
+        return make_strategy(self.recipe.design.strategy)
+
+    @property
+    def stop(self) -> NamedRule | None:
+        """The rule that ends the design early."""
+        return checked_end(self.recipe, self.strategy, self.lines)
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The recipe's, without the folders of a strategy's file."""
+        return self.recipe.replacing("design", strategy=strategy_label(self.recipe.design.strategy)).as_settings()
+
+    def record(self, run: Run) -> Record:
+        """What a manifest says about it before anything is computed.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        maps = [] if self.maps is None else [str(self.maps)]
+        scan = InputFile.of_all([self.source])
+        beside = InputFile.of_all([*maps, *strategy_files([self.recipe.design.strategy])])
+        choices = {
+            "recipe": self.settings,
+            "input": [file.sha256 for file in scan] or self.source,
+            "files": [file.sha256 for file in beside],
+            "slice": self.index,
+            "lines": self.lines,
         }
-    )
-    data = load_input(source, recipe, seed, maps).select_slice(index)
+        settings = {"source": self.source, "slice": self.index, **self.settings}
+        return Record(run.identity("design", choices), [*scan, *beside], settings)
+
+
+@dataclass(frozen=True)
+class DesignResult:
+    """What a design came to.
+
+    Parameters
+    ----------
+    request : DesignRequest
+        What was asked.
+    record : Record
+        For the manifest.
+    ending : Ending
+        Status and lines.
+    known : KnownScan
+        The slice, and what was known about it.
+    trace : DesignTrace
+        Every decision.
+    ended : str
+        Why it ended with that many lines, where a rule could end it; else empty.
+    model : str
+        Name of the model that the image was made with, where the design chose between several; else empty.
+    images : sequence of NamedImage
+        The image made from the lines, and the zero-filled one to compare it with.
+    checks : sequence of PredictionCheck
+        The design's own predictions beside the actual errors.
+    """
+
+    request: DesignRequest
+    record: Record
+    ending: Ending
+    known: KnownScan
+    trace: DesignTrace
+    ended: str
+    model: str
+    images: Sequence[NamedImage]
+    checks: Sequence[PredictionCheck]
+
+
+def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
+    """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
+
+    A checkpoint in the run's folder is written after every line.
+
+    Returns
+    -------
+    DesignResult or Ending
+        An `Ending` where the run's folder holds this very design, finished, and the run was to resume it.
+
+    Raises
+    ------
+    UsageError
+        For a checkpoint in the folder without ``run.resume``, or another run's folder.
+    InputError
+        Where the input or the checkpoint cannot be used, or constraints contradict the scan.
+    """
+    recipe, show = request.recipe, run.progress.show
+    record = request.record(run)
+    data = load_input(request.source, recipe, run.seed, request.maps).select_slice(request.index)
     require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
-    require_lines(data.measured, lines, recipe)
-    before = finished_status(folder, identity, own=CHECKPOINT)
-    unfinished = folder.existing(CHECKPOINT)
-    if before is not None and resume and unfinished is None:
-        say("nothing to do")
+    require_lines(data.measured, request.lines, recipe)
+    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
+    if before is not None:
         return before
-    if unfinished is not None and not (resume or folder.overwrite):
-        raise UsageError(
-            f"{folder.path.name} holds an unfinished design; add --resume, give another --out, or add --overwrite"
-        )
     scan = prepare(data, recipe, calibration_lines=recipe.design.start)
     one = scan.slice_model(0, recipe)
-    if name in ORACLES:
-        strategy = knowing_oracle(name, [one], [scan.reference(0)], recipe, seed)
+    strategy, stop = request.strategy, request.stop
+    if recipe.design.strategy in ORACLES:
+        strategy = knowing_oracle(recipe.design.strategy, [one], [scan.reference(0)], recipe, run.seed)
     if simulated_from(data):
-        say(f"simulated k-space {simulated_from(data)}")
-    first = start_lines(one.measured, strategy, lines, recipe, scan.calibration_lines)
-    folder.begin()
-    checkpoint = folder.output_path(CHECKPOINT)
-    most, start = lines or most_lines(one.measured, first, recipe), len(first)
+        run.progress.say(f"simulated k-space {simulated_from(data)}")
+    first = start_lines(one.measured, strategy, request.lines, recipe, scan.calibration_lines)
+    most = request.lines or most_lines(one.measured, first, recipe)
+    run.begin()
     state = run_design(
         [one],
         strategy,
         most,
         recipe,
-        seed=seed,
+        seed=run.seed,
         start=first,
         stop=stop,
-        checkpoint=checkpoint,
-        identity=identity,
-        callback=lambda s: show("designing", len(s.trace.lines) - start, most - start),
+        checkpoint=run.folder.output_path(CHECKPOINT),
+        identity=record.identity,
+        callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
         closing=True,
     )
     trace = state.trace
     ended = how_it_ended(trace, stop, most)
     if ended:
-        say(ended)
-    method = recipe.reconstruction.method
+        run.progress.say(ended)
     final = final_models([one], state, recipe)[0]
-    reconstructed = "" if final.number is None else recipe.phase.names[final.number]
-    result = reconstruct(
-        final.one,
-        trace.lines,
-        method,
-        final.recipe,
-        np.random.default_rng([seed, 2]),
+    options = InferenceOptions(
         warm_start=final.warm,
         signal=state.signals[0],
         callback=lambda s: show("reconstructing", s.loop, recipe.inference.loops),
     )
-    reference = scan.reference(0)
+    method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
+    result = reconstruct(final.one, trace.lines, method, final.recipe, rng, options=options)
+    known = KnownScan.of(data, scan, one, state.signals[0])
+    loops = (recipe.design.first_loops, recipe.design.step_loops)
     checks = check_predictions(
         [one],
         trace,
-        recipe.inference.engine(),
+        Replay(recipe.inference.engine(), *loops, run.seed, candidate_models(recipe)),
         signals=state.signals,
-        truths=[truth_or_none(one, reference)],
-        first_loops=recipe.design.first_loops,
-        loops=recipe.design.step_loops,
-        seed=seed,
-        models=candidate_models(recipe),
+        truths=[truth_or_none(one, known.reference)],
         callback=lambda done, of: show("checking predictions", done, of),
     )
-    images = with_zero_filled([NamedImage(method, result)], one, trace.lines)
-    rows = metric_rows(images, reference, len(trace.lines), one.shape[0])
-    noise = None if reference is None else reference_noise(scan.data, reference)
-    sections = [
-        *save_design(folder, trace, one.noise_variance, checks),
-        *model_sections(folder, trace, recipe.phase.names),
-        *save_acquisition(folder, trace, recipe),
-        *image_sections(folder, images, reference, data.orientation, rows, noise),
-    ]
-    save_images(folder, result, rows, scan.unit)
-    manifest = Manifest(
-        command=command,
-        seed=seed,
-        inputs=inputs,
-        settings={
-            "source": source,
-            "slice": index,
-            "start": start,
-            "identity": identity,
-            **({"ended": ended} if ended else {}),
-            **({"reconstructed_under": reconstructed} if reconstructed else {}),
-            **model_settings(trace, recipe.phase.names),
-            **calibration_settings(scan),
-            **({} if noise is None else {"reference_noise": noise}),
-            **level_settings(one.noise_variance, state.signals[0], scan.unit),
-            **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
-        },
-        wall_seconds=time.perf_counter() - began,
-        status=_status(trace, stop, result.convergence),
-        lines=trace.lines,
+    return DesignResult(
+        request=request,
+        record=record,
+        ending=Ending(_status(trace, stop, result.convergence), trace.lines),
+        known=known,
+        trace=trace,
+        ended=ended,
+        model="" if final.number is None else recipe.phase.names[final.number],
+        images=with_zero_filled([NamedImage(method, result)], one, trace.lines),
+        checks=checks,
     )
-    summary: dict[str, object] = {
-        "lines": f"{len(trace.lines)} of {one.shape[0]}",
-        "acceleration": one.shape[0] / len(trace.lines),
-        "start lines": start,
-        "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
-        **({"ended": ended} if ended else {}),
-        **simulation_summary([simulated_from(data)]),
-        **({"model of the image": reconstructed} if reconstructed else {}),
-        **calibration_summary(scan),
-        **level_summary(one.noise_variance, state.signals[0], scan.unit),
-        "multiplications with A": sum(s.matvecs for s in trace.steps),
-        "seconds": round(manifest.wall_seconds, 1),
-        "status": manifest.status,
-    }
-    title = "Oracle, not a design" if name in ORACLES else "Line design"
-    save_report(folder, f"{title}: {data.name}", summary, sections, manifest)
-    checkpoint.unlink(missing_ok=True)
-    return manifest.status
 
 
 def _status(trace: DesignTrace, rule: NamedRule | None, reconstruction: Convergence) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.experiment.designing import start_count
 from mri_design.experiment.recipe import Recipe
@@ -19,7 +20,6 @@ from mri_design.experiment.strategy_names import ORACLES, TUNED_FAMILIES, is_ran
 from mri_design.model.mr_image import MRSlice
 from mri_design.runs.held_out.jobs import Lines, MaskJob, Material, TuningJob, design_mask, mask_error, tuning_error
 from mri_design.runs.held_out.progress import ComparisonProgress
-from mri_design.runs.scans import TestImage
 from mri_design.runs.workers import Workers
 
 __all__ = ["Comparison", "base_name"]
@@ -43,7 +43,7 @@ class Comparison:
 
     Parameters
     ----------
-    tests, training : sequences of TestImage
+    tests, training : sequences of ReferenceSlice
         Images to evaluate on, and to tune and design on, all with one number of phase-encode lines; no image may be
         in both.
     strategies : sequence of str
@@ -60,11 +60,11 @@ class Comparison:
         Processes; the results do not depend on it.
     """
 
-    tests: Sequence[TestImage]
+    tests: Sequence[ReferenceSlice]
     strategies: Sequence[str]
     lines: Sequence[int]
     recipe: Recipe
-    training: Sequence[TestImage] = ()
+    training: Sequence[ReferenceSlice] = ()
     seeds: int = 5
     seed: int = 0
     jobs: int = 1
@@ -175,7 +175,7 @@ class Comparison:
             base = f"{base}:{progress.tuned[f'{base}|{count}|{test.one.shape[0]}']:g}"
         return base, self._start(base, count, test)
 
-    def _start(self, strategy: str, count: int, image: TestImage) -> int:
+    def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
         rule = make_strategy(strategy)
         self.recipe.constraints.rules().needed(image.one.measured, image.calibration_lines)  # refuses contradictions
         return start_count(rule, image.one.shape[0], count, self.recipe, image.calibration_lines)

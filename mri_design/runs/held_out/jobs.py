@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from mri_design.design.strategy import Strategy
+from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import measure
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import ORACLES, make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.runs.oracles import knowing_oracle
-from mri_design.runs.scans import TestImage
 
 __all__ = [
     "DesignedMask",
@@ -37,7 +35,7 @@ class Material:
 
     Parameters
     ----------
-    tests, training : sequences of TestImage
+    tests, training : sequences of ReferenceSlice
         Images.
     recipe : Recipe
         Inference and reconstruction.
@@ -45,8 +43,8 @@ class Material:
         Of everything.
     """
 
-    tests: Sequence[TestImage]
-    training: Sequence[TestImage]
+    tests: Sequence[ReferenceSlice]
+    training: Sequence[ReferenceSlice]
     recipe: Recipe
     seed: int
 
@@ -129,15 +127,8 @@ def _design(
     return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.told)
 
 
-def _error(material: Material, image: TestImage, lines: Lines) -> dict[str, object]:
-    result = reconstruct(
-        image.one,
-        sorted(lines),
-        material.recipe.reconstruction.method,
-        material.recipe,
-        np.random.default_rng([material.seed, 2]),
-        with_std=False,
-    )
+def _error(material: Material, image: ReferenceSlice, lines: Lines) -> dict[str, object]:
+    result = reconstruct_by_recipe(image.one, lines, material.recipe, material.seed)
     found = measure(result.image, image.reference)
     return {
         "relative_l2": found.relative_l2,

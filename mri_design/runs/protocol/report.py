@@ -2,77 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from mri_design.design.trace import DesignTrace
 from mri_design.design.training.exchanges import Refinement
-from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.tables import Row, markdown_text, write_csv
 from mri_design.evaluation.reference_noise import noise_caption
-from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import strategy_label
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import FORMATS as COMPARISON_FORMATS
 from mri_design.runs.held_out.tables import paired_caption, paired_table, summary_table
+from mri_design.runs.protocol.run import CHECKPOINTS, PROTOCOL, ProtocolResult
+from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulation_summary
-from mri_design.runs.scans import TestImage
-from mri_design.runs.sections.images import save_design, save_report
-from mri_design.runs.sections.models import model_sections
+from mri_design.runs.sections.models import model_sections, model_settings
 from mri_design.runs.sections.sequence import save_acquisition
+from mri_design.runs.sections.trace import save_design
 from mri_design.scan.io.atomic import write_text
 
-__all__ = ["PROTOCOL", "save_protocol"]
+__all__ = ["report_protocol"]
 
-PROTOCOL = "protocol"
-"""Name of the mask in tables."""
 FORMATS = COMPARISON_FORMATS | {"error": ".5f"}
 
 
-def save_protocol(
-    folder: RunFolder,
-    training: Sequence[TestImage],
-    tests: Sequence[TestImage],
-    trace: DesignTrace,
-    refined: Refinement | None,
-    tested: ComparisonProgress,
-    recipe: Recipe,
-    manifest: Manifest,
-) -> None:
-    """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, summary and paired tables, manifest and report.
+def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
+    """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, summary and paired tables, manifest and page.
 
-    Parameters
-    ----------
-    folder : RunFolder
-        Where to.
-    training : sequence of TestImage
-        What the mask was designed on.
-    tests : sequence of TestImage
-        What it was tried on.
-    trace : DesignTrace
-        The final mask.
-    refined : Refinement or None
-        Exchanges, where there were any to try.
-    tested : ComparisonProgress
-        Rows of the test images; none without test scans.
-    recipe : Recipe
-        In which order the lines are acquired.
-    manifest : Manifest
-        What produced it.
+    A protocol that was finished before stays as it is.
     """
+    if isinstance(result, Ending):
+        return result
+    folder, trace, training, recipe = run.folder, result.trace, result.training, result.request.recipe
     noise = float(np.mean([image.one.noise_variance for image in training]))
     sections = [
         *save_design(folder, trace, noise),
         *model_sections(folder, trace, recipe.phase.names),
         *save_acquisition(folder, trace, recipe),
     ]
-    if refined is not None:
-        sections.append(_exchange_section(folder, refined))
+    if result.refined is not None:
+        sections.append(_exchange_section(folder, result.refined))
+    tested = result.tested
     if tested.rows:
-        sections.append(_test_section(folder, len(trace.lines), tested, [image.noise for image in tests]))
+        sections.append(_test_section(folder, len(trace.lines), tested, [image.noise for image in result.tests]))
     names = [image.name for image in training]
     summary: dict[str, object] = {
         "lines": f"{len(trace.lines)} of {trace.n_lines}",
@@ -82,10 +56,10 @@ def save_protocol(
         "training images": f"{len(names)}: {', '.join(names)}",
         "test images": len({row["image"] for row in tested.rows.values()}),
         **simulation_summary([image.simulated for image in training]),
-        "seconds": round(manifest.wall_seconds, 1),
-        "status": manifest.status,
     }
-    save_report(folder, "One mask for many scans", summary, sections, manifest)
+    found = {"start": len(trace.start), **model_settings(result.designed, recipe.phase.names)}
+    record = replace(result.record, settings={**result.record.settings, **found})
+    return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
 
 
 def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:

@@ -1,21 +1,19 @@
-"""One mask for many slices and subjects, from its training scans to its errors on other subjects."""
+"""A protocol run: one mask for many slices and subjects, exchanges of its lines, and its errors on other subjects."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training.exchanges import Exchange, Refinement, begin_refinement, refine, with_exchanges
-from mri_design.design.trials import Outcome, TrainingScan, Trial, shared_lines
+from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.output.identity import CHECKPOINT, finished_status, require_same_run
-from mri_design.evaluation.output.manifest import InputFile, Manifest
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.experiment.checkpoint import fingerprint
+from mri_design.evaluation.output.identity import CHECKPOINT, require_same_run
+from mri_design.evaluation.output.manifest import InputFile
 from mri_design.experiment.designing import require_lines, run_design, start_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
@@ -23,15 +21,29 @@ from mri_design.experiment.strategy_names import ORACLES, make_strategy, strateg
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.jobs import Material, mask_error
 from mri_design.runs.held_out.progress import ComparisonProgress
-from mri_design.runs.protocol.report import PROTOCOL, save_protocol
-from mri_design.runs.scans import TestImage, load_images
-from mri_design.runs.sections.models import model_settings
+from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.trials import TrainingMaterial, trial_outcome
 from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
 
-__all__ = ["load_refinement", "protocol_into", "save_refinement"]
+__all__ = [
+    "CHECKPOINTS",
+    "PROTOCOL",
+    "ProtocolRequest",
+    "ProtocolResult",
+    "design_protocol",
+    "load_refinement",
+    "save_refinement",
+]
+
+PROTOCOL = "protocol"
+"""Name of the mask in tables."""
+REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
+CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
+"""What an unfinished protocol leaves in its folder."""
+Show = Callable[[str, int, int], None]
 
 
 def save_refinement(path: Path, state: Refinement, identity: str) -> None:
@@ -66,141 +78,195 @@ def load_refinement(path: Path, identity: str) -> Refinement:
     return state
 
 
-REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
-Show = Callable[[str, int, int], None]
-
-
-def protocol_into(
-    folder: RunFolder,
-    sources: Sequence[ScanSource],
-    recipe: Recipe,
-    lines: int,
-    *,
-    test: Sequence[ScanSource] = (),
-    against: Sequence[str] = ("low-pass", "vd-polynomial"),
-    swaps: int = 0,
-    seeds: int = 5,
-    seed: int = 0,
-    jobs: int = 1,
-    resume: bool = False,
-    command: Sequence[str] = (),
-    show: Show = lambda *_: None,
-    say: Callable[[str], None] = lambda _: None,
-) -> str:
-    """Design one mask on all training slices together, try exchanges, and compare it on other scans.
+@dataclass(frozen=True)
+class ProtocolRequest:
+    """What a protocol is asked for.
 
     Parameters
     ----------
-    folder : RunFolder
-        Where to.
-    sources, test : sequence of ScanSource
-        Training and test inputs.
+    sources : sequence of ScanSource
+        Training inputs: the mask is designed on all their slices together.
     recipe : Recipe
         Strategy, start, inference, and the reconstruction behind every error.
     lines : int
         Lines in the end.
+    test : sequence of ScanSource
+        Test inputs, of other subjects.
     against : sequence of str
         What to compare with on the test scans; densities are tuned on the training scans.
     swaps : int
-        Exchanges to try at the end (`design.refine`).
-    seeds, seed, jobs : int
-        Draws of random competitors; seed of everything; processes, on which nothing depends.
-    resume : bool
-        Whether to go on from what an interrupted run left in the folder.
-    command, show, say
-        As for `design_run.design_into`.
-
-    Returns
-    -------
-    str
-        "converged", or what did not.
+        Exchanges of lines to try at the end (`design.refine`).
+    seeds : int
+        Draws of random competitors.
 
     Raises
     ------
     UsageError
-        For an unknown strategy or an oracle, exchanges beside a maximum jump, an image that is used for training and
-        testing, an unfinished run without ``resume``, or another run's folder.
+        For an unknown strategy or an oracle, or exchanges beside a maximum jump.
+    """
+
+    sources: Sequence[ScanSource]
+    recipe: Recipe
+    lines: int
+    test: Sequence[ScanSource] = ()
+    against: Sequence[str] = ("low-pass", "vd-polynomial")
+    swaps: int = 0
+    seeds: int = 5
+
+    def __post_init__(self) -> None:
+        for name in (self.strategy, *self.against):
+            make_strategy(name)
+        if self.strategy in ORACLES:
+            raise UsageError(
+                f"{self.strategy} is no protocol; mri-design train learns from the truth of training scans"
+            )
+        if self.swaps and self.recipe.constraints.rules().max_jump is not None:
+            raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
+
+    @property
+    def strategy(self) -> str:
+        """Name of the strategy that decides."""
+        return self.recipe.design.strategy
+
+    def record(self, run: Run) -> Record:
+        """What a manifest says about it before anything is computed.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        inputs = InputFile.of_all(source_files([*self.sources, *self.test]))
+        inputs += InputFile.of_all(strategy_files([self.strategy, *self.against]))
+        choices: dict[str, object] = {
+            "sources": [source.label for source in self.sources],
+            "test": [source.label for source in self.test],
+            "against": [strategy_label(other) for other in self.against],
+            "lines": self.lines,
+            "swaps": self.swaps,
+            "seeds": self.seeds,
+            "seed": run.seed,
+            **self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings(),
+        }
+        identity = run.identity("protocol", {**choices, "inputs": [file.sha256 for file in inputs]})
+        return Record(identity, inputs, choices)
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """What a protocol came to.
+
+    Parameters
+    ----------
+    request : ProtocolRequest
+        What was asked.
+    record : Record
+        For the manifest.
+    ending : Ending
+        Status and lines.
+    training, tests : sequence of ReferenceSlice
+        What the mask was designed on, and what it was tried on.
+    designed : DesignTrace
+        The mask before exchanges.
+    trace : DesignTrace
+        The final mask.
+    refined : Refinement or None
+        Exchanges, where there were any to try.
+    tested : ComparisonProgress
+        Rows of the test images; none without test scans.
+    """
+
+    request: ProtocolRequest
+    record: Record
+    ending: Ending
+    training: Sequence[ReferenceSlice]
+    tests: Sequence[ReferenceSlice]
+    designed: DesignTrace
+    trace: DesignTrace
+    refined: Refinement | None
+    tested: ComparisonProgress
+
+
+def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Ending:
+    """Design one mask on all training slices together, try exchanges, and compare it on other scans.
+
+    Checkpoints in the run's folder are written after every line, exchange and error.
+
+    Returns
+    -------
+    ProtocolResult or Ending
+        An `Ending` where the run's folder holds this very protocol, finished, and the run was to resume it.
+
+    Raises
+    ------
+    UsageError
+        For an image that is used for training and testing, an unfinished run without ``run.resume``, or another run's
+        folder.
     InputError
         Where an input or what an interrupted run left cannot be used, or grids differ.
     """
-    began = time.perf_counter()
-    name = recipe.design.strategy
-    if name in ORACLES:
-        raise UsageError(f"{name} is no protocol; mri-design train learns from the truth of training scans")
-    if swaps and recipe.constraints.rules().max_jump is not None:
-        raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
-    strategy = make_strategy(name)
-    inputs = InputFile.of_all(source_files([*sources, *test]))
-    inputs += InputFile.of_all(strategy_files([name, *against]))
-    choices: dict[str, object] = {
-        "sources": [source.label for source in sources],
-        "test": [source.label for source in test],
-        "against": [strategy_label(other) for other in against],
-        "lines": lines,
-        "swaps": swaps,
-        "seeds": seeds,
-        "seed": seed,
-        **recipe.replacing("design", strategy=strategy_label(name)).as_settings(),
-    }
-    identity = fingerprint({"run": "protocol", **choices, "inputs": [i.sha256 for i in inputs]})
-    training, _ = load_images(sources, recipe, seed)
-    tests, _ = load_images(test, recipe, seed)
-    _require_apart(training, tests)
+    recipe, lines, show = request.recipe, request.lines, run.progress.show
+    record = request.record(run)
+    training, _ = load_images(request.sources, recipe, run.seed)
+    tests, _ = load_images(request.test, recipe, run.seed)
+    require_apart(training, tests)
+    _require_one_grid(training)
     for image in (*training, *tests):
         require_lines(image.one.measured, lines, recipe)
-    ended = finished_status(folder, identity, own=CHECKPOINT)
-    unfinished = folder.existing(CHECKPOINT)
-    if ended is not None and resume and unfinished is None:
-        say("nothing to do")
-        return ended
-    if unfinished is not None and not (resume or folder.overwrite):
-        raise UsageError(
-            f"{folder.path.name} holds an unfinished protocol; add --resume, give another --out, or add --overwrite"
-        )
+    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
+    if before is not None:
+        return before
+    strategy = make_strategy(request.strategy)
     calibration = max(image.calibration_lines for image in (*training, *tests))
-    scans = [TrainingScan(image.one, image.reference, image.name) for image in training]
-    first = start_lines(shared_lines(scans), strategy, lines, recipe, calibration)
-    folder.begin()
-    files = {part: folder.output_path(part) for part in (CHECKPOINT, REFINEMENT, TESTED)}
-    start = len(first)
-    with Workers(TrainingMaterial(scans, recipe, seed), jobs) as workers:
+    first = start_lines(shared_lines(training), strategy, lines, recipe, calibration)
+    run.begin()
+    files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
+    with Workers(TrainingMaterial(training, recipe, run.seed), run.jobs) as workers:
 
         def mapping(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
             return workers.map(_applied, [(function, item) for item in items])
 
-        trace = run_design(
-            [scan.one for scan in scans],
+        designed = run_design(
+            [image.one for image in training],
             strategy,
             lines,
             recipe,
-            seed=seed,
+            seed=run.seed,
             start=first,
             checkpoint=files[CHECKPOINT],
-            identity=identity,
-            callback=lambda s: show("designing", len(s.trace.lines) - start, lines - start),
+            identity=record.identity,
+            callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
             mapping=mapping,
         ).trace
-        refined = _refined(scans, trace, recipe, swaps, files[REFINEMENT], identity, workers, show) if swaps else None
-    final = trace if refined is None else with_exchanges(trace, refined)
-    tested = _tested(tests, training, final.lines, against, recipe, seeds, seed, jobs, files[TESTED], identity, show)
-    manifest = Manifest(
-        command=command,
-        seed=seed,
-        inputs=inputs,
-        settings={
-            **choices,
-            "start": start,
-            "identity": identity,
-            **model_settings(trace, recipe.phase.names),
-        },
-        wall_seconds=time.perf_counter() - began,
-        status=_status(trace, refined, tested),
-        lines=final.lines,
+
+        def after_exchange(state: Refinement) -> None:
+            save_refinement(files[REFINEMENT], state, record.identity)
+            show("exchanging", len(state.exchanges), request.swaps)
+
+        refined = None
+        if request.swaps:
+            path = files[REFINEMENT]
+            begun = load_refinement(path, record.identity) if path.exists() else None
+            refined = _refined(designed, request.swaps, workers, begun, after_exchange)
+    trace = designed if refined is None else with_exchanges(designed, refined)
+    tested = ComparisonProgress.open(files[TESTED], record.identity)
+    if tests:
+        comparison = Comparison(
+            tests, request.against, [len(trace.lines)], recipe, training, request.seeds, run.seed, run.jobs
+        )
+        _test(trace.lines, comparison, tested, show)
+    ending = Ending(_status(designed, refined, tested), trace.lines)
+    return ProtocolResult(
+        request=request,
+        record=record,
+        ending=ending,
+        training=training,
+        tests=tests,
+        designed=designed,
+        trace=trace,
+        refined=refined,
+        tested=tested,
     )
-    save_protocol(folder, training, tests, final, refined, tested, recipe, manifest)
-    for path in files.values():
-        path.unlink(missing_ok=True)
-    return manifest.status
 
 
 def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:
@@ -208,10 +274,7 @@ def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:
     return function(item)
 
 
-def _require_apart(training: Sequence[TestImage], tests: Sequence[TestImage]) -> None:
-    both = {t.name for t in tests} & {t.name for t in training}
-    if both:
-        raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
+def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
     shapes = sorted({image.one.shape for image in training})
     if len(shapes) > 1:
         raise InputError(
@@ -223,51 +286,39 @@ def _require_apart(training: Sequence[TestImage], tests: Sequence[TestImage]) ->
 
 
 def _refined(
-    scans: Sequence[TrainingScan],
     trace: DesignTrace,
-    recipe: Recipe,
     swaps: int,
-    path: Path,
-    identity: str,
     workers: Workers[TrainingMaterial],
-    show: Show,
+    begun: Refinement | None,
+    after_exchange: Callable[[Refinement], None],
 ) -> Refinement:
+    """The mask after exchanges that lower the mean error of the training images, from where they ``begun``."""
+    scans, rules = workers.material.scans, workers.material.recipe.constraints.rules()
+
     def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
         return workers.map(trial_outcome, trials)
 
-    def after_attempt(state: Refinement) -> None:
-        save_refinement(path, state, identity)
-        show("exchanging", len(state.exchanges), swaps)
-
-    state = load_refinement(path, identity) if path.exists() else begin_refinement(scans, trace.lines, evaluate)
-    allowed = recipe.constraints.rules().allowed(trace.n_lines)
     return refine(
-        scans, state, swaps, evaluate, keep=trace.start, allowed=allowed, importance=trace.told, callback=after_attempt
+        scans,
+        begun or begin_refinement(scans, trace.lines, evaluate),
+        swaps,
+        evaluate,
+        keep=trace.start,
+        allowed=rules.allowed(trace.n_lines),
+        importance=trace.told,
+        callback=after_exchange,
     )
 
 
-def _tested(
-    tests: Sequence[TestImage],
-    training: Sequence[TestImage],
-    lines: tuple[int, ...],
-    against: Sequence[str],
-    recipe: Recipe,
-    seeds: int,
-    seed: int,
-    jobs: int,
-    path: Path,
-    identity: str,
-    show: Show,
-) -> ComparisonProgress:
-    """Errors of the mask and its competitors on the test images."""
-    progress = ComparisonProgress.open(path, identity)
-    if not tests:
-        return progress
-    Comparison(tests, against, [len(lines)], recipe, training, seeds, seed, jobs).run(progress, show)
-    left = [i for i in range(len(tests)) if f"{PROTOCOL}|{i}" not in progress.rows]
-    with Workers(Material(tests, training, recipe, seed), jobs) as workers:
+def _test(lines: tuple[int, ...], comparison: Comparison, tested: ComparisonProgress, show: Show) -> None:
+    """Errors of the mask and its competitors on the test images; ``tested`` is filled and saved as it goes."""
+    comparison.run(tested, show)
+    tests = comparison.tests
+    left = [i for i in range(len(tests)) if f"{PROTOCOL}|{i}" not in tested.rows]
+    material = Material(tests, comparison.training, comparison.recipe, comparison.seed)
+    with Workers(material, comparison.jobs) as workers:
         for i, errors in zip(left, workers.map(mask_error, [(i, lines) for i in left]), strict=True):
-            progress.rows[f"{PROTOCOL}|{i}"] = {
+            tested.rows[f"{PROTOCOL}|{i}"] = {
                 "strategy": PROTOCOL,
                 "lines": len(lines),
                 "acceleration": tests[i].one.shape[0] / len(lines),
@@ -277,8 +328,7 @@ def _tested(
                 "mask_converged": True,
                 "converged": errors["reconstruction_converged"],
             }
-            progress.save()
-    return progress
+            tested.save()
 
 
 def _status(trace: DesignTrace, refined: Refinement | None, tested: ComparisonProgress) -> str:

@@ -1,4 +1,4 @@
-"""What a design or reconstruction run leaves in its folder: arrays, tables, figures and the report."""
+"""The images of a run: arrays, their errors against the reference, and figures."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mri_design.design.trace import DesignTrace
 from mri_design.estimation.least_squares import zero_filled
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, measure
-from mri_design.evaluation.output.manifest import Manifest
-from mri_design.evaluation.output.page import Block, ReportTable, Section, saved_figure, write_report
-from mri_design.evaluation.output.run_files import files_section
+from mri_design.evaluation.output.page import Block, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
-from mri_design.evaluation.predictions.check import PredictionCheck
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.runs.sections.trace import design_sections
+from mri_design.runs.scan_facts import KnownScan
 from mri_design.scan.data import Orientation
 from mri_design.status import Convergence, Status
 
@@ -29,9 +25,8 @@ __all__ = [
     "NamedImage",
     "image_sections",
     "metric_rows",
-    "save_design",
     "save_images",
-    "save_report",
+    "save_reconstruction",
     "with_zero_filled",
 ]
 
@@ -81,21 +76,6 @@ def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: 
             }
         )
     return rows
-
-
-def save_design(
-    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck] = ()
-) -> list[Section]:
-    """Write lines.csv, mask.npy and what `design_sections` writes; return the report's sections about the design."""
-    rows: Rows = [
-        {"order": i, "line": line, "ky": line - trace.n_lines // 2, "score": None} for i, line in enumerate(trace.lines)
-    ]
-    first = len(trace.start)
-    for row, step in zip(rows[first:], trace.steps, strict=True):
-        row["score"] = None if step.scores is None else step.score
-    folder.write_lines(rows)
-    folder.write_mask(trace.mask())
-    return design_sections(folder, trace, noise_variance, checks)
 
 
 def image_sections(
@@ -184,20 +164,22 @@ def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, unit: flo
     folder.write_metrics(rows)
 
 
-def save_report(
-    folder: RunFolder,
-    title: str,
-    summary: dict[str, object],
-    sections: Sequence[Section],
-    manifest: Manifest,
-) -> None:
-    """Write manifest.json and report.html with links to the run's files; what did not converge stands on top."""
-    folder.write_manifest(manifest)
-    write_report(
-        folder.output_path("report.html"),
-        title,
-        summary,
-        [*sections, files_section(folder.path)],
-        warnings=manifest.warnings,
-        manifest=manifest,
-    )
+def save_reconstruction(
+    folder: RunFolder, known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int]
+) -> list[Section]:
+    """Write the first image, its error bars and everybody's errors; return the report's sections about the images.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to: recon.npy, std.npy where error bars are known, metrics.csv, figures.
+    known : KnownScan
+        The slice, and what errors are measured against.
+    images : sequence of NamedImage
+        The run's own image, then others to compare it with.
+    lines : sequence of int
+        Lines behind all of them.
+    """
+    rows = metric_rows(images, known.reference, len(lines), known.one.shape[0])
+    save_images(folder, images[0].reconstruction, rows, known.scan.unit)
+    return image_sections(folder, images, known.reference, known.data.orientation, rows, known.reference_noise)

@@ -23,12 +23,27 @@ from mri_design.runs.sections.steps import (
     step_rows,
 )
 
-__all__ = ["design_sections"]
+__all__ = ["design_sections", "save_design"]
 
 Blocks = list[Block]
 SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
 UNIT = "noise variances"
 PANELS = 3
+
+
+def save_design(
+    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck] = ()
+) -> list[Section]:
+    """Write lines.csv, mask.npy and what `design_sections` writes; return the report's sections about the design."""
+    rows: list[dict[str, object]] = [
+        {"order": i, "line": line, "ky": line - trace.n_lines // 2, "score": None} for i, line in enumerate(trace.lines)
+    ]
+    first = len(trace.start)
+    for row, step in zip(rows[first:], trace.steps, strict=True):
+        row["score"] = None if step.scores is None else step.score
+    folder.write_lines(rows)
+    folder.write_mask(trace.mask())
+    return design_sections(folder, trace, noise_variance, checks)
 
 
 def design_sections(

@@ -1,31 +1,26 @@
-"""Training a line order, from its scans to its file."""
+"""A training run: a line order is learnt from scans whose truth is known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, ResidualGreedy, TrainingRule, begin_training, train
-from mri_design.design.trials import Outcome, TrainingScan, Trial, shared_lines
+from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.output.identity import require_same_run
 from mri_design.evaluation.output.manifest import InputFile
-from mri_design.experiment.checkpoint import fingerprint
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.trained_file import load_trained, save_trained
-from mri_design.runs.scans import TestImage, load_images
+from mri_design.runs.run import Ending, Record, Work
+from mri_design.runs.scans import load_images
+from mri_design.runs.train.order_file import OrderFile, order_ending
 from mri_design.runs.trials import TrainingMaterial, trial_outcome
 from mri_design.runs.workers import Workers
-from mri_design.status import Status
 
-__all__ = ["RULES", "train_into", "training_rule"]
+__all__ = ["RULES", "TrainingRequest", "learn_order", "training_rule"]
 
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
-UNFINISHED = ".unfinished"
-"""Added to the name of the file while it is being learnt."""
 START = 4
 """Centre lines an order begins with unless told otherwise; reconstructions take the image's scale from them."""
 STOCHASTIC_LINES, STOCHASTIC_SCANS = 16, 3
@@ -49,26 +44,12 @@ def training_rule(name: str, candidates: int | None = None, scans: int | None = 
     return LBCS() if name == "lbcs" else ResidualGreedy()
 
 
-def train_into(
-    path: Path,
-    sources: Sequence[ScanSource],
-    recipe: Recipe,
-    rule: TrainingRule,
-    lines: int,
-    *,
-    start: int | None = None,
-    seed: int = 0,
-    jobs: int = 1,
-    overwrite: bool = False,
-    show: Callable[[str, int, int], None] = lambda *_: None,
-    say: Callable[[str], None] = lambda _: None,
-) -> str:
-    """Learn an order on the scans and write it to ``path``; an interrupted run goes on where it stopped.
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What a training is asked for.
 
     Parameters
     ----------
-    path : Path
-        The file; beside it stands NAME.unfinished until the order is complete.
     sources : sequence of ScanSource
         Training inputs.
     recipe : Recipe
@@ -79,89 +60,83 @@ def train_into(
         Lines in the end.
     start : int, optional
         Centre lines to begin with: four, and no fewer than coil calibration took.
-    seed, jobs : int
-        Of everything random; processes, on which the order does not depend.
-    overwrite : bool
-        Whether another file at ``path``, or the beginning of another run, may be replaced.
-    show : callable
-        Progress: what, done, of how many.
-    say : callable
-        Takes a line of text that people should see.
+    """
+
+    sources: Sequence[ScanSource]
+    recipe: Recipe
+    rule: TrainingRule
+    lines: int
+    start: int | None = None
+
+    def record(self, work: Work) -> Record:
+        """What the file of the order says about it.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        inputs = InputFile.of_all(source_files(self.sources))
+        choices: dict[str, object] = {
+            "rule": repr(self.rule),
+            "lines": self.lines,
+            "start": self.start,
+            "sources": [source.label for source in self.sources],
+            "seed": work.seed,
+            "recipe": self.recipe.as_settings(),
+            "inputs": {file.name: file.sha256 for file in inputs},
+        }
+        return Record(work.identity("training", choices), inputs, choices)
+
+
+def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> TrainedDesign | Ending:
+    """Learn an order on the scans; an interrupted training goes on where it stopped.
+
+    The beginning of the order is kept beside the file after every line. Where the file holds this very order, finished,
+    nothing is done.
 
     Returns
     -------
-    str
-        "converged", or how many reconstructions did not.
+    TrainedDesign or Ending
+        The order, with how many reconstructions did not converge; an `Ending` where it had been finished before.
 
     Raises
     ------
     UsageError
-        Where the file is there already and holds something else.
+        Where the file is there already and holds something else, or the beginning of another training stands there.
     InputError
-        Where an input cannot be used, scans are on different grids, or the beginning of another run stands there.
+        Where an input cannot be used, or scans are on different grids.
     """
-    inputs = InputFile.of_all(source_files(sources))
-    settings: dict[str, object] = {
-        "rule": repr(rule),
-        "lines": lines,
-        "start": start,
-        "sources": [source.label for source in sources],
-        "seed": seed,
-        "recipe": recipe.as_settings(),
-    }
-    settings["inputs"] = {i.name: i.sha256 for i in inputs}
-    settings["identity"] = fingerprint({"run": "training", **settings})
-    unfinished = path.with_name(path.name + UNFINISHED)
-    _require_own(path, unfinished, overwrite)
-    if path.exists():
-        finished = load_trained(path)
-        if finished.settings.get("identity") != settings["identity"]:
-            raise UsageError(f"{path.name} holds another trained design; give another --out, or add --overwrite")
-        say("nothing to do")
-        return _status(finished)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    images, _ = load_images(sources, recipe, seed)
-    scans = [TrainingScan(image.one, image.reference, image.name) for image in images]
-    first = _start(images, start, lines)
+    record, recipe, lines = request.record(work), request.recipe, request.lines
+    finished = file.finished(record.identity)
+    if finished is not None:
+        work.progress.say("nothing to do")
+        return order_ending(finished)
+    file.begin()
+    scans, _ = load_images(request.sources, recipe, work.seed)
     rules = recipe.constraints.rules()
-    centre = rules.start(shared_lines(scans), first, max(image.calibration_lines for image in images))
-    first = len(centre)
+    first = _start(scans, request.start, lines)
+    centre = rules.start(shared_lines(scans), first, max(scan.calibration_lines for scan in scans))
 
     def after_line(design: TrainedDesign) -> None:
-        save_trained(unfinished, design)
-        show("training", len(design.lines) - first, lines - first)
+        file.save_unfinished(design)
+        work.progress.show("training", len(design.lines) - len(centre), lines - len(centre))
 
-    with Workers(TrainingMaterial(scans, recipe, seed), jobs) as workers:
+    with Workers(TrainingMaterial(scans, recipe, work.seed), work.jobs) as workers:
 
         def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
             return workers.map(trial_outcome, trials)
 
-        if unfinished.exists():
-            design = _resumed(unfinished, settings["identity"])
-        else:
-            begun = begin_training(scans, rule, centre, lines, evaluate, rules)
-            design = replace(begun, settings=settings)
-        design = train(scans, rule, design, lines, evaluate, seed=seed, constraints=rules, callback=after_line)
-    save_trained(path, design)
-    unfinished.unlink(missing_ok=True)
-    return _status(design)
+        design = file.unfinished(record.identity)
+        if design is None:
+            begun = begin_training(scans, request.rule, centre, lines, evaluate, rules)
+            design = replace(begun, settings={**record.settings, "identity": record.identity})
+        return train(
+            scans, request.rule, design, lines, evaluate, seed=work.seed, constraints=rules, callback=after_line
+        )
 
 
-def _require_own(path: Path, unfinished: Path, overwrite: bool) -> None:
-    """Refuse links and other people's files; where they may be overwritten, remove what is there."""
-    for file in (path, unfinished):
-        if file.is_symlink():
-            raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
-        if overwrite:
-            file.unlink(missing_ok=True)
-        elif file.exists():
-            try:
-                load_trained(file)
-            except InputError as error:
-                raise UsageError(f"{file.name} is no trained design; give another --out, or add --overwrite") from error
-
-
-def _start(images: Sequence[TestImage], start: int | None, lines: int) -> int:
+def _start(images: Sequence[ReferenceSlice], start: int | None, lines: int) -> int:
     calibration = max(image.calibration_lines for image in images)
     first = max(start or min(START, lines), calibration)
     if first > lines:
@@ -172,15 +147,3 @@ def _start(images: Sequence[TestImage], start: int | None, lines: int) -> int:
             cure="Ask for more lines.",
         )
     return first
-
-
-def _resumed(path: Path, identity: object) -> TrainedDesign:
-    design = load_trained(path)
-    require_same_run(path, design.settings.get("identity"), identity, "the beginning of another training")
-    return design
-
-
-def _status(design: TrainedDesign) -> str:
-    if not design.unconverged:
-        return Status.CONVERGED.value
-    return f"{design.unconverged} of {design.reconstructions} reconstructions not converged"

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.design.training.exchanges import Exchange, Refinement, begin_refinement, refine, with_exchanges
-from mri_design.design.trials import Evaluate, Outcome, TrainingScan, Trial, replayed
+from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
 from mri_design.errors import InputError
 from mri_design.estimation.least_squares import zero_filled
 from mri_design.model.mr_image import MRSlice
@@ -22,22 +22,22 @@ def plain(one: MRSlice, lines: Sequence[int]) -> Array:
 
 
 @pytest.fixture
-def scans(make_slice: Callable[..., MRSlice]) -> list[TrainingScan]:
+def scans(make_slice: Callable[..., MRSlice]) -> list[ReferenceSlice]:
     slices = [make_slice(name=name, seed=seed) for name, seed in (("brain", 0), ("shepp-logan", 1))]
-    return [TrainingScan(one, one.encoding().adjoint(one.kspace)) for one in slices]
+    return [ReferenceSlice("", one, one.encoding().adjoint(one.kspace)) for one in slices]
 
 
 @pytest.fixture
-def evaluate(scans: list[TrainingScan]) -> Evaluate:
+def evaluate(scans: list[ReferenceSlice]) -> Evaluate:
     return replayed(plain, scans)
 
 
-def mean_error(scans: Sequence[TrainingScan], lines: Sequence[int]) -> float:
+def mean_error(scans: Sequence[ReferenceSlice], lines: Sequence[int]) -> float:
     images = [plain(scan.one, lines) for scan in scans]
     return float(
         np.mean(
             [
-                np.linalg.norm(np.abs(i) - np.abs(s.truth)) / np.linalg.norm(s.truth)
+                np.linalg.norm(np.abs(i) - np.abs(s.reference)) / np.linalg.norm(s.reference)
                 for i, s in zip(images, scans, strict=True)
             ]
         )
@@ -45,7 +45,7 @@ def mean_error(scans: Sequence[TrainingScan], lines: Sequence[int]) -> float:
 
 
 def test_an_exchange_drops_what_hurts_least_and_adds_where_the_images_are_most_wrong(
-    scans: list[TrainingScan], evaluate: Evaluate
+    scans: list[ReferenceSlice], evaluate: Evaluate
 ) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
     first = refine(scans, begun, 1, evaluate, keep=POOR[:3], shortlist=99).exchanges[0]
@@ -60,7 +60,7 @@ def test_an_exchange_drops_what_hurts_least_and_adds_where_the_images_are_most_w
 @pytest.mark.parametrize("lines", [POOR, (8, 7, 9, 6, 10, 5), (8, 3, 12, 15)])
 @pytest.mark.parametrize("shortlist", [1, 3, 99])
 def test_the_error_never_rises_and_is_that_of_the_lines(
-    scans: list[TrainingScan], evaluate: Evaluate, lines: tuple[int, ...], shortlist: int
+    scans: list[ReferenceSlice], evaluate: Evaluate, lines: tuple[int, ...], shortlist: int
 ) -> None:
     seen: list[Refinement] = []
     begun = begin_refinement(scans, lines, evaluate)
@@ -77,7 +77,7 @@ def test_the_error_never_rises_and_is_that_of_the_lines(
         assert final.error < 0.95 * begun.error
 
 
-def test_it_ends_where_no_exchange_helps(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+def test_it_ends_where_no_exchange_helps(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
     final = refine(scans, begun, 500, evaluate, keep=POOR[:3], shortlist=2)
     assert len(final.exchanges) < 100
@@ -86,7 +86,7 @@ def test_it_ends_where_no_exchange_helps(scans: list[TrainingScan], evaluate: Ev
     assert refine(scans, final, 1000, evaluate, keep=POOR[:3], shortlist=2) == final
 
 
-def test_what_told_least_is_tried_first(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+def test_what_told_least_is_tried_first(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
     told = {0: 4.0, 1: 2.0, 15: 3.0}
     for line, importance in ((1, told), (0, {}), (15, {1: 9.0, 15: 8.0})):
@@ -94,7 +94,7 @@ def test_what_told_least_is_tried_first(scans: list[TrainingScan], evaluate: Eva
         assert found.exchanges[0].removed == line
 
 
-def test_lines_without_data_do_not_come_in(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+def test_lines_without_data_do_not_come_in(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     measured = np.ones(16, dtype=bool)
     measured[[5, 6, 10, 11]] = False
     gaps = [replace(scan, one=replace(scan.one, measured=measured)) for scan in scans]
@@ -102,13 +102,13 @@ def test_lines_without_data_do_not_come_in(scans: list[TrainingScan], evaluate: 
     assert final.exchanges and measured[[e.added for e in final.exchanges]].all()
 
 
-def test_an_interrupted_refinement_goes_on_the_same(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+def test_an_interrupted_refinement_goes_on_the_same(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     seen: list[Refinement] = []
     whole = refine(scans, begin_refinement(scans, POOR, evaluate), 6, evaluate, callback=seen.append)
     assert refine(scans, seen[2], 6, evaluate) == whole
 
 
-def test_reconstructions_are_counted(scans: list[TrainingScan]) -> None:
+def test_reconstructions_are_counted(scans: list[ReferenceSlice]) -> None:
     made = 0
 
     def counted(trials: Sequence[Trial]) -> Iterable[Outcome]:
@@ -121,7 +121,7 @@ def test_reconstructions_are_counted(scans: list[TrainingScan]) -> None:
     assert final.unconverged == made // 2
 
 
-def test_senseless_requests_are_refused(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+def test_senseless_requests_are_refused(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
     with pytest.raises(InputError, match=r"\[3\], not in the mask"):
         refine(scans, begun, 1, evaluate, keep=[3, 8])
@@ -133,7 +133,7 @@ def test_senseless_requests_are_refused(scans: list[TrainingScan], evaluate: Eva
     assert refine(scans, begun, 5, evaluate, keep=POOR) == begun
 
 
-def test_lines_that_may_not_be_measured_do_not_come_in(scans: list[TrainingScan], evaluate: Evaluate) -> None:
+def test_lines_that_may_not_be_measured_do_not_come_in(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     allowed = np.ones(16, dtype=bool)
     allowed[[5, 6, 10, 11]] = False
     begun = begin_refinement(scans, POOR, evaluate)

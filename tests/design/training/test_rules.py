@@ -7,7 +7,7 @@ import pytest
 from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, ResidualGreedy, TrainingRule, begin_training, train
-from mri_design.design.trials import Evaluate, Outcome, TrainingScan, Trial, replayed
+from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
 from mri_design.errors import InputError
 from mri_design.estimation.least_squares import zero_filled
 from mri_design.model.mr_image import MRSlice
@@ -22,28 +22,28 @@ def plain(one: MRSlice, lines: Sequence[int]) -> Array:
 
 
 @pytest.fixture
-def scans(make_slice: SliceMaker) -> list[TrainingScan]:
+def scans(make_slice: SliceMaker) -> list[ReferenceSlice]:
     names = [("brain", 0), ("shepp-logan", 1), ("brain", 2)]
     slices = [make_slice(name=name, seed=seed) for name, seed in names]
     truths = [one.encoding().adjoint(one.kspace) for one in slices]
-    return [TrainingScan(one, truth, f"{i}") for i, (one, truth) in enumerate(zip(slices, truths, strict=True))]
+    return [ReferenceSlice(f"{i}", one, truth) for i, (one, truth) in enumerate(zip(slices, truths, strict=True))]
 
 
-def learnt(scans: Sequence[TrainingScan], rule: TrainingRule, target: int = 8, seed: int = 0) -> TrainedDesign:
+def learnt(scans: Sequence[ReferenceSlice], rule: TrainingRule, target: int = 8, seed: int = 0) -> TrainedDesign:
     return train(scans, rule, begun(scans, rule, target), target, replayed(plain, scans), seed=seed)
 
 
-def begun(scans: Sequence[TrainingScan], rule: TrainingRule, target: int = 8) -> TrainedDesign:
+def begun(scans: Sequence[ReferenceSlice], rule: TrainingRule, target: int = 8) -> TrainedDesign:
     return begin_training(scans, rule, START, target, replayed(plain, scans))
 
 
-def error(scan: TrainingScan, lines: Sequence[int]) -> float:
+def error(scan: ReferenceSlice, lines: Sequence[int]) -> float:
     """Straight from the definition."""
     image = plain(scan.one, lines)
-    return float(np.linalg.norm(np.abs(image) - np.abs(scan.truth)) / np.linalg.norm(scan.truth))
+    return float(np.linalg.norm(np.abs(image) - np.abs(scan.reference)) / np.linalg.norm(scan.reference))
 
 
-def test_lbcs_picks_as_brute_force_does(scans: list[TrainingScan]) -> None:
+def test_lbcs_picks_as_brute_force_does(scans: list[ReferenceSlice]) -> None:
     lines = list(START)
     for picked in learnt(scans, LBCS(), 6).lines[3:]:
         left = [line for line in range(16) if line not in lines]
@@ -52,15 +52,17 @@ def test_lbcs_picks_as_brute_force_does(scans: list[TrainingScan]) -> None:
         lines.append(picked)
 
 
-def test_residual_greedy_picks_where_the_images_are_most_wrong(scans: list[TrainingScan]) -> None:
+def test_residual_greedy_picks_where_the_images_are_most_wrong(scans: list[ReferenceSlice]) -> None:
     """The residual is that of the definition: |F(u_hat - u)|^2 over the image's energy."""
     state = learnt(scans, ResidualGreedy())
     for step, picked in enumerate(state.lines[3:]):
         lines = state.lines[: 3 + step]
         total = np.zeros(16)
         for scan in scans:
-            wrong = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(plain(scan.one, lines) - scan.truth), norm="ortho"))
-            total += np.sum(np.abs(wrong) ** 2, axis=1) / np.sum(np.abs(scan.truth) ** 2)
+            wrong = np.fft.fftshift(
+                np.fft.fft2(np.fft.ifftshift(plain(scan.one, lines) - scan.reference), norm="ortho")
+            )
+            total += np.sum(np.abs(wrong) ** 2, axis=1) / np.sum(np.abs(scan.reference) ** 2)
         np.testing.assert_allclose(state.profile[step], total / len(scans), rtol=1e-4, atol=1e-9)
         total[list(lines)] = -1
         assert picked == int(np.argmax(total))
@@ -69,7 +71,7 @@ def test_residual_greedy_picks_where_the_images_are_most_wrong(scans: list[Train
 def test_residuals_of_several_coils_add_up_to_the_image_s_error(make_slice: SliceMaker) -> None:
     one = make_slice(n_coils=3)
     truth = one.encoding().adjoint(one.kspace)
-    scan = TrainingScan(one, truth)
+    scan = ReferenceSlice("", one, truth)
     image = plain(one, START)
     outcome = scan.outcome(image)
     relative = np.sum(np.abs(image - truth) ** 2) / np.sum(np.abs(truth) ** 2)
@@ -78,12 +80,12 @@ def test_residuals_of_several_coils_add_up_to_the_image_s_error(make_slice: Slic
 
 @pytest.mark.parametrize("subset", [{"candidates": 16}, {"scans": 3}, {"candidates": 99, "scans": 99}])
 def test_stochastic_lbcs_with_everything_in_its_subsets_is_lbcs(
-    scans: list[TrainingScan], subset: dict[str, int]
+    scans: list[ReferenceSlice], subset: dict[str, int]
 ) -> None:
     assert learnt(scans, LBCS(**subset), seed=5).lines == learnt(scans, LBCS()).lines
 
 
-def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[TrainingScan]) -> None:
+def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[ReferenceSlice]) -> None:
     tried: list[list[Trial]] = []
 
     def watched(trials: Sequence[Trial]) -> Iterable[Outcome]:
@@ -108,7 +110,7 @@ def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[TrainingScan
         (LBCS(candidates=4, scans=1), 3 * 6 + 5 * 4),
     ],
 )
-def test_reconstructions_are_counted(scans: list[TrainingScan], rule: TrainingRule, count: int) -> None:
+def test_reconstructions_are_counted(scans: list[ReferenceSlice], rule: TrainingRule, count: int) -> None:
     made = 0
 
     def counted(trials: Sequence[Trial]) -> Iterable[Outcome]:
@@ -120,7 +122,7 @@ def test_reconstructions_are_counted(scans: list[TrainingScan], rule: TrainingRu
     assert state.reconstructions == made == count
 
 
-def test_reconstructions_that_did_not_converge_are_counted(scans: list[TrainingScan]) -> None:
+def test_reconstructions_that_did_not_converge_are_counted(scans: list[ReferenceSlice]) -> None:
     def one_of_three(trials: Sequence[Trial]) -> Iterable[Outcome]:
         found = replayed(plain, scans)(trials)
         return [replace(outcome, converged=i != 1) for (i, _), outcome in zip(trials, found, strict=True)]
@@ -130,7 +132,7 @@ def test_reconstructions_that_did_not_converge_are_counted(scans: list[TrainingS
     assert (begin.unconverged, state.unconverged, state.reconstructions) == (1, 6, 18)
 
 
-def test_rows_of_the_profile_belong_to_line_counts(scans: list[TrainingScan]) -> None:
+def test_rows_of_the_profile_belong_to_line_counts(scans: list[ReferenceSlice]) -> None:
     state = learnt(scans, LBCS())
     assert len(state.profile) == len(state.errors) == 6
     for row, value in enumerate(state.errors):
@@ -139,7 +141,7 @@ def test_rows_of_the_profile_belong_to_line_counts(scans: list[TrainingScan]) ->
 
 
 @pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=5, scans=2)])
-def test_an_interrupted_training_goes_on_to_the_same_order(scans: list[TrainingScan], rule: TrainingRule) -> None:
+def test_an_interrupted_training_goes_on_to_the_same_order(scans: list[ReferenceSlice], rule: TrainingRule) -> None:
     seen: list[TrainedDesign] = []
     evaluate: Evaluate = replayed(plain, scans)
     whole = train(scans, rule, begun(scans, rule), 8, evaluate, seed=3, callback=seen.append)
@@ -149,34 +151,34 @@ def test_an_interrupted_training_goes_on_to_the_same_order(scans: list[TrainingS
     np.testing.assert_array_equal(rest.profile, whole.profile)
 
 
-def test_an_empty_line_is_never_taken(scans: list[TrainingScan]) -> None:
+def test_an_empty_line_is_never_taken(scans: list[ReferenceSlice]) -> None:
     measured = np.ones(16, dtype=bool)
     measured[[2, 12]] = False
     one = scans[0].one
-    gap = TrainingScan(MRSlice(one.kspace, measured, one.noise_variance), scans[0].truth)
+    gap = ReferenceSlice("gap", MRSlice(one.kspace, measured, one.noise_variance), scans[0].reference)
     lines = learnt([gap, scans[1]], ResidualGreedy(), 14).lines
     assert sorted(lines) == np.flatnonzero(measured).tolist()
 
 
-def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: list[TrainingScan]) -> None:
+def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: list[ReferenceSlice]) -> None:
     with pytest.raises(InputError, match="at least one"):
         begin_training([], LBCS(), START, 8, replayed(plain, []))
     other = make_slice(shape=(12, 12))
-    small = TrainingScan(other, other.encoding().adjoint(other.kspace))
+    small = ReferenceSlice("small", other, other.encoding().adjoint(other.kspace))
     with pytest.raises(InputError, match="one grid"):
         begun([*scans, small], LBCS())
     with pytest.raises(InputError, match="number of lines"):
         begun(scans, LBCS(), 17)
     with pytest.raises(InputError, match="shape"):
-        TrainingScan(scans[0].one, small.truth)
+        ReferenceSlice("", scans[0].one, small.reference)
     with pytest.raises(InputError, match="zeros"):
-        TrainingScan(scans[0].one, np.zeros((16, 16), dtype=complex))
+        ReferenceSlice("", scans[0].one, np.zeros((16, 16), dtype=complex))
     with pytest.raises(InputError, match="candidates"):
         LBCS(candidates=0)
 
 
 @pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=6)])
-def test_constraints_are_obeyed(scans: list[TrainingScan], rule: TrainingRule) -> None:
+def test_constraints_are_obeyed(scans: list[ReferenceSlice], rule: TrainingRule) -> None:
     asked = LineConstraints(forbidden=(6, 10), partial_fourier=0.75)
     everything = np.ones(16, dtype=bool)
     begin = begin_training(scans, rule, asked.start(everything, 3), 9, replayed(plain, scans), asked)

@@ -10,6 +10,7 @@ from mri_design.design.engine import DesignEngine
 from mri_design.design.strategies.baselines import RandomLines
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.estimation.irls import IRLS
 from mri_design.evaluation.predictions.check import (
@@ -19,13 +20,13 @@ from mri_design.evaluation.predictions.check import (
     check_predictions,
     truth_or_none,
 )
+from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_variants
-from mri_design.runs.held_out.comparison import TestImage
 from mri_design.variances.control_variate import ControlVariate
 
-MakeImage = Callable[..., TestImage]
+MakeImage = Callable[..., ReferenceSlice]
 
 
 def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> PredictionCheck:
@@ -157,9 +158,8 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
     checks = check_predictions(
         slices,
         trace,
-        engine.inference,
+        Replay(engine.inference, seed=5),
         signals=state.signals,
-        seed=5,
         counts=counts,
         callback=lambda *n: told.append(n),
     )
@@ -188,10 +188,10 @@ def test_the_means_are_those_of_the_models_the_design_went_by(phased_slice: MRSl
     used = [step.models[0] for step in state.trace.steps]
     assert (0 in used and 1 in used) or not ratios
     counts = check_counts(state.trace, 99)
-    settings = {"signals": state.signals, "seed": 5, "models": models}
+    replay = Replay(loop, seed=5, models=models)
     noise = 2 * 16 * one.noise_variance
     for chosen, tolerance in ((counts, 0.02), (counts[::4], 0.1)):
-        checks = check_predictions([one], state.trace, loop, counts=chosen, **settings)
+        checks = check_predictions([one], state.trace, replay, signals=state.signals, counts=chosen)
         for found in checks:
             step = state.trace.steps[found.n_measured - 8]
             assert found.actual[step.line] + noise == pytest.approx(step.actual_energy, rel=tolerance)
@@ -203,7 +203,7 @@ def test_the_corrected_prediction_is_judged_where_there_is_one(make_image: MakeI
     state = engine.run([image.one], engine.begin([image.one], [12, 11, 13, 10]), 6)
     better = replace(state.trace, steps=tuple(replace(s, corrected=4 * s.expected) for s in state.trace.steps))
     plain, corrected = (
-        check_predictions([image.one], trace, engine.inference, signals=state.signals, truths=[image.reference])
+        check_predictions([image.one], trace, Replay(engine.inference), signals=state.signals, truths=[image.reference])
         for trace in (state.trace, better)
     )
     for ours, theirs in zip(corrected, plain, strict=True):
@@ -218,8 +218,8 @@ def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: R
     state = engine.run([one], engine.begin([one], [12, 11]), 6)
     told: list[tuple[int, int]] = []
     settings = {"signals": state.signals, "callback": lambda *n: told.append(n)}
-    assert check_predictions([one], state.trace, engine.inference, **settings) == []
+    assert check_predictions([one], state.trace, Replay(engine.inference), **settings) == []
     assert told == []
     for count in (1, 3, 6):
         with pytest.raises(InputError, match="counts"):
-            check_predictions([one], state.trace, engine.inference, signals=state.signals, counts=[count])
+            check_predictions([one], state.trace, Replay(engine.inference), signals=state.signals, counts=[count])

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.metrics import measure
 from mri_design.experiment.designing import run_design
@@ -13,10 +14,10 @@ from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.runs.held_out import comparison
 from mri_design.runs.held_out import jobs as comparison_pieces
-from mri_design.runs.held_out.comparison import Comparison, TestImage
+from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
 
-ImageMaker = Callable[..., TestImage]
+ImageMaker = Callable[..., ReferenceSlice]
 STRATEGIES = ("information-gain", "vd-polynomial", "low-pass")
 
 
@@ -164,7 +165,7 @@ def fails_after(calls: int, function: Callable[..., object]) -> Callable[..., ob
     return failing
 
 
-@pytest.mark.parametrize("work", ["run_design", "reconstruct"])
+@pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
 @pytest.mark.parametrize("calls", [0, 3, 21])
 def test_an_interrupted_comparison_goes_on_where_it_stopped(
     study: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str, calls: int
@@ -188,7 +189,7 @@ def test_what_is_finished_is_not_done_again(study: Comparison, tmp_path: Path, m
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("this was finished")
 
-    for work in ("run_design", "reconstruct"):
+    for work in ("run_design", "reconstruct_by_recipe"):
         monkeypatch.setattr(comparison_pieces, work, refuse)
     again = study.run(ComparisonProgress.open(path, "me"))
     assert again.rows == first.rows

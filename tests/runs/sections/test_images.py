@@ -6,21 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
+from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.runs.held_out.comparison import TestImage
 from mri_design.runs.sections.images import (
     NamedImage,
     image_sections,
     metric_rows,
-    save_design,
     save_images,
-    save_report,
     with_zero_filled,
 )
+from mri_design.runs.sections.trace import save_design
 from mri_design.status import Convergence, Status
 from tests.evaluation.conftest import TRACE
 
@@ -80,7 +80,7 @@ def test_metric_rows_by_hand(image: np.ndarray) -> None:
     assert (blank["relative_l2"], blank["psnr"], blank["ssim"]) == (None, None, None)
 
 
-def test_the_zero_filled_image_stands_beside_others_once(make_image: Callable[..., TestImage]) -> None:
+def test_the_zero_filled_image_stands_beside_others_once(make_image: Callable[..., ReferenceSlice]) -> None:
     one = make_image().one
     result = NamedImage("map", Reconstruction(np.zeros((16, 16), complex), None, DONE))
     both = with_zero_filled([result], one, [8, 7])

@@ -10,13 +10,14 @@ import numpy as np
 
 from mri_design.evaluation.mask_sentence import mask_sentence
 from mri_design.evaluation.output.page import Paragraph, ReportTable
-from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.tables import Row, read_csv
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.runs.demo.overview import Content, FigureFiles, Part, TableFile, save_overview
+from mri_design.runs.demo.run import DemoResult
 from mri_design.runs.held_out.tables import FORMATS, paired_caption, where_behind
+from mri_design.runs.run import Run
 
-__all__ = ["DESIGNED", "save_demo"]
+__all__ = ["DESIGNED", "report_demo"]
 
 DESIGNED = "calibrated"
 """The strategy whose masks are called designed."""
@@ -30,19 +31,12 @@ _WORDS = {
 }
 
 
-def save_demo(folder: RunFolder, study: Path, scan: Path) -> Path:
-    """Write the page over a comparison on a head whose truth is known and a design of a real scan; returns its path.
-
-    Parameters
-    ----------
-    folder : RunFolder
-        Where to.
-    study, scan : Path
-        Finished run folders of the comparison and of the design.
-    """
+def report_demo(run: Run, result: DemoResult) -> Path:
+    """Write the page over a comparison on a head whose truth is known and a design of a real scan; returns its path."""
+    study = result.study
     summary: list[Row] = list(read_csv(study / "summary.csv"))
-    parts = [_pictures(study, summary), _numbers(study, summary), _real_scan(scan)]
-    return save_overview(folder, "mri-design demo: which lines to measure", parts)
+    parts = [_pictures(study, summary), _numbers(study, summary), _real_scan(result.scan)]
+    return save_overview(run.folder, "mri-design demo: which lines to measure", parts)
 
 
 def _pictures(study: Path, summary: Sequence[Row]) -> Part:

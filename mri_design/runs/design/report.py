@@ -1,0 +1,54 @@
+"""What a design leaves in its folder: lines, mask, image, error bars, tables, figures, manifest and page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mri_design.evaluation.output.identity import CHECKPOINT
+from mri_design.experiment.strategy_names import ORACLES, strategy_label
+from mri_design.runs.design.run import DesignResult
+from mri_design.runs.oracles import ORACLE_NOTE
+from mri_design.runs.run import Ending, Run
+from mri_design.runs.scan_facts import simulated_from, simulation_summary
+from mri_design.runs.sections.images import save_reconstruction
+from mri_design.runs.sections.models import model_sections, model_settings
+from mri_design.runs.sections.sequence import save_acquisition
+from mri_design.runs.sections.trace import save_design
+
+__all__ = ["report_design"]
+
+
+def report_design(run: Run, result: DesignResult | Ending) -> Ending:
+    """Write everything about a design into the run's folder; one that was finished before stays as it is."""
+    if isinstance(result, Ending):
+        return result
+    recipe, trace, known = result.request.recipe, result.trace, result.known
+    name, start, n_lines = recipe.design.strategy, len(trace.start), known.one.shape[0]
+    sections = [
+        *save_design(run.folder, trace, known.one.noise_variance, result.checks),
+        *model_sections(run.folder, trace, recipe.phase.names),
+        *save_acquisition(run.folder, trace, recipe),
+        *save_reconstruction(run.folder, known, result.images, trace.lines),
+    ]
+    ended = {"ended": result.ended} if result.ended else {}
+    found = {
+        "start": start,
+        **ended,
+        **({"reconstructed_under": result.model} if result.model else {}),
+        **model_settings(trace, recipe.phase.names),
+        **known.settings(),
+    }
+    summary: dict[str, object] = {
+        "lines": f"{len(trace.lines)} of {n_lines}",
+        "acceleration": n_lines / len(trace.lines),
+        "start lines": start,
+        "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
+        **ended,
+        **simulation_summary([simulated_from(known.data)]),
+        **({"model of the image": result.model} if result.model else {}),
+        **known.summary(),
+        "multiplications with A": sum(step.matvecs for step in trace.steps),
+    }
+    record = replace(result.record, settings={**result.record.settings, **found})
+    title = f"{'Oracle, not a design' if name in ORACLES else 'Line design'}: {known.data.name}"
+    return run.finish(result.ending, record, title, summary, sections, [CHECKPOINT])

@@ -1,0 +1,43 @@
+"""What a reconstruction leaves in its folder: image, error bars, mask, errors, figures, manifest and page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mri_design.evaluation import plots
+from mri_design.evaluation.mask_sentence import mask_sentence
+from mri_design.evaluation.output.page import Section, saved_figure
+from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.runs.recon.run import ReconResult
+from mri_design.runs.run import Ending, Run
+from mri_design.runs.scan_facts import simulated_from, simulation_summary
+from mri_design.runs.sections.images import save_reconstruction
+
+__all__ = ["report_reconstruction"]
+
+
+def report_reconstruction(run: Run, result: ReconResult) -> Ending:
+    """Write everything about a reconstruction into the run's folder."""
+    known, mask, lines = result.known, result.mask, result.ending.lines
+    image = result.images[0]
+    barcode = saved_figure(run.folder, "mask", plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask))
+    sections = [*save_reconstruction(run.folder, known, result.images, lines), Section("Lines", [barcode])]
+    run.folder.write_mask(mask)
+    summary: dict[str, object] = {
+        "method": image.name,
+        "lines": f"{len(lines)} of {len(mask)}",
+        **simulation_summary([simulated_from(known.data)]),
+        **known.summary(),
+        **_learnt_summary(image.reconstruction),
+        "multiplications with A": image.reconstruction.convergence.matvecs,
+    }
+    record = replace(result.record, settings={**result.record.settings, **known.settings()})
+    return run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
+
+
+def _learnt_summary(result: Reconstruction) -> dict[str, object]:
+    """What was learnt, as factors on the recipe's rates."""
+    if result.learnt is None:
+        return {}
+    rates = ", ".join(f"{name} x {rate:.2g}" for name, rate in result.learnt.rates.items())
+    return {"learnt rates": rates, "learnt noise variance": f"{result.learnt.noise_variance:.3g}"}

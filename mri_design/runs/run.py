@@ -1,0 +1,205 @@
+"""One call of a verb: where its results go, who watches, and how every run begins and ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mri_design.errors import UsageError
+from mri_design.evaluation.output.identity import finished_lines, finished_status
+from mri_design.evaluation.output.manifest import InputFile, Manifest
+from mri_design.evaluation.output.page import Section
+from mri_design.evaluation.output.run_files import save_report
+from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.experiment.checkpoint import fingerprint
+
+__all__ = ["Ending", "Progress", "Record", "Run", "Work"]
+
+
+def _show_nothing(label: str, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+def _say_nothing(text: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Who watches a run.
+
+    Parameters
+    ----------
+    show : callable
+        Takes what is being done, how much of it is done, and of how many.
+    say : callable
+        Takes a line of text that people should see.
+    """
+
+    show: Callable[[str, int, int], None] = _show_nothing
+    say: Callable[[str], None] = _say_nothing
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended.
+
+    Parameters
+    ----------
+    status : str
+        "converged", or what did not converge or was out of reach, in words.
+    lines : tuple of int
+        Chosen phase-encode lines in acquisition order; none where the run is not about one mask.
+    """
+
+    status: str
+    lines: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the manifest says about a computation, beside its command, seed and time.
+
+    Parameters
+    ----------
+    identity : str
+        Checksum of everything that makes the run this very run, see `Work.identity`.
+    inputs : sequence of InputFile
+        The files read.
+    settings : mapping
+        Every setting in force, and what was found out before the first result.
+    """
+
+    identity: str
+    inputs: Sequence[InputFile]
+    settings: Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What every computation is given beside its question, wherever its results go.
+
+    Parameters
+    ----------
+    seed : int
+        Of everything random.
+    jobs : int
+        Processes; no result depends on it.
+    progress : Progress
+        Who watches.
+    """
+
+    seed: int = 0
+    jobs: int = 1
+    progress: Progress = Progress()
+
+    def identity(self, kind: str, choices: Mapping[str, object]) -> str:
+        """Checksum of a run of this kind with these inputs and options, and this seed."""
+        return fingerprint({"run": kind, "seed": self.seed, **choices})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Work):
+    """One call of a verb that leaves a folder.
+
+    Every verb asks `finished` once its arguments and inputs are known to be good, then calls `begin`, computes, and
+    leaves it to its report to call `finish`.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where the results go.
+    command : sequence of str
+        The arguments as typed, for the manifest.
+    resume : bool
+        Whether to go on from what an interrupted run left in the folder.
+    began : float
+        When the run began, on the clock of `time.perf_counter`.
+    """
+
+    folder: RunFolder
+    command: Sequence[str] = ()
+    resume: bool = False
+    began: float = field(default_factory=time.perf_counter)
+
+    def within(self, folder: RunFolder) -> Run:
+        """A part of this run that begins now and leaves a folder of its own."""
+        return replace(self, folder=folder, began=time.perf_counter())
+
+    def finished(self, identity: str, *, checkpoint: str = "", resumed: str = "") -> Ending | None:
+        """How this very run ended before, where nothing is left to do; None where it is to be computed.
+
+        Parameters
+        ----------
+        identity : str
+            See `Work.identity`.
+        checkpoint : str
+            Name of the file, if any, that an unfinished run of this kind leaves.
+        resumed : str
+            What such a run is called in messages ("design"), where only ``resume`` goes on from it. Empty where the
+            same command goes on by itself, and makes a finished run's report again.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds another run, or an unfinished one and ``resume`` is not set.
+        """
+        before = finished_status(self.folder, identity, own=checkpoint)
+        if not resumed:
+            return None
+        unfinished = self.folder.existing(checkpoint)
+        if before is not None and self.resume and unfinished is None:
+            self.progress.say("nothing to do")
+            return Ending(before, finished_lines(self.folder))
+        if unfinished is not None and not (self.resume or self.folder.overwrite):
+            raise UsageError(
+                f"{self.folder.path.name} holds an unfinished {resumed}; add --resume, give another --out, or add "
+                "--overwrite"
+            )
+        return None
+
+    def begin(self) -> None:
+        """Say that the run begins now: where it may overwrite, what earlier runs left in the folder is removed."""
+        self.folder.begin()
+
+    def finish(
+        self,
+        ending: Ending,
+        record: Record,
+        title: str,
+        summary: Mapping[str, object],
+        sections: Sequence[Section],
+        checkpoints: Sequence[str] = (),
+    ) -> Ending:
+        """Write manifest.json and report.html, and remove the checkpoints, which nobody needs any more.
+
+        Parameters
+        ----------
+        ending : Ending
+            How the computation ended; it is returned.
+        record : Record
+            For the manifest.
+        title : str
+            Of the page.
+        summary : mapping of str to object
+            Key numbers for the table on top of the page; seconds and status are added.
+        sections : sequence of Section
+            The page.
+        checkpoints : sequence of str
+            Names of files.
+        """
+        manifest = Manifest(
+            command=self.command,
+            seed=self.seed,
+            inputs=record.inputs,
+            settings={**record.settings, "identity": record.identity},
+            wall_seconds=time.perf_counter() - self.began,
+            status=ending.status,
+            lines=ending.lines,
+        )
+        numbers = {**summary, "seconds": round(manifest.wall_seconds, 1), "status": manifest.status}
+        save_report(self.folder, title, numbers, sections, manifest)
+        for name in checkpoints:
+            self.folder.remove(name)
+        return ending

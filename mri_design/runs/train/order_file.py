@@ -1,0 +1,106 @@
+"""The file of a line order: whose it is, the beginning that an interrupted training left, and the finished order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.output.identity import require_same_run
+from mri_design.experiment.trained_file import load_trained, save_trained
+from mri_design.runs.run import Ending
+from mri_design.status import Status
+
+__all__ = ["OrderFile", "order_ending", "report_order"]
+
+UNFINISHED = ".unfinished"
+"""Added to the name of the file while the order is being learnt."""
+
+
+@dataclass(frozen=True)
+class OrderFile:
+    """Where an order goes.
+
+    Parameters
+    ----------
+    path : Path
+        The file; beside it stands NAME.unfinished until the order is complete.
+    overwrite : bool
+        Whether another file at ``path``, or the beginning of another training, may be replaced.
+    """
+
+    path: Path
+    overwrite: bool = False
+
+    @property
+    def beginning(self) -> Path:
+        """The file that an interrupted training leaves."""
+        return self.path.with_name(self.path.name + UNFINISHED)
+
+    def finished(self, identity: str) -> TrainedDesign | None:
+        """The order of this very training, where it is complete; files that may be overwritten are removed.
+
+        Raises
+        ------
+        UsageError
+            For links, other people's files, and another training's order.
+        """
+        for file in (self.path, self.beginning):
+            if file.is_symlink():
+                raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
+            if self.overwrite:
+                file.unlink(missing_ok=True)
+            elif file.exists():
+                try:
+                    load_trained(file)
+                except InputError as error:
+                    raise UsageError(
+                        f"{file.name} is no trained design; give another --out, or add --overwrite"
+                    ) from error
+        if not self.path.exists():
+            return None
+        found = load_trained(self.path)
+        if found.settings.get("identity") != identity:
+            raise UsageError(f"{self.path.name} holds another trained design; give another --out, or add --overwrite")
+        return found
+
+    def begin(self) -> None:
+        """Make the folder of the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def unfinished(self, identity: str) -> TrainedDesign | None:
+        """The beginning of this very training; None where there is none.
+
+        Raises
+        ------
+        UsageError
+            Where it is the beginning of another one.
+        """
+        if not self.beginning.exists():
+            return None
+        design = load_trained(self.beginning)
+        found = design.settings.get("identity")
+        require_same_run(self.beginning, found, identity, "the beginning of another training")
+        return design
+
+    def save_unfinished(self, design: TrainedDesign) -> None:
+        """Keep the lines learnt so far."""
+        save_trained(self.beginning, design)
+
+
+def order_ending(design: TrainedDesign) -> Ending:
+    """How the training of an order ended: converged, or how many of its reconstructions did not."""
+    if not design.unconverged:
+        return Ending(Status.CONVERGED.value, design.lines)
+    said = f"{design.unconverged} of {design.reconstructions} reconstructions not converged"
+    return Ending(said, design.lines)
+
+
+def report_order(file: OrderFile, design: TrainedDesign | Ending) -> Ending:
+    """Write a finished order, and remove its beginning; one that was finished before stays as it is."""
+    if isinstance(design, Ending):
+        return design
+    save_trained(file.path, design)
+    file.beginning.unlink(missing_ok=True)
+    return order_ending(design)

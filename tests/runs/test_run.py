@@ -1,0 +1,98 @@
+"""How every run begins and ends, and that computing leaves the writing to the report."""
+
+import json
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import pytest
+
+from mri_design.errors import UsageError
+from mri_design.evaluation.output.page import Paragraph, Section
+from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.experiment.recipe import Recipe
+from mri_design.runs.design.report import report_design
+from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
+from mri_design.runs.recon.report import report_reconstruction
+from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
+from mri_design.runs.run import Ending, Progress, Record, Run
+
+KEPT = "checkpoint.npz"
+SECTIONS = [Section("One", [Paragraph("text")])]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(folder=RunFolder(tmp_path / "out"), command=["design", "x"], seed=3)
+
+
+def visible(run: Run) -> set[str]:
+    return {path.name for path in run.folder.path.iterdir() if not path.name.startswith(".")}
+
+
+def end(run: Run, identity: str = "me", **options: object) -> Ending:
+    ending = Ending("converged", (4, 3))
+    record = Record(identity, [], {"a": 1})
+    return run.finish(ending, record, "A title", {"lines": 2}, SECTIONS, **options)  # type: ignore[arg-type]
+
+
+def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
+    run.folder.output_path(KEPT).write_text("lines so far")
+    assert end(run, checkpoints=[KEPT]) == Ending("converged", (4, 3))
+    assert visible(run) == {"manifest.json", "report.html"}
+    manifest = json.loads((run.folder.path / "manifest.json").read_text())
+    assert (manifest["command"], manifest["seed"], manifest["lines"]) == (["design", "x"], 3, [4, 3])
+    assert manifest["settings"] == {"a": 1, "identity": "me"}
+    assert manifest["wall_seconds"] >= 0
+    page = (run.folder.path / "report.html").read_text()
+    assert "A title" in page and "seconds" in page
+
+
+def test_a_finished_run_is_left_alone_where_it_is_to_be_resumed(run: Run) -> None:
+    said: list[str] = []
+    watched = replace(run, resume=True, progress=Progress(say=said.append))
+    assert watched.finished("me", checkpoint=KEPT, resumed="design") is None
+    end(run)
+    assert watched.finished("me", checkpoint=KEPT, resumed="design") == Ending("converged", (4, 3))
+    assert said == ["nothing to do"]
+    assert run.finished("me", checkpoint=KEPT, resumed="design") is None  # without resume it is made again
+    assert watched.finished("me") is None  # and so are those that nobody resumes
+    with pytest.raises(UsageError, match="holds a finished run"):
+        watched.finished("you", checkpoint=KEPT, resumed="design")
+
+
+def test_an_unfinished_run_is_refused_unless_it_is_to_be_resumed(run: Run) -> None:
+    run.folder.output_path(KEPT).write_text("lines so far")
+    with pytest.raises(UsageError, match="holds an unfinished protocol; add --resume"):
+        run.finished("me", checkpoint=KEPT, resumed="protocol")
+    assert replace(run, resume=True).finished("me", checkpoint=KEPT, resumed="protocol") is None
+    assert run.finished("me", checkpoint=KEPT) is None  # the same command goes on by itself
+    end(run)
+    assert replace(run, resume=True).finished("me", checkpoint=KEPT, resumed="design") is None  # its beginning counts
+
+
+def test_a_seed_makes_another_run_and_processes_do_not(run: Run) -> None:
+    identity = run.identity("design", {"lines": 4})
+    assert replace(run, jobs=2).identity("design", {"lines": 4}) == identity
+    others = [replace(run, seed=4).identity("design", {"lines": 4}), run.identity("protocol", {"lines": 4})]
+    assert identity not in others
+
+
+def test_a_design_writes_nothing_but_its_checkpoint_before_its_report(run: Run, tiny: Recipe) -> None:
+    result = design_scan(DesignRequest("phantom:brain", tiny.replacing("design", start=4), 6), run)
+    assert visible(run) == {KEPT}
+    assert isinstance(result, DesignResult) and result.ending.lines == result.trace.lines
+    with pytest.raises(FrozenInstanceError):
+        result.ended = "early"  # type: ignore[misc]
+    assert report_design(run, result) == result.ending
+    assert KEPT not in visible(run) and {"lines.csv", "recon.npy", "report.html", "manifest.json"} <= visible(run)
+    before = (run.folder.path / "manifest.json").read_bytes()
+    again = replace(run, resume=True)
+    assert report_design(again, design_scan(result.request, again)) == result.ending
+    assert (run.folder.path / "manifest.json").read_bytes() == before
+
+
+def test_a_reconstruction_writes_nothing_before_its_report(run: Run, tiny: Recipe) -> None:
+    result = reconstruct_scan(ReconRequest("phantom:brain", tiny), run)
+    assert visible(run) == set()
+    assert report_reconstruction(run, result) == result.ending
+    assert {"recon.npy", "mask.npy", "report.html", "manifest.json"} <= visible(run)
