@@ -64,7 +64,7 @@ def exits(verb: Callable[P, int]) -> Callable[P, None]:
         except (MriDesignError, OSError, MemoryError) as error:
             code = _report(error, FAILED)
         except KeyboardInterrupt as interruption:
-            kept = str(interruption) or f"nothing was kept; begin again with: {command_to_go_on()}"
+            kept = str(interruption) or f"there is nothing to go on from; begin again with: {command_to_go_on()}"
             code = _report(f"interrupted; {kept}", INTERRUPTED)
         raise typer.Exit(code)
 
@@ -108,10 +108,13 @@ def say(text: str, quiet: bool = False) -> None:
 
 
 class _Forgiving:
-    """Standard output that may end before the program does, as behind ``| head``: what comes later goes nowhere."""
+    """An output that may end before the program does, as behind ``| head``: what comes later goes nowhere.
 
-    def __init__(self, stream: object) -> None:
-        self._stream = stream
+    An output that was closed before the program began (``>&-``) goes nowhere from the beginning.
+    """
+
+    def __init__(self, stream: object | None) -> None:
+        self._stream = open(os.devnull, "w", encoding="utf-8") if stream is None else stream  # noqa: SIM115
 
     def write(self, text: str) -> int:
         self._try("write", text)
@@ -136,8 +139,9 @@ class _Forgiving:
 
 
 def output_may_end_early() -> None:
-    """Make the process end as if all had been read where its reader goes away first."""
+    """Make the process end as if all had been read where the reader of its output or messages goes away first."""
     sys.stdout = _Forgiving(sys.stdout)
+    sys.stderr = _Forgiving(sys.stderr)
 
 
 class Bar(Protocol):

@@ -48,6 +48,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
                     field=source.path,
                     got=f"a scan that is not fully sampled: {chosen.missing}",
                     wanted="a fully sampled scan, whose image is the truth that errors are measured against",
+                    cure="Give a complete scan, or one with a reference image; recon reconstructs what is there.",
                 )
             require_whole_lines(source.path, chosen.samplings[0])
             scan = prepare(chosen, recipe, calibration_lines=recipe.design.start)

@@ -242,7 +242,7 @@ def test_an_interruption_ends_with_130_in_words(run: Run, tmp_path: Path, monkey
 
     monkeypatch.setattr(recon_run, "reconstruct", interrupt)
     monkeypatch.setattr("sys.argv", ["mri-design", "recon", "scan.npz", "--out", "x"])
-    said = "interrupted; nothing was kept; begin again with: mri-design recon scan.npz --out x"
+    said = "interrupted; there is nothing to go on from; begin again with: mri-design recon scan.npz --out x"
     assert_refused(run("recon", "scan.npz", "--out", tmp_path / "x"), 130, said)
     assert not (tmp_path / "x").exists()
 

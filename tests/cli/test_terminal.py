@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from mri_design.cli import start
 from mri_design.cli.terminal import ending, progress
 
 
@@ -62,6 +63,43 @@ def test_output_that_nobody_reads_any_more_goes_nowhere() -> None:
     writer.stdout.close()
     assert (writer.stderr.read(), writer.wait(60)) == ("done", 0)
     writer.stderr.close()
+
+
+def test_messages_that_nobody_reads_any_more_go_nowhere_too() -> None:
+    """As behind `2>&1 | head -1`: the work goes on to its end with its own exit code."""
+    code = (
+        "import sys; from mri_design.cli.terminal import output_may_end_early; output_may_end_early()\n"
+        "for i in range(100000): print(i, file=sys.stderr if i % 2 else sys.stdout)\n"
+        "sys.exit(3)"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert writer.stdout is not None
+    writer.stdout.readline()
+    writer.stdout.close()
+    assert writer.wait(60) == 3
+
+
+def test_an_output_that_is_closed_from_the_beginning_is_no_error() -> None:
+    code = (
+        "import sys; sys.stdout = None\n"
+        "from mri_design.cli.terminal import output_may_end_early; output_may_end_early(); print('lost')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_interruption_while_the_program_is_loaded_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Loading:
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "mri_design.cli.main", Loading())
+    with pytest.raises(SystemExit) as ended:
+        start.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "mri-design: interrupted\n"
 
 
 def test_the_exit_code_of_several_runs_is_that_of_the_worst() -> None:

@@ -70,7 +70,7 @@ class RunFolder:
                 remove_stale_temporaries(self._figures())
         except BaseException:
             self._lock.release()
-            self._remove_if_new()
+            self._remove_what_is_empty()
             raise
 
     def __enter__(self) -> RunFolder:
@@ -83,12 +83,12 @@ class RunFolder:
             self._ledger.withdraw()
         self.close()
         if error is not None:
-            self._remove_if_new()
+            self._remove_what_is_empty()
 
-    def _remove_if_new(self) -> None:
-        if self._new:
-            with suppress(OSError):  # not empty: something was written before the error
-                self.path.rmdir()
+    def _remove_what_is_empty(self) -> None:
+        for made in (self.path / _FIGURES, *([self.path] if self._new else [])):
+            with suppress(OSError):  # not there, or not empty: something was written before the error
+                made.rmdir()
 
     def close(self) -> None:
         """Let the next run in; doing it twice is harmless."""

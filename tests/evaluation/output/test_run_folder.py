@@ -385,3 +385,18 @@ class TestDisk:
         limited.join()
         assert (tmp_path / "run" / "recon.npy").read_bytes() == before
         assert list((tmp_path / "run").glob(".mri-design-*")) == []
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_an_interruption_before_the_first_figure_leaves_a_folder_that_can_be_used_again(
+    tmp_path: Path, new: bool
+) -> None:
+    out = tmp_path / "run"
+    if not new:
+        out.mkdir()
+    with pytest.raises(KeyboardInterrupt), RunFolder(out) as folder:
+        folder._figures()
+        raise KeyboardInterrupt
+    assert out.exists() != new and not (out / "figures").exists()
+    with RunFolder(out) as folder:
+        folder.begin()
