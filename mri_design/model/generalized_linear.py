@@ -162,7 +162,7 @@ class SiteBlock:
         """Sum of per-coefficient powers over each site's group (kept axes of length one)."""
         for axis in self.group_axes:
             parts = np.moveaxis(power, axis, 0)
-            # Slice by slice: a sum over an axis of two, as most groups have, takes ten times as long.
+            # Slice by slice: a sum over a short axis, as most groups have, is slow.
             total = sum(parts[1:], start=parts[0]) if len(parts) <= 4 else parts.sum(axis=0)
             power = np.expand_dims(total, axis)
         return power

@@ -40,8 +40,8 @@ def expected_softplus(mean: Values, spread: Values) -> Expectation:
 
     Notes
     -----
-    From sd = 1 on, max(f, 0) in closed form and the rest, which lies within 40 of zero, by Gauss-Legendre: 20-point
-    Gauss-Hermite is wrong by -0.63 at sd = 54. Below, Gauss-Hermite with 40 points.
+    From sd = 1 on, max(f, 0) in closed form and the rest, which lies within 40 of zero, by Gauss-Legendre, since
+    Gauss-Hermite fails for wide distributions. Below, Gauss-Hermite with 40 points.
     """
     value, slope, bend = (np.empty(mean.shape) for _ in range(3))
     wide = spread >= 1

@@ -78,7 +78,7 @@ class HyperparameterLearning:
     ----------
     noise, scales : bool
         What to learn. Noise only where data outnumber unknowns: fewer can be fitted exactly, and on a part of the lines
-        the bound lets the noise go to nothing (results/benchmarks/inference.md, calibration).
+        the bound lets the noise go to nothing (results/benchmarks/measured-once.md).
     labels : dict of block name to integer array, optional
         Which sites of a block share a scale; by default those that have equal ones, and those of one wavelet level.
     rounds : int
