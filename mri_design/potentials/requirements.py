@@ -8,7 +8,7 @@ as well (`unmet_claim`): g' < 0 and g'' >= 0 over twelve decades, and no corner 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,6 +66,7 @@ class _Words:
     instead: str = ""
 
 
+_SAY_SMOOTH = "add SMOOTH to its offers where it has one"
 _WORDS = {
     "g": _Words("has no even representation g(|s|^2)", "sites log t = g(|s|^2) + b s with a fixed position"),
     "bound": _Words(
@@ -98,7 +99,7 @@ _WORDS = {
         "sites whose conjugates Newton's method finds",
     ),
     "normaliser": _Words(
-        "is no probability of its labels",
+        "is no probability of its data",
         "a likelihood that adds up to one over the data",
         "use Logistic sites to compare models of labels",
     ),
@@ -164,6 +165,8 @@ def refusal(
     Engines that do without are named where ``offers`` says what there is for them.
     """
     words = _WORDS.get(need, _Words(f"does not offer {need!r}", f"sites that offer {need!r}"))
+    if need in SMOOTH and not fault and departure_from_smooth(site) is None:
+        words = replace(words, lacking="does not say that its log has a second derivative", instead=_SAY_SMOOTH)
     wanted = f"{words.wanted}, as {user} needs them" if user else words.wanted
     asked = {"g"}.union(*ENGINES.values())
     able = [name for name, needed in ENGINES.items() if name != user and offers is not None and needed <= offers]

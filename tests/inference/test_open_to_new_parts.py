@@ -193,6 +193,15 @@ def test_a_site_that_claims_too_much_is_found_out() -> None:
             engine.infer(regression(Cornered(1.0)), np.random.default_rng(0))
 
 
+def test_a_smooth_site_that_does_not_say_so_is_told_how() -> None:
+    class Silent(Rounded):
+        offers = md.SuperGaussian.offers
+
+    with pytest.raises(md.InputError, match=r"got Silent, which does not say that its log has a second.*add SMOOTH"):
+        md.LaplaceFilter().infer(regression(Silent(1.0)), np.random.default_rng(0))
+    assert md.DoubleLoop(md.Exact()).infer(regression(Silent(1.0)), np.random.default_rng(0)).criterion
+
+
 def test_flags_of_earlier_sites_are_not_ignored() -> None:
     with pytest.raises(md.InputError, match=r"Earlier\.super_gaussian: got a flag.*offers"):
 

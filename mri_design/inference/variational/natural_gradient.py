@@ -91,6 +91,9 @@ class VariationalGaussian(LoopEngine[UpdateState]):
     coefficients of a complex-linear model it is, and the bound is that of the best circular Gaussian; in groups the
     expectations, and with them the bound, are approximate. Sites that are not log-concave may ask for a negative pi:
     they get it from `Exact` and `ExactByColumns`, and zero where variances come from draws.
+
+    A loop of `infer` is an update that was taken; ``criterion`` falls from one to the next (`evidence_bound` turns it
+    into a bound on log P(y)), and ``change`` is the distance that ``tolerance`` is held against.
     """
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
