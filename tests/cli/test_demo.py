@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design import experiment
 from mri_design.evaluation.mask_sentence import mask_sentence
+from mri_design.experiment import recipe as recipes
 from mri_design.experiment.recipe import load_recipe
 from mri_design.runs.compare import run as comparison_run
 
@@ -17,7 +17,7 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     run: Callable[..., Result], work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real demo on a small grid; what it shows and says is the same."""
-    monkeypatch.setattr(experiment, "load_recipe", lambda _: load_recipe(work / "quick.toml"))
+    monkeypatch.setattr(recipes, "load_recipe", lambda _: load_recipe(work / "quick.toml"))
     monkeypatch.setattr(comparison_run, "compare_into", _in_this_process(comparison_run.compare_into))
     module = sys.modules["mri_design.cli.demo"]
     for name, value in {"SCAN": "phantom:brain", "LINES": 10, "MATRIX": 16, "COUNTS": (8, 10)}.items():
