@@ -44,7 +44,7 @@ def assert_refused(call: Callable[[], object], *words: str) -> None:
             lambda: md.GeneralizedLinearModel(X, np.ones(6), 0.1, analysis=3, potentials=md.Laplace(1.0)),
             ["analysis: got 3"],
         ),
-        (lambda: md.SiteBlock("b", PIXELS, md.Laplace), ["block 'b': got the class Laplace", "a Potential"]),
+        (lambda: md.SiteBlock("b", PIXELS, md.Laplace), ["block 'b': got the class Laplace", "a Site"]),
         (lambda: md.SiteBlock("b", PIXELS, md.Laplace(1.0), 3), ["group_axes: got 3"]),
         (lambda: md.SiteBlock("b", PIXELS, md.Laplace(1.0), ("a",)), ["group_axes: got ('a',)"]),
         (lambda: md.SiteBlock("b", PIXELS, md.Laplace(1.0), (), ["a"] * 4), ["offset: got an array of text"]),

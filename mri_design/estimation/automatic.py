@@ -33,8 +33,8 @@ class Automatic:
         Of the solver chosen.
     sharpness : float
         From here on ADMM, for one coil and one scale a block; eight times that for several coils, whose copies cost
-        iterations, and 800 times where scales differ within a block, which has one weight only. Measured crossings
-        at 64x64 on total variation, pixels and wavelets, tau / sigma from 3 to 30.
+        iterations, and 800 times where scales differ within a block, which has one weight only. Where these crossings
+        were measured is said in results/benchmarks/measured-once.md.
 
     Raises
     ------

@@ -9,8 +9,6 @@ import numpy as np
 from mri_design.estimation.penalised import SitePenalty, Smoothed
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
 
 __all__ = ["Conjugate", "conjugate_of"]
 
@@ -76,16 +74,16 @@ def conjugate_of(block: SiteBlock, penalty: SitePenalty, noise_variance: float) 
     """phi* of one block's sites; None where it is not known here."""
     if not isinstance(penalty, Smoothed):
         return None
-    sigma, potential = float(np.sqrt(noise_variance)), penalty.potential
-    shift: Array | float = sigma * np.asarray(potential.shift, dtype=float) if np.any(potential.shift) else 0.0
-    potential = penalty.even
+    sigma, slope = float(np.sqrt(noise_variance)), penalty.potential.shift
+    shift: Array | float = sigma * np.asarray(slope, dtype=float) if np.any(slope) else 0.0
+    scale, precision = penalty.even.modulus_scale, penalty.even.gaussian_precision
     z = np.asarray(penalty.z, dtype=float)
-    if isinstance(potential, Laplace):
-        level = sigma * potential.scale
+    if scale is not None:
+        level = sigma * scale
         if np.any(np.abs(shift) >= level):
             return None
         return Conjugate(block, level=level, epsilon=noise_variance * z, shift=shift)
-    if isinstance(potential, Gaussian):
-        constant = 0.5 * noise_variance * float(np.sum(np.broadcast_to(potential.precision * z, block.site_shape)))
-        return Conjugate(block, precision=potential.precision, shift=shift, constant=constant)
+    if precision is not None:
+        constant = 0.5 * noise_variance * float(np.sum(np.broadcast_to(precision * z, block.site_shape)))
+        return Conjugate(block, precision=precision, shift=shift, constant=constant)
     return None

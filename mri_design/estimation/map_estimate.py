@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.model.determined import require_determined
 from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
 from mri_design.operators.base import Array
-from mri_design.potentials.super_gaussian import require_super_gaussian
 from mri_design.status import Convergence, Status
 
 __all__ = ["MapEstimate", "PointEstimate", "map_estimate"]
@@ -51,6 +50,9 @@ class MapEstimate:
     -----
     With sites that are not log-concave a local minimum is found, and there is no certificate.
     """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"g", "bound"})
+    """What it needs of sites; see `potentials.requirements`."""
 
     smoothing: float = 1e-4
     stages: int = 2
@@ -94,7 +96,7 @@ class MapEstimate:
     ) -> tuple[Array, Convergence, DualityGap | None]:
         require_model(model)
         for block in model.blocks:
-            require_super_gaussian(f"block {block.name!r}", block.potential, block.site_shape)
+            block.require(self.needs, user="MapEstimate")
         require_determined(model)
         if start is not None:
             start = number_array("start", start, wanted=f"a finite image of shape {model.image_shape}")

@@ -16,8 +16,7 @@ import numpy as np
 
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
-from mri_design.potentials.base import Potential
-from mri_design.potentials.tilted import Tilted
+from mri_design.potentials.base import SuperGaussian
 
 __all__ = ["PenalisedProblem", "SitePenalty", "Smoothed"]
 
@@ -40,22 +39,19 @@ class Smoothed:
 
     Parameters
     ----------
-    potential : Potential
+    potential : SuperGaussian
         The site.
     z : float array
         Pooled over groups, broadcastable to the sites, positive, in units of sigma^2.
     """
 
-    potential: Potential
+    potential: SuperGaussian
     z: Array
 
     @property
-    def even(self) -> Potential:
+    def even(self) -> SuperGaussian:
         """The site without its odd part, which psi does not know of."""
-        potential = self.potential
-        while isinstance(potential, Tilted):
-            potential = potential.potential
-        return potential
+        return self.potential.even
 
     def dual_argument(self, x: Array) -> Array:
         """x + z, where the site's own dual pi = -2 g'(x + z) is attained."""
@@ -87,7 +83,7 @@ class PenalisedProblem:
     def smoothed(cls, model: GeneralizedLinearModel, z: tuple[Array, ...]) -> PenalisedProblem:
         """psi(x) = -2 g(x + z) in every block."""
         pairs = zip(model.blocks, z, strict=True)
-        return cls(model, tuple(Smoothed(block.potential, one) for block, one in pairs))
+        return cls(model, tuple(Smoothed(block.represented, one) for block, one in pairs))
 
     def site_powers(self, coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
         """x = |s|^2 / sigma^2 per block for the given s = B u - offset."""

@@ -7,8 +7,6 @@ import numpy as np
 from mri_design.estimation.penalised import SitePenalty, Smoothed
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
 
 __all__ = ["proximal_step"]
 
@@ -44,13 +42,15 @@ def proximal_step(
     real = v.real.dtype
     if np.any(block.potential.shift):
         v = v + (np.sqrt(noise_variance) * np.asarray(block.potential.shift) / rho).astype(real)
-    site = penalty.even if isinstance(penalty, Smoothed) else None
-    if isinstance(site, Gaussian):
-        return np.asarray(v * (rho / (rho + site.precision)).astype(real))
+    smoothed = penalty if isinstance(penalty, Smoothed) else None
+    precision = smoothed.even.gaussian_precision if smoothed else None
+    if precision is not None:
+        return np.asarray(v * (rho / (rho + precision)).astype(real))
     modulus = np.sqrt(block.site_power(v))
-    if isinstance(site, Laplace):
-        level = (site.scale * (np.sqrt(noise_variance) / rho)).astype(real)
-        epsilon = (noise_variance * penalty.z).astype(real)  # type: ignore[attr-defined]
+    scale = smoothed.even.modulus_scale if smoothed else None
+    if smoothed is not None and scale is not None:
+        level = (scale * (np.sqrt(noise_variance) / rho)).astype(real)
+        epsilon = (noise_variance * smoothed.z).astype(real)
         shrunken = rounded_threshold(level, epsilon, modulus) if np.any(epsilon) else np.maximum(modulus - level, 0)
     else:
         shrunken = shrunken_moduli(penalty, noise_variance, rho, modulus, iterations)

@@ -1,24 +1,34 @@
-"""What every inference method offers: init, step, infer."""
+"""What every inference method offers, and the loop of those that are one.
+
+`Engine` checks a model and hands it on, `LoopEngine` is the loop over `init`, `step`, `done` and `finish`; callbacks,
+status and `Convergence` are made there and nowhere else.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from mri_design.errors import InputError, described, number_array, require_instance, require_random, require_working
-from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
 from mri_design.model.marginals import Variances
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
-from mri_design.status import Convergence
+from mri_design.potentials.requirements import ENGINES
+from mri_design.status import Convergence, Status
 
 __all__ = [
+    "Engine",
     "InferenceMethod",
+    "LoopEngine",
+    "LoopState",
     "StepInfo",
     "WarmStart",
+    "beside_gaussian",
     "cold_start",
     "pooled_variances",
     "require_engine",
@@ -168,8 +178,13 @@ class StepInfo:
     variances: Convergence
 
 
+def beside_gaussian(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+    """The blocks of a model that are not Gaussian: all that matter to engines that take Gaussian blocks exactly."""
+    return tuple(block for block in model.blocks if block.potential.gaussian_precision is None)
+
+
 class InferenceMethod(Protocol):
-    """Frozen settings that turn a model into a Gaussian posterior."""
+    """Frozen settings that turn a model into a Gaussian posterior: what everybody asks of an engine."""
 
     def infer(
         self,
@@ -179,5 +194,162 @@ class InferenceMethod(Protocol):
         warm_start: WarmStart | None = None,
         callback: Callable[[StepInfo], None] | None = None,
     ) -> GaussianPosterior:
-        """The posterior of ``model``."""
+        """The posterior of ``model``; see `Engine.infer`."""
         ...
+
+
+class Engine(ABC):
+    """An engine of the package: it says what it needs of sites, and `infer` is written once.
+
+    A new engine subclasses `LoopEngine`, or this class where its loop belongs to somebody else (an optimiser of SciPy),
+    and says in ``needs`` which of the capabilities of `potentials.base.Site` the sites of a model must offer. Making
+    the class enters it among the engines that refusals name.
+    """
+
+    needs: frozenset[str] = frozenset()
+    """What every site must offer; settings may need more or less than the class."""
+    relief: ClassVar[dict[str, str]] = {}
+    """By what is needed, the setting with which the engine would do without, as an imperative sentence."""
+
+    def __init_subclass__(cls, *, named: bool = True) -> None:
+        """``named=False`` for classes that refusals do not name: bases of engines, and slow references for tests."""
+        super().__init_subclass__()
+        if named and isinstance(cls.needs, frozenset):
+            ENGINES.setdefault(cls.__name__, cls.needs)
+
+    def infer(
+        self,
+        model: GeneralizedLinearModel,
+        rng: np.random.Generator,
+        *,
+        warm_start: WarmStart | None = None,
+        callback: Callable[[StepInfo], None] | None = None,
+    ) -> GaussianPosterior:
+        """The posterior of a model.
+
+        Parameters
+        ----------
+        model : GeneralizedLinearModel
+            What to infer.
+        rng : numpy Generator
+            The source of whatever is random in the engine: variances from draws, partitions. Engines without any leave
+            it alone.
+        warm_start : WarmStart, optional
+            Image, z and draws of a neighbouring problem, where the engine begins. Without it the engine begins at
+            X^H y and at the scales of the sites themselves. It is always held to the shapes of the model; engines that
+            begin at the prior have no other use for it.
+        callback : callable, optional
+            Called with a `StepInfo` after every loop.
+
+        Returns
+        -------
+        GaussianPosterior
+            Its ``convergence`` says how the loop ended: ``iterations`` are loops, ``residual`` the last value of what
+            the engine's tolerance is held against. ``criterion`` has a value for each loop, where it is known.
+
+        Raises
+        ------
+        InputError
+            For arguments of another kind, a warm start of another model, sites that do not offer what the engine needs
+            (the message names block, site and the engines that take it), and what the class lists beside.
+        """
+        self.check(model, rng, warm_start, callback)
+        return self.posterior(model, rng, warm_start, callback)
+
+    def check(
+        self,
+        model: GeneralizedLinearModel,
+        rng: np.random.Generator,
+        warm_start: WarmStart | None,
+        callback: Callable[[StepInfo], None] | None,
+    ) -> None:
+        """Refuse what the engine cannot begin with; see `infer`."""
+        require_task(model, rng, warm_start, callback)
+        for block in self.needing(model):
+            for need in sorted(self.needs):
+                block.require({need}, user=type(self).__name__, relief=self.relief.get(need, ""))
+
+    def needing(self, model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+        """The blocks whose sites have to offer what the engine needs: all of them, where it does not say otherwise."""
+        return model.blocks
+
+    @abstractmethod
+    def posterior(
+        self,
+        model: GeneralizedLinearModel,
+        rng: np.random.Generator,
+        warm_start: WarmStart | None,
+        callback: Callable[[StepInfo], None] | None,
+    ) -> GaussianPosterior:
+        """The posterior of a model that was checked."""
+
+
+@dataclass(frozen=True)
+class LoopState:
+    """What a loop carries from step to step; engines add their own.
+
+    Parameters
+    ----------
+    loop : int
+        Loops that were made.
+    change : float
+        What the tolerance is held against.
+    matvecs : int
+        Products with A spent.
+    info : StepInfo or None
+        What the last step did; None where there is nothing to report (a trial step that was not taken).
+    """
+
+    loop: int = 0
+    change: float = float("inf")
+    matvecs: int = 0
+    info: StepInfo | None = None
+
+
+State = TypeVar("State", bound=LoopState)
+
+
+class LoopEngine(Engine, Generic[State], named=False):
+    """An engine that is a loop: it supplies `init`, `step`, `done` and `finish`; the loop itself stands here."""
+
+    @abstractmethod
+    def init(
+        self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
+    ) -> State:
+        """The state before the first loop."""
+
+    @abstractmethod
+    def step(self, state: State) -> State:
+        """The state after one more loop."""
+
+    @abstractmethod
+    def done(self, state: State) -> Status | None:
+        """How the loop ended, where it did; also asked before the first step."""
+
+    @abstractmethod
+    def finish(self, state: State, convergence: Convergence) -> GaussianPosterior:
+        """The posterior that a state stands for."""
+
+    @property
+    def most_loops(self) -> float:
+        """After so many loops the engine stops whatever it has reached."""
+        return float("inf")
+
+    def iterate(self, state: State, callback: Callable[[StepInfo], None] | None = None) -> tuple[State, Convergence]:
+        """Step until the engine is done, or to its limit."""
+        status = self.done(state)
+        while status is None and state.loop < self.most_loops:
+            state = self.step(state)
+            if callback is not None and state.info is not None:
+                callback(state.info)
+            status = self.done(state)
+        return state, Convergence(status or Status.MAX_ITERATIONS, state.loop, float(state.change), state.matvecs)
+
+    def posterior(
+        self,
+        model: GeneralizedLinearModel,
+        rng: np.random.Generator,
+        warm_start: WarmStart | None,
+        callback: Callable[[StepInfo], None] | None,
+    ) -> GaussianPosterior:
+        return self.finish(*self.iterate(self.init(model, rng, warm_start), callback))

@@ -14,7 +14,7 @@ __all__ = ["criterion_value", "dual_arguments", "evidence_bound"]
 
 def dual_arguments(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
     """x + z per block, x = |s|^2 / sigma^2 at u: where each site's -2 g' is its best pi beside the tangent z."""
-    powers = PenalisedProblem.smoothed(model, z).site_powers(model.analysis_coefficients(u))
+    powers = PenalisedProblem(model, ()).site_powers(model.analysis_coefficients(u))
     return tuple((x + one).astype(x.dtype, copy=False) for x, one in zip(powers, z, strict=True))
 
 
@@ -46,7 +46,7 @@ def criterion_value(
     coefficients = model.analysis_coefficients(u)
     for block, s, pi, t in zip(model.blocks, coefficients, site_precisions, site_arguments, strict=True):
         weighted = np.sum(pi * block.site_power(s), dtype=np.float64) / sigma2
-        total += float(weighted + np.sum(block.potential.h_at_optimum(t), dtype=np.float64))
+        total += float(weighted + np.sum(block.represented.h_at_optimum(t), dtype=np.float64))
     return total - 2 * model.odd_part(coefficients)
 
 

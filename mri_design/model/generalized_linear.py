@@ -7,22 +7,28 @@ complex; sigma^2 is always per real component. The Gaussian factor may be absent
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import InitVar, dataclass, replace
 from numbers import Integral
+from typing import get_args
 
 import numpy as np
 
 from mri_design.errors import InputError, described, number_array, positive_number, require_instance, sequence_of
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.no_rows import NoRows
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import Role, Site, SuperGaussian
+from mri_design.potentials.requirements import refusal, represented, require_offers
 
 __all__ = ["GeneralizedLinearModel", "SiteBlock", "require_model"]
 
 _BLOCKS = "a tuple of SiteBlocks"
 # Squares of data, and what they are over the noise variance, with room for products of two of them and sums of many.
 _SINGLE_RANGE, _DOUBLE_RANGE = 1e30, 1e120
+
+
+class _DerivedRole(str):
+    """A role that nobody said: a copy of the block with other sites, or with an offset, derives its own."""
 
 
 @dataclass(frozen=True)
@@ -35,46 +41,38 @@ class SiteBlock:
         For messages and tables, for example ``"differences"``.
     analysis : LinearOperator
         This block's rows of B. A site on a complex coefficient acts on its modulus.
-    potential : Potential
+    potential : Site
         The site; its scale broadcasts against the coefficients.
     group_axes : tuple of int
         Negative axes of the coefficients that share one site (``(-3,)`` on differences is isotropic TV).
     offset : array, optional
         The sites act on s = B u - offset: data, where the sites are a likelihood (robust regression); zero without it.
+    role : {"prior", "likelihood"}, optional
+        Whether the block is a belief about the unknowns or a factor of the likelihood, which the evidence and the
+        learning of scales tell apart. By default a likelihood where there is an offset, or where the sites are one by
+        themselves (labels, counts).
 
     Raises
     ------
     InputError
-        For shapes that do not fit, an odd part (`Potential.shift`) on complex or grouped coefficients, or anything else
-        in place of an operator or a potential.
+        For shapes that do not fit, sites that are no function of |s| on complex or grouped coefficients, another role,
+        or anything else in place of an operator or a site.
     """
 
     name: str
     analysis: LinearOperator
-    potential: Potential
+    potential: Site
     group_axes: tuple[int, ...] = ()
     offset: Array | None = None
+    role: Role | None = None
 
     def __post_init__(self) -> None:
-        for wanted, part in ((LinearOperator, self.analysis), (Potential, self.potential)):
+        for wanted, part in ((LinearOperator, self.analysis), (Site, self.potential)):
             if not isinstance(part, wanted):
                 got = described(part) if isinstance(part, type) else type(part).__name__
                 raise InputError(field=f"block {self.name!r}", got=got, wanted=f"a {wanted.__name__} in its place")
-        if np.any(self.potential.shift) and (self.analysis.out_complex or self.group_axes):
-            raise InputError(
-                field=f"block {self.name!r}",
-                got=f"{type(self.potential).__name__}, a site with an odd part, on moduli",
-                wanted="real coefficients with a site each",
-                cure="Put RealAndImaginary or a real image in front, and no group axes.",
-            )
-        elsewhere = self.potential.two_parameter or self.potential.on_the_line
-        if elsewhere and (self.analysis.out_complex or self.group_axes):
-            raise InputError(
-                field=f"block {self.name!r}",
-                got=f"{type(self.potential).__name__}, a site on the line, on moduli",
-                wanted="real coefficients with a site each",
-                cure="Put RealAndImaginary or a real image in front, and no group axes.",
-            )
+        if not self.on_line and "moduli" not in self.potential.offers:
+            raise refusal(f"block {self.name!r}", self.potential, "moduli")
         if self.offset is not None:
             object.__setattr__(self, "offset", number_array(f"block {self.name!r}: offset", self.offset))
         if self.offset is not None and np.shape(self.offset) != self.analysis.out_shape:
@@ -95,6 +93,11 @@ class SiteBlock:
                 got=str(self.group_axes),
                 wanted=f"different negative axes of {self.analysis.out_shape}",
             )
+        if self.role is None or isinstance(self.role, _DerivedRole):
+            likelihood = self.offset is not None or self.potential.role == "likelihood"
+            object.__setattr__(self, "role", _DerivedRole("likelihood" if likelihood else "prior"))
+        elif self.role not in get_args(Role):
+            raise InputError(field=f"block {self.name!r}: role", got=described(self.role), wanted="prior or likelihood")
         slopes = np.shape(self.potential.shift)
         if not _broadcasts_to(slopes, self.site_shape):
             raise InputError(
@@ -117,6 +120,33 @@ class SiteBlock:
         object.__setattr__(self, "group_axes", tuple(int(axis) for axis in axes))
 
     @property
+    def is_likelihood(self) -> bool:
+        """Whether the block is a factor of the likelihood, and not of the prior."""
+        return self.role == "likelihood"
+
+    @property
+    def on_line(self) -> bool:
+        """Whether every site acts on one real coefficient, and not on a modulus."""
+        return not (self.analysis.out_complex or self.group_axes)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What the sites offer where they stand: ``"line"`` as well, where they act on real coefficients."""
+        return self.potential.offers | {"line"} if self.on_line else self.potential.offers
+
+    @property
+    def represented(self) -> SuperGaussian:
+        """The sites through their representation g; refused where they have none."""
+        return represented(self.potential, f"block {self.name!r}")
+
+    def require(self, needs: Collection[str], *, user: str, relief: str = "") -> None:
+        """Refuse sites that lack something that ``user`` needs; see `potentials.requirements.require_offers`."""
+        field = f"block {self.name!r}"
+        require_offers(
+            field, self.potential, needs, user=user, offers=self.offers, shape=self.site_shape, relief=relief
+        )
+
+    @property
     def site_shape(self) -> tuple[int, ...]:
         """Shape of one value per site: that of the coefficients, with length one along group axes."""
         shape = np.array(self.analysis.out_shape)
@@ -132,7 +162,7 @@ class SiteBlock:
         """Sum of per-coefficient powers over each site's group (kept axes of length one)."""
         for axis in self.group_axes:
             parts = np.moveaxis(power, axis, 0)
-            # Slice by slice: a sum over an axis of two, as most groups have, takes ten times as long.
+            # Slice by slice: a sum over a short axis, as most groups have, is slow.
             total = sum(parts[1:], start=parts[0]) if len(parts) <= 4 else parts.sum(axis=0)
             power = np.expand_dims(total, axis)
         return power
@@ -156,7 +186,7 @@ class GeneralizedLinearModel:
         sigma^2 per real component.
     blocks : tuple of SiteBlock
         Sites; together with X they must leave no direction of the unknowns undetermined.
-    analysis, potentials : LinearOperator and Potential, or sequences of them
+    analysis, potentials : LinearOperator and Site, or sequences of them
         The short way to ``blocks`` without names and groups: one potential per analysis operator.
     log_whitening : float
         log|W| over the real measurements where X and y were multiplied by W (`with_noise_covariance`).
@@ -175,14 +205,14 @@ class GeneralizedLinearModel:
     noise_variance: float
     blocks: tuple[SiteBlock, ...] = ()
     analysis: InitVar[LinearOperator | Sequence[LinearOperator] | None] = None
-    potentials: InitVar[Potential | Sequence[Potential] | None] = None
+    potentials: InitVar[Site | Sequence[Site] | None] = None
     log_whitening: float = 0.0
     unwhitened: Array | None = None
 
     def __post_init__(
         self,
         analysis: LinearOperator | Sequence[LinearOperator] | None,
-        potentials: Potential | Sequence[Potential] | None,
+        potentials: Site | Sequence[Site] | None,
     ) -> None:
         blocks = () if self.blocks is None else sequence_of(SiteBlock, "blocks", self.blocks, wanted=_BLOCKS)
         if analysis is not None or potentials is not None:
@@ -296,12 +326,12 @@ class GeneralizedLinearModel:
 
 
 def _paired(
-    analysis: LinearOperator | Sequence[LinearOperator] | None, potentials: Potential | Sequence[Potential] | None
+    analysis: LinearOperator | Sequence[LinearOperator] | None, potentials: Site | Sequence[Site] | None
 ) -> tuple[SiteBlock, ...]:
     operators = (analysis,) if isinstance(analysis, LinearOperator) else analysis or ()
     operators = sequence_of(LinearOperator, "analysis", operators, wanted="one LinearOperator or several")
-    sites = (potentials,) if isinstance(potentials, Potential) else potentials or ()
-    sites = sequence_of(Potential, "potentials", sites, wanted="one Potential or several")
+    sites = (potentials,) if isinstance(potentials, Site) else potentials or ()
+    sites = sequence_of(Site, "potentials", sites, wanted="one site or several")
     if len(operators) != len(sites):
         raise InputError(
             field="analysis and potentials",

@@ -1,6 +1,6 @@
 """Sites t(s): what is believed about one coefficient."""
 
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import MovingSite, Potential, Site, SuperGaussian
 from mri_design.potentials.expectation import Expectation, line_expectation, radial_expectation
 from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
@@ -10,10 +10,10 @@ from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
 from mri_design.potentials.poisson import Poisson
+from mri_design.potentials.requirements import departure_from_super_gaussian, require_offers
 from mri_design.potentials.responses import BernoulliResponse, GaussianResponse, PoissonResponse, ResponseFamily
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.super_gaussian import departure_from_super_gaussian, require_super_gaussian
 from mri_design.potentials.tilted import Tilted
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Hinge",
     "Laplace",
     "Logistic",
+    "MovingSite",
     "Poisson",
     "PoissonResponse",
     "PositiveMixture",
@@ -33,10 +34,12 @@ __all__ = [
     "ResponseFamily",
     "Sech2",
     "ShiftedMixture",
+    "Site",
     "StudentT",
+    "SuperGaussian",
     "Tilted",
     "departure_from_super_gaussian",
     "line_expectation",
     "radial_expectation",
-    "require_super_gaussian",
+    "require_offers",
 ]

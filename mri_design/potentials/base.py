@@ -1,19 +1,26 @@
-"""One site t(s) of a generalized linear model, through its super-Gaussian representation.
+"""Sites t(s) of a generalized linear model: what a factor can say about itself, and what it says that it can.
 
-With x = |s|^2 / sigma^2 a site is log t(s) = g(x) + b s / sigma. It is super-Gaussian where g is convex and decreasing;
+A `Site` knows log t and, where it has them, the derivatives. A `SuperGaussian` site is given by a representation as
+well: with x = |s|^2 / sigma^2, log t(s) = g(x) + b s / sigma. It is super-Gaussian where g is convex and decreasing;
 then g(x) = max over gamma > 0 of -(x / gamma + h(gamma)) / 2 (TR-175 section 2), and
 
     min over gamma of (z + x) / gamma + h(gamma) = -2 g(x + z),   attained at 1 / gamma = -2 g'(x + z),
 
 so that an engine needs g and its derivatives only. Sites on complex coefficients act on the modulus, and have b = 0.
-The paper's beta is b sigma. Sites that are not of this form may have a Gaussian-form bound of which both parameters
-move, width and position (TR-175 appendix A.4): see `two_parameter`.
+The paper's beta is b sigma. A `MovingSite` has a bound of Gaussian form of which both parameters move, width and
+position (TR-175 appendix A.4).
+
+What a site can do it declares in `Site.offers`; what an engine needs is compared with that in one place,
+`requirements.require_offers`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.special
@@ -22,74 +29,153 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, number_array, sequence_of
 from mri_design.potentials.expectation import Expectation, line_expectation, radial_expectation
 
-__all__ = ["Potential", "label_signs", "log_sphere", "mixed_sites", "one_number", "positive_scale"]
+__all__ = [
+    "SMOOTH",
+    "DualForm",
+    "MovingSite",
+    "Potential",
+    "Role",
+    "Site",
+    "SuperGaussian",
+    "label_signs",
+    "log_sphere",
+    "mixed_sites",
+    "one_number",
+    "positive_scale",
+]
 
 Values = NDArray[np.floating]
+Role = Literal["prior", "likelihood"]
+SMOOTH = frozenset({"curvature", "expansion"})
+"""What sites offer whose log t has a second derivative everywhere."""
 
 
-class Potential(ABC):
-    """A site, vectorised over coefficients.
+RETIRED = frozenset({"log_concave", "on_the_line", "super_gaussian", "two_parameter"})
+"""Flags that `Site.offers` stands in for: a site that still sets them would not be heard."""
 
-    ``log_concave`` decides whether inference is a convex problem; ``super_gaussian`` whether the double loop applies;
-    ``shift`` is the slope b of the odd part b s / sigma, dimensionless, broadcastable to the coefficients.
+
+@dataclass(frozen=True)
+class DualForm:
+    """h(gamma) = linear gamma + logs log gamma + reciprocal / gamma + const, or a tangent of it from above.
+
+    Parameters
+    ----------
+    linear, logs, reciprocal : array or float
+        The coefficients, broadcastable to the sites; none is negative.
     """
 
-    log_concave: bool
-    super_gaussian: bool = True
+    linear: Values | float = 0.0
+    logs: Values | float = 0.0
+    reciprocal: Values | float = 0.0
+
+
+class Site(ABC):
+    """One factor t(s), vectorised over coefficients s in units of sigma.
+
+    A site subclasses this class, or `SuperGaussian` where it has a representation g, and says in ``offers`` what it can
+    do. The names that the engines of this package know are listed below; others may be agreed on between a new site and
+    a new engine.
+
+    ====================  ============================================================================================
+    ``"g"``               log t = g(|s|^2) + b s, at a fixed position (`SuperGaussian`)
+    ``"bound"``           a bound of Gaussian form at every s: g is convex and decreasing, or `MovingSite`
+    ``"fixed"``           the position of the site does not move with its bound
+    ``"moduli"``          the site is a function of |s|, and may act on the modulus of complex numbers and of groups
+    ``"log_concave"``     log t is concave in s, which makes inference a convex problem
+    ``"curvature"``       log t has a second derivative everywhere
+    ``"expansion"``       the mode of many sites times a Gaussian can be found: they have a curvature, or are margins
+    ``"conjugate"``       Newton's method finds the maximum of E log t minus a quadratic function
+    ``"scale"``           `rescaled` is written
+    ``"normaliser"``      t can be normalised over its data: `log_normaliser`, or it is a probability as it stands
+    ``"probability"``     t is the probability of its datum as it stands
+    ====================  ============================================================================================
+    """
+
+    offers: frozenset[str] = frozenset({"fixed", "conjugate"})
+    """What the site can do; an instance may say more or less than its class."""
+    role: Role = "prior"
+    """What a block of these sites is where it does not say otherwise: a belief, or data."""
     shift: Values | float = 0.0
-    two_parameter: bool = False
-    """True where the site is bounded through `gaussian_form`, not through g."""
-    on_the_line: bool = False
-    """True where the site has no representation g(|s|^2): it acts on real coefficients, by `log_t` alone."""
+    """The slope b of the odd part b s / sigma, dimensionless, broadcastable to the coefficients."""
     breaks: tuple[float, ...] = (0.0,)
     """Where log t has kinks or its finest structure, in units of sigma (`expectation.line_expectation`)."""
+    per_site: ClassVar[tuple[str, ...]] = ("scale", "precision", "shift")
+    """The attributes that may be arrays with one value per site."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for flag in sorted(RETIRED & vars(cls).keys()):
+            raise InputError(
+                field=f"{cls.__name__}.{flag}",
+                got="a flag",
+                wanted="what the site can do, in its offers",
+                cure='Write offers = SuperGaussian.offers | {"log_concave"}, or what holds; see Site.',
+            )
 
     @abstractmethod
-    def g(self, x: Values) -> Values:
-        """log t as a function of x = |s|^2 / sigma^2 (x >= 0)."""
+    def log_t(self, s: Values) -> Values:
+        """log t at real coefficients s, in units of sigma."""
 
     @abstractmethod
-    def dg(self, x: Values) -> Values:
-        """Derivative of g (negative)."""
+    def dlog_t(self, s: Values) -> Values:
+        """Derivative of `log_t` in s, in units of sigma."""
 
     @abstractmethod
-    def d2g(self, x: Values) -> Values:
-        """Second derivative of g (non-negative where super-Gaussian)."""
+    def d2log_t(self, s: Values) -> Values:
+        """Second derivative of `log_t` in s, in units of sigma; away from kinks."""
 
     @property
     @abstractmethod
     def start_variance(self) -> Values | float:
         """A first guess of z = Var[s] / sigma^2 for a cold start, from the site's own scale."""
 
-    def rescaled(self, factor: ArrayLike) -> Potential:
+    @property
+    def start_mean(self) -> Values | float | None:
+        """A first guess of E s for a cold start, where the site knows one: None leaves it to the data."""
+        return None
+
+    @property
+    def log_concave(self) -> bool:
+        """Whether log t is concave in s."""
+        return "log_concave" in self.offers
+
+    @property
+    def observed(self) -> tuple[Values, ...]:
+        """The data that a likelihood site holds in itself (labels, counts); two models are compared on the same."""
+        return ()
+
+    @property
+    def gaussian_precision(self) -> Values | None:
+        """p where log t = -p |s|^2 / 2; None for sites that are not Gaussian. Engines take Gaussian sites exactly."""
+        return None
+
+    @property
+    def modulus_scale(self) -> Values | None:
+        """tau where log t = -tau |s|; None for other sites."""
+        return None
+
+    @property
+    def margins(self) -> tuple[Values, Values] | None:
+        """c and C where log t = -C max(0, 1 - c s) with c = +-1; None for other sites."""
+        return None
+
+    def rescaled(self, factor: ArrayLike) -> Site:
         """The site s -> t(factor s), its rate multiplied: g(factor^2 x), and factor b; ``factor`` may be an array."""
         raise InputError(
             field=type(self).__name__,
             got="a site whose scale cannot be changed",
             wanted="a site with a scale",
-            cure="Write its method `rescaled`.",
+            cure='Write its method `rescaled`, and let it offer "scale".',
         )
 
-    def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Potential:
+    def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Site:
         """The one site at ``place`` of sites of this ``shape``: array scales and slopes become numbers."""
         one = copy(self)
-        for name in ("scale", "precision", "shift"):
+        for name in self.per_site:
             value = vars(self).get(name, 0.0)
             if np.ndim(value):
                 setattr(one, name, np.asarray(np.broadcast_to(value, shape)[place]))
         return one
-
-    def log_t(self, s: Values) -> Values:
-        """log t at real coefficients s, in units of sigma: g(s^2) + b s."""
-        return self.g(s**2) + self.shift * s
-
-    def dlog_t(self, s: Values) -> Values:
-        """Derivative of `log_t` in s, in units of sigma: 2 s g'(s^2) + b; at a kink zero plus b."""
-        return 2 * s * self.dg(s**2) + self.shift
-
-    def d2log_t(self, s: Values) -> Values:
-        """Second derivative of `log_t` in s, in units of sigma: 2 g' + 4 s^2 g''; away from kinks."""
-        return 2 * self.dg(s**2) + 4 * s**2 * self.d2g(s**2)
 
     def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
         """E log t(s) for s ~ N(mean, variance), with its derivatives in both; in units of sigma and double precision.
@@ -116,34 +202,19 @@ class Potential(ABC):
         By quadrature to about ten digits, fewer for mixtures whose parts take over from each other far from any of
         ``breaks`` (five at a standard deviation of six). Sites with a closed form override it.
         """
+        self._refuse_moduli(dimensions)
         m, v = np.asarray(mean, dtype=float), np.asarray(variance, dtype=float)
-        if dimensions > 1:
-            self._refuse_moduli(dimensions)
-            return radial_expectation(self.g, self.dg, m, v, dimensions)
         return line_expectation(self.log_t, self.dlog_t, m, v, self.breaks)
 
-    def _refuse_moduli(self, dimensions: int) -> None:
-        if dimensions > 1 and (self.on_the_line or self.two_parameter or np.any(self.shift)):
-            raise InputError(
-                field=type(self).__name__, got=f"moduli of {dimensions} real numbers", wanted="real coefficients"
-            )
+    def conjugate_maximum(self, alpha: Values, pull: Values, weight: Values) -> tuple[Values, Values] | None:
+        """The h and sd >= 0 that maximise E log t + alpha h + pull sd - weight sd^2 / 2 over N(h, sd^2).
 
-    def _no_even_part(self) -> InputError:
-        return InputError(
-            field="site",
-            got=f"{type(self).__name__}, which has no even representation g(|s|^2)",
-            wanted="a super-Gaussian site",
-            cure="Infer with VariationalGaussian, LaplacePropagation or LaplaceFilter, which need log t alone.",
-        )
-
-    @property
-    def start_mean(self) -> Values | float | None:
-        """A first guess of E s for a cold start, where the site knows one: None leaves it to the data."""
+        Returns
+        -------
+        tuple of arrays or None
+            In closed form; None where the site has none, and Newton's method has to find it.
+        """
         return None
-
-    def smoothed_log_t(self, s: Values, z: Values) -> Values:
-        """-psi / 2 at real s, in units of sigma, for the tangent z of log|A|: g(s^2 + z) + b s, and log t for z = 0."""
-        return self.g((s**2 + z).astype(s.dtype, copy=False)) + self.shift * s
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
         """log of the integral of t over one site, s in units of sigma: over the line, the plane of a modulus, or more.
@@ -163,19 +234,75 @@ class Potential(ABC):
         By the trapezoidal rule on log s, exact to rounding for smooth sites; sites with a closed form override it.
         """
         spread = np.sqrt(np.asarray(self.start_variance, dtype=float))
-        offsets = np.arange(-40.0, 40.0, 0.05)
         log_terms = []
-        for offset in offsets:
+        for offset in np.arange(-40.0, 40.0, 0.05):
             r = spread * np.exp(offset)
-            even = self.g(r**2)
-            sides = np.logaddexp(self.shift * r, -self.shift * r) - np.log(2) if dimensions == 1 else 0.0
-            log_terms.append(even + sides + dimensions * np.log(r))
+            log_terms.append(self._log_mean_around(r, dimensions) + dimensions * np.log(r))
         terms = np.array(np.broadcast_arrays(*log_terms))
         total = scipy.special.logsumexp(terms, axis=0) + np.log(0.05) + log_sphere(dimensions)
         return np.where(terms[-1] > terms.max(axis=0) - 30, np.inf, total)
 
-    def gaussian_form(self, s: Values, z: Values) -> Potential:
-        """What bounds the site while s (in units of sigma) and z are near these: itself, unless `two_parameter`."""
+    def _log_mean_around(self, r: Values, dimensions: int) -> Values:
+        """log of the mean of t over the sphere |s| = r."""
+        self._refuse_moduli(dimensions)
+        return np.asarray(np.logaddexp(self.log_t(r), self.log_t(-r)) - np.log(2))
+
+    def _refuse_moduli(self, dimensions: int) -> None:
+        if dimensions > 1 and "moduli" not in self.offers:
+            raise InputError(
+                field=type(self).__name__, got=f"moduli of {dimensions} real numbers", wanted="real coefficients"
+            )
+
+
+class SuperGaussian(Site):
+    """A site with a representation log t = g(|s|^2 / sigma^2) + b s / sigma, g convex and decreasing.
+
+    A new site writes g, dg, d2g and ``start_variance``, and adds to ``offers`` what else holds of it:
+    ``"log_concave"``, `SMOOTH`, ``"scale"``. What it claims is held against its derivatives where engines rely on it
+    (`requirements.unmet_claim`). A site with a g that is not super-Gaussian takes ``"bound"`` out of its offers.
+    """
+
+    offers = Site.offers | {"g", "bound", "moduli", "normaliser"}
+
+    @abstractmethod
+    def g(self, x: Values) -> Values:
+        """log t as a function of x = |s|^2 / sigma^2 (x >= 0)."""
+
+    @abstractmethod
+    def dg(self, x: Values) -> Values:
+        """Derivative of g (negative)."""
+
+    @abstractmethod
+    def d2g(self, x: Values) -> Values:
+        """Second derivative of g (non-negative where super-Gaussian)."""
+
+    def log_t(self, s: Values) -> Values:
+        """log t at real coefficients s, in units of sigma: g(s^2) + b s."""
+        return self.g(s**2) + self.shift * s
+
+    def dlog_t(self, s: Values) -> Values:
+        """Derivative of `log_t` in s, in units of sigma: 2 s g'(s^2) + b; at a kink zero plus b."""
+        return 2 * s * self.dg(s**2) + self.shift
+
+    def d2log_t(self, s: Values) -> Values:
+        """Second derivative of `log_t` in s, in units of sigma: 2 g' + 4 s^2 g''; away from kinks."""
+        return 2 * self.dg(s**2) + 4 * s**2 * self.d2g(s**2)
+
+    def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
+        """As `Site.expected_log_t`, on moduli as well."""
+        if dimensions == 1:
+            return super().expected_log_t(mean, variance)
+        self._refuse_moduli(dimensions)
+        m, v = np.asarray(mean, dtype=float), np.asarray(variance, dtype=float)
+        return radial_expectation(self.g, self.dg, m, v, dimensions)
+
+    def _log_mean_around(self, r: Values, dimensions: int) -> Values:
+        even = self.g(r**2)
+        sides = np.logaddexp(self.shift * r, -self.shift * r) - np.log(2) if dimensions == 1 else 0.0
+        return even + sides
+
+    @property
+    def even(self) -> SuperGaussian:
         return self
 
     def site_precision(self, x_plus_z: Values) -> Values:
@@ -185,6 +312,35 @@ class Potential(ABC):
     def h_at_optimum(self, x_plus_z: Values) -> Values:
         """h(gamma) at the gamma that is optimal for x + z: -(t pi + 2 g(t)), t = x + z."""
         return -(x_plus_z * self.site_precision(x_plus_z) + 2 * self.g(x_plus_z))
+
+    def dual_form(self, t: Values) -> DualForm | None:
+        """h(gamma) in closed form, its concave part as a tangent at the gamma of t; None where it is not known.
+
+        The bounds of the double loop's first class and hybrid are then roots of quadratic equations.
+        """
+        return None
+
+    def parts_at(self, t: Values) -> tuple[tuple[Values | float, SuperGaussian], ...]:
+        """Weights q_k and sites t_k with log t >= sum_k q_k log t_k + const, equal at t; by default the site itself."""
+        return ((1.0, self),)
+
+
+class MovingSite(Site):
+    """A site whose bound of Gaussian form has a position of its own, renewed as s moves (TR-175 appendix A.4)."""
+
+    offers = (Site.offers - {"fixed"}) | {"bound", "normaliser"}
+
+    @abstractmethod
+    def smoothed_log_t(self, s: Values, z: Values) -> Values:
+        """-psi / 2 at real s, in units of sigma, for the tangent z of log|A|: log t for z = 0."""
+
+    @abstractmethod
+    def gaussian_form(self, s: Values, z: Values) -> SuperGaussian:
+        """The site of Gaussian form that bounds this one and touches it at s (in units of sigma) beside z."""
+
+
+Potential = SuperGaussian
+"""The earlier name of `SuperGaussian`."""
 
 
 def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
@@ -205,9 +361,18 @@ def label_signs(name: str, labels: ArrayLike) -> NDArray[np.float64]:
     return given.astype(float)
 
 
-def mixed_sites(sites: object) -> tuple[Potential, ...]:
-    """The sites of a mixture, refused unless each is a Potential."""
-    return sequence_of(Potential, "sites of a mixture", sites, wanted="a list of Potentials")
+def mixed_sites(sites: Sequence[Site]) -> tuple[SuperGaussian, ...]:
+    """The sites of a mixture, refused unless each is an even and super-Gaussian site."""
+    parts = sequence_of(Site, "sites of a mixture", sites, wanted="a list of sites")
+    for k, site in enumerate(parts):
+        if not {"g", "bound"} <= site.offers or np.any(site.shift):
+            raise InputError(
+                field=f"site {k} of a mixture",
+                got=f"{type(site).__name__}, which is not super-Gaussian and even",
+                wanted="even super-Gaussian sites",
+                cure="Tilt the mixture, not its sites; ShiftedMixture takes sites that are not centred.",
+            )
+    return parts
 
 
 def one_number(name: str, value: ArrayLike) -> float:

@@ -7,13 +7,13 @@ import scipy.special
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
-from mri_design.potentials.base import Potential, Values, log_sphere, positive_scale
+from mri_design.potentials.base import SMOOTH, DualForm, SuperGaussian, Values, log_sphere, positive_scale
 from mri_design.potentials.laplace import TINY
 
 __all__ = ["ExponentialPower"]
 
 
-class ExponentialPower(Potential):
+class ExponentialPower(SuperGaussian):
     """t(s) = exp(-(tau |s| / sigma)^p): super-Gaussian for 0 < p <= 2, log-concave where p >= 1.
 
     Parameters
@@ -43,7 +43,10 @@ class ExponentialPower(Potential):
             )
         self.power = float(given)
         self.scale = positive_scale("exponential power scale", scale)
-        self.log_concave = self.power >= 1
+        declared = SuperGaussian.offers | {"scale"}
+        if self.power >= 1:
+            declared |= {"log_concave"}
+        self.offers = declared | SMOOTH if self.power == 2 else declared
 
     def _rate(self, x: Values) -> Values:
         return (self.scale**self.power).astype(x.dtype)
@@ -58,6 +61,10 @@ class ExponentialPower(Potential):
     def d2g(self, x: Values) -> Values:
         half = self.power / 2
         return half * (1 - half) * self._rate(x) * np.maximum(x, TINY) ** (half - 2)
+
+    def dual_form(self, t: Values) -> DualForm | None:
+        """For powers below one, where h is concave as a whole: its tangent, of slope t pi^2."""
+        return None if self.power >= 1 else DualForm(linear=t * self.site_precision(t) ** 2)
 
     @property
     def start_variance(self) -> Values | float:

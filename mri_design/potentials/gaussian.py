@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.base import SMOOTH, SuperGaussian, Values, positive_scale
 from mri_design.potentials.expectation import Expectation
 
 __all__ = ["Gaussian"]
 
 
-class Gaussian(Potential):
+class Gaussian(SuperGaussian):
     """t(s) = exp(-(precision / 2) |s|^2 / sigma^2), so g(x) = -precision x / 2 and pi = precision."""
 
-    log_concave = True
+    offers = SuperGaussian.offers | SMOOTH | {"log_concave", "scale"}
 
     def __init__(self, precision: ArrayLike) -> None:
         self.precision = positive_scale("Gaussian precision", precision)
@@ -33,6 +33,10 @@ class Gaussian(Potential):
         m, v = np.asarray(mean, dtype=float), np.asarray(variance, dtype=float)
         slope = np.broadcast_to(-0.5 * dimensions * self.precision, np.broadcast_shapes(m.shape, self.precision.shape))
         return Expectation(-0.5 * self.precision * m**2 + slope * v, -self.precision * m, slope)
+
+    @property
+    def gaussian_precision(self) -> Values:
+        return self.precision
 
     @property
     def start_variance(self) -> Values | float:

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
-from mri_design.potentials.base import Potential, Values, positive_scale
-from mri_design.potentials.super_gaussian import GRID, unfit_derivatives
+from mri_design.potentials.base import SMOOTH, SuperGaussian, Values, positive_scale
+from mri_design.potentials.requirements import GRID, departure_from_smooth, unfit_derivatives
 
 __all__ = ["Generic"]
 
 Function = Callable[[Values], Values]
 
 
-class Generic(Potential):
-    """log t(s) = g(x) + b s / sigma with x = |s|^2 / sigma^2, for any convex and decreasing g.
+class Generic(SuperGaussian):
+    """log t(s) = g(x) with x = |s|^2 / sigma^2, for any convex and decreasing g.
 
     Parameters
     ----------
@@ -25,8 +25,6 @@ class Generic(Potential):
         g and its derivatives, vectorised over arrays x >= 0 of any float type.
     log_concave : bool, optional
         Whether t is; found out where it is not said.
-    shift : float or array
-        b, the slope of the odd part.
     shape : tuple of int
         Shape of what g itself broadcasts over (its own scales), () for one site for all.
     start_variance : float or array, optional
@@ -48,7 +46,6 @@ class Generic(Potential):
         d2g: Function,
         *,
         log_concave: bool | None = None,
-        shift: ArrayLike = 0.0,
         shape: tuple[int, ...] = (),
         start_variance: ArrayLike | None = None,
         name: str = "generic site",
@@ -56,7 +53,6 @@ class Generic(Potential):
         self._functions = (g, dg, d2g)
         self._shape = shape
         self.name = name
-        self.shift = np.asarray(shift, dtype=float)
         x = np.broadcast_to(GRID.reshape(-1, *(1 for _ in shape)), (GRID.size, *shape)).copy()
         values, slopes, bends = (self._evaluated(k, x) for k in range(3))
         self._refuse_unless_super_gaussian(x, values, slopes, bends)
@@ -64,11 +60,14 @@ class Generic(Potential):
         concave = bool((bend_of_log_t <= 1e-6 * (np.abs(slopes) + x * bends)).all())
         if log_concave and not concave:
             raise self._refusal("log_concave=True, but log t is convex in s somewhere", "the truth", "Leave it out.")
-        self.log_concave = concave if log_concave is None else log_concave
         if start_variance is None:
             fallen = values > values[0] - 0.3
             start_variance = GRID[np.minimum(fallen.sum(axis=0), GRID.size - 1)]
         self._start_variance = positive_scale(f"{name}: start_variance", start_variance)
+        declared = SuperGaussian.offers | {"scale"}
+        if concave if log_concave is None else log_concave:
+            declared |= {"log_concave"}
+        self.offers = declared if departure_from_smooth(self) else declared | SMOOTH
 
     def _evaluated(self, order: int, x: Values) -> Values:
         """The derivative of that order at x, of its shape."""
@@ -85,8 +84,6 @@ class Generic(Potential):
     def _refuse_unless_super_gaussian(self, x: Values, values: Values, slopes: Values, bends: Values) -> None:
         if not np.isfinite(values).all():
             raise self._refusal("values that are not finite", "g, g' and g'' finite for x > 0")
-        if not np.isfinite(self.shift).all():
-            raise self._refusal(f"shift {self.shift}", "finite numbers")
         rounding = 1e-9 * (np.abs(values).max() + 1e-300) / x
         not_super_gaussian = "It is not super-Gaussian, so no estimate here takes it: choose a site near it that is."
         fault = unfit_derivatives(x, slopes, bends)
@@ -114,7 +111,7 @@ class Generic(Potential):
 
     @property
     def start_variance(self) -> Values | float:
-        return np.broadcast_to(self._start_variance, np.broadcast_shapes(self._shape, np.shape(self.shift)))
+        return np.broadcast_to(self._start_variance, self._shape)
 
     def rescaled(self, factor: ArrayLike) -> Generic:
         square = np.square(np.asarray(factor, dtype=float))
@@ -128,7 +125,6 @@ class Generic(Potential):
             lambda x: weight(x) * dg(weight(x) * x),
             lambda x: weight(x) ** 2 * d2g(weight(x) * x),
             log_concave=self.log_concave,
-            shift=self.shift * np.asarray(factor),
             shape=np.broadcast_shapes(self._shape, square.shape),
             start_variance=self._start_variance / square,
             name=self.name,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, label_signs, positive_scale
+from mri_design.potentials.base import Site, Values, label_signs, positive_scale
 
 __all__ = ["Hinge"]
 
 
-class Hinge(Potential):
+class Hinge(Site):
     """t(s) = exp(-C max(0, 1 - c s / sigma)), label c = +-1: log-concave, with a kink and no curvature.
 
     Parameters
@@ -25,8 +23,7 @@ class Hinge(Potential):
     Raises
     ------
     InputError
-        For other labels, a scale that is not positive, and whenever a method asks for the representation
-        log t = g(s^2) + b s, which the site has not.
+        For other labels, or a scale that is not positive.
 
     Notes
     -----
@@ -35,23 +32,14 @@ class Hinge(Potential):
     want a super-Gaussian bound or a curvature, do not.
     """
 
-    log_concave = True
-    super_gaussian = False
-    on_the_line = True
+    offers = (Site.offers - {"conjugate"}) | {"log_concave", "expansion"}
+    role = "likelihood"
+    per_site = ("labels", "scale")
     breaks = (-1.0, 1.0)  # the margins of both labels
 
     def __init__(self, labels: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self.labels = label_signs("Hinge labels", labels)
         self.scale = positive_scale("Hinge scale", scale)
-
-    def g(self, x: Values) -> Values:
-        raise self._no_even_part()
-
-    def dg(self, x: Values) -> Values:
-        raise self._no_even_part()
-
-    def d2g(self, x: Values) -> Values:
-        raise self._no_even_part()
 
     def log_t(self, s: Values) -> Values:
         return np.asarray(-self.scale * np.maximum(0.0, 1 - self.labels * s))
@@ -65,11 +53,13 @@ class Hinge(Potential):
         return np.zeros(np.broadcast_shapes(np.shape(s), self.labels.shape))
 
     @property
+    def margins(self) -> tuple[Values, Values]:
+        return self.labels, self.scale
+
+    @property
     def start_variance(self) -> Values | float:
         return np.broadcast_to(1 / self.scale**2, np.broadcast_shapes(self.labels.shape, self.scale.shape))
 
-    def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Hinge:
-        one = copy(self)
-        one.labels = np.asarray(np.broadcast_to(self.labels, shape)[place])
-        one.scale = np.asarray(np.broadcast_to(self.scale, shape)[place])
-        return one
+    @property
+    def observed(self) -> tuple[Values, ...]:
+        return (self.labels,)

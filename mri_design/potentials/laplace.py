@@ -6,7 +6,7 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, log_sphere, positive_scale
+from mri_design.potentials.base import DualForm, SuperGaussian, Values, log_sphere, positive_scale
 from mri_design.potentials.expectation import LEAST, Expectation
 
 __all__ = ["Laplace", "mean_modulus"]
@@ -61,7 +61,7 @@ def _kummer(a: float, b: float, x: Values) -> Values:
 TINY = 1e-12  # keeps 1/sqrt(x) finite; x and z are in units of the noise variance
 
 
-class Laplace(Potential):
+class Laplace(SuperGaussian):
     """t(s) = exp(-(tau / sigma) |s|): log-concave, g(x) = -tau sqrt(x), h(gamma) = tau^2 gamma.
 
     Parameters
@@ -70,7 +70,7 @@ class Laplace(Potential):
         tau, dimensionless; an array is broadcast against the coefficients (one tau per subband, say).
     """
 
-    log_concave = True
+    offers = SuperGaussian.offers | {"log_concave", "scale"}
 
     def __init__(self, scale: ArrayLike) -> None:
         self.scale = positive_scale("Laplace scale", scale)
@@ -98,6 +98,21 @@ class Laplace(Potential):
         """In closed form: -tau E |s|."""
         modulus = mean_modulus(mean, variance, dimensions)
         return Expectation(-self.scale * modulus.value, -self.scale * modulus.d_mean, -self.scale * modulus.d_variance)
+
+    def conjugate_maximum(self, alpha: Values, pull: Values, weight: Values) -> tuple[Values, Values]:
+        """In closed form: h / sd follows from alpha alone."""
+        rho = scipy.special.ndtri(0.5 * (1 + alpha / self.scale))
+        density = np.exp(-0.5 * rho**2) / np.sqrt(2 * np.pi)
+        spread = np.maximum((pull - 2 * self.scale * density) / weight, 0.0)
+        return rho * spread, spread
+
+    def dual_form(self, t: Values) -> DualForm:
+        """h(gamma) = tau^2 gamma."""
+        return DualForm(linear=self.scale**2)
+
+    @property
+    def modulus_scale(self) -> Values:
+        return self.scale
 
     @property
     def start_variance(self) -> Values | float:

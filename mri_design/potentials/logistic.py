@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, label_signs, positive_scale
+from mri_design.potentials.base import SMOOTH, SuperGaussian, Values, label_signs, positive_scale
 from mri_design.potentials.expectation import LEAST, Expectation
 from mri_design.potentials.sech2 import log_cosh, tanh_ratio, tanh_ratio_fall
 
@@ -40,8 +40,8 @@ def expected_softplus(mean: Values, spread: Values) -> Expectation:
 
     Notes
     -----
-    From sd = 1 on, max(f, 0) in closed form and the rest, which lies within 40 of zero, by Gauss-Legendre: 20-point
-    Gauss-Hermite is wrong by -0.63 at sd = 54. Below, Gauss-Hermite with 40 points.
+    From sd = 1 on, max(f, 0) in closed form and the rest, which lies within 40 of zero, by Gauss-Legendre, since
+    Gauss-Hermite fails for wide distributions. Below, Gauss-Hermite with 40 points.
     """
     value, slope, bend = (np.empty(mean.shape) for _ in range(3))
     wide = spread >= 1
@@ -62,7 +62,7 @@ def expected_softplus(mean: Values, spread: Values) -> Expectation:
     return Expectation(value, slope, 0.5 * bend)
 
 
-class Logistic(Potential):
+class Logistic(SuperGaussian):
     """t(s) = 1 / (1 + exp(-c (tau / sigma) s)), the probability of label c = +-1: log-concave, with an odd part.
 
     Parameters
@@ -83,7 +83,9 @@ class Logistic(Potential):
     Jaakkola 1997, TR-175 equation (7).
     """
 
-    log_concave = True
+    offers = (SuperGaussian.offers - {"moduli"}) | SMOOTH | {"log_concave", "scale", "probability"}
+    role = "likelihood"
+    per_site = ("labels", "scale", "shift")
 
     def __init__(self, labels: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self.labels = label_signs("Logistic labels", labels)
@@ -113,6 +115,10 @@ class Logistic(Potential):
         )
         soft = expected_softplus(-rate * m, np.abs(rate) * np.sqrt(v))
         return Expectation(-soft.value, rate * soft.d_mean, -(rate**2) * soft.d_variance)
+
+    @property
+    def observed(self) -> tuple[Values, ...]:
+        return (self.labels,)
 
     @property
     def start_variance(self) -> Values | float:

@@ -9,21 +9,28 @@ import scipy.special
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array
-from mri_design.potentials.base import Potential, Values, mixed_sites, positive_scale
+from mri_design.potentials.base import SMOOTH, MovingSite, Site, SuperGaussian, Values, mixed_sites, positive_scale
 from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.requirements import represented
 from mri_design.potentials.tilted import Tilted
 
 __all__ = ["PositiveMixture", "ShiftedMixture"]
 
 
-class ShiftedMixture(Potential):
+def _with_parts(offers: frozenset[str], sites: Sequence[Site]) -> frozenset[str]:
+    """What a mixture offers beside its kind's own: to be smooth and to be rescaled, where all of its parts are."""
+    shared = frozenset.intersection(*(site.offers for site in sites))
+    return offers | (shared & (SMOOTH | {"scale"}))
+
+
+class ShiftedMixture(MovingSite):
     """t(s) = sum_k w_k t_k(s - c_k sigma) on real coefficients: a site whose Gaussian bound has a position of its own.
 
     Parameters
     ----------
     weights : sequence of float
         w_k > 0, of the sites as they are.
-    sites : sequence of Potential
+    sites : sequence of SuperGaussian
         t_k, super-Gaussian and even.
     positions : sequence of float
         c_k, in units of sigma.
@@ -42,10 +49,7 @@ class ShiftedMixture(Potential):
     log|A| its minimum over q and gamma is closed: psi(s) = -2 log sum_k w_k exp g_k((s / sigma - c_k)^2 + z).
     """
 
-    log_concave = False
-    two_parameter = True
-
-    def __init__(self, weights: ArrayLike, sites: Sequence[Potential], positions: ArrayLike) -> None:
+    def __init__(self, weights: ArrayLike, sites: Sequence[SuperGaussian], positions: ArrayLike) -> None:
         self.weights = positive_scale("mixture weights", weights)
         self.sites = mixed_sites(sites)
         given = number_array("mixture positions", positions, wanted="real numbers")
@@ -61,11 +65,7 @@ class ShiftedMixture(Potential):
         if not np.isfinite(self.positions).all():
             raise InputError(field="mixture positions", got=str(positions), wanted="finite numbers")
         self.breaks = tuple(sorted({float(c) for c in self.positions}))
-        for k, site in enumerate(self.sites):
-            if not site.super_gaussian or site.two_parameter or np.any(site.shift):
-                raise InputError(
-                    field=f"site {k} of a mixture", got=type(site).__name__, wanted="even super-Gaussian sites"
-                )
+        self.offers = _with_parts(MovingSite.offers, self.sites)
 
     def _log_terms(self, s: Values, z: Values | float) -> tuple[Values, Values]:
         """g_k at (s - c_k)^2 + z plus log w_k, and those arguments, along a new first axis."""
@@ -98,31 +98,13 @@ class ShiftedMixture(Potential):
     def smoothed_log_t(self, s: Values, z: Values) -> Values:
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, z)[0], axis=0))
 
-    def gaussian_form(self, s: Values, z: Values) -> Potential:
+    def gaussian_form(self, s: Values, z: Values) -> SuperGaussian:
         """N^U(s | b, pi) with the b and pi that touch psi at s."""
         terms, arguments = self._log_terms(s, z)
         q = np.exp(terms - scipy.special.logsumexp(terms, axis=0))
         pulls = np.array([one * site.site_precision(t) for one, site, t in zip(q, self.sites, arguments, strict=True)])
         pi = np.maximum(pulls.sum(axis=0), np.finfo(s.dtype).tiny)
         return Tilted(Gaussian(pi), np.tensordot(self.positions, pulls, axes=1))
-
-    def g(self, x: Values) -> Values:
-        raise self._refusal()
-
-    def dg(self, x: Values) -> Values:
-        raise self._refusal()
-
-    def d2g(self, x: Values) -> Values:
-        raise self._refusal()
-
-    @staticmethod
-    def _refusal() -> InputError:
-        return InputError(
-            field="site",
-            got="ShiftedMixture, which has no even representation g(|s|^2)",
-            wanted="a site with a fixed position",
-            cure="Infer with DoubleLoop, which bounds it anew in every loop.",
-        )
 
     @property
     def start_variance(self) -> Values | float:
@@ -133,21 +115,23 @@ class ShiftedMixture(Potential):
         scalar = np.asarray(factor, dtype=float)
         if scalar.ndim:
             raise InputError(field="factor", got=f"shape {scalar.shape}", wanted="one number for a shifted mixture")
-        return ShiftedMixture(self.weights, [s.rescaled(scalar) for s in self.sites], self.positions / float(scalar))
+        return ShiftedMixture(
+            self.weights, [represented(s.rescaled(scalar)) for s in self.sites], self.positions / float(scalar)
+        )
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
         own = [s.log_normaliser(1) + np.log(w) for s, w in zip(self.sites, self.weights, strict=True)]
         return np.asarray(scipy.special.logsumexp(np.array(np.broadcast_arrays(*own)), axis=0))
 
 
-class PositiveMixture(Potential):
+class PositiveMixture(SuperGaussian):
     """t(s) = sum_k w_k t_k(s), every t_k even and super-Gaussian: not log-concave in general, and not taken for it.
 
     Parameters
     ----------
     weights : sequence of float
         w_k > 0, of the sites as they are (most have t_k(0) = 1), not of densities.
-    sites : sequence of Potential
+    sites : sequence of SuperGaussian
         t_k, without odd parts.
 
     Raises
@@ -160,9 +144,7 @@ class PositiveMixture(Potential):
     log sum exp is convex and increasing, so g is convex and decreasing as the g_k are (TR-175 section 2.1).
     """
 
-    log_concave = False
-
-    def __init__(self, weights: ArrayLike, sites: Sequence[Potential]) -> None:
+    def __init__(self, weights: ArrayLike, sites: Sequence[SuperGaussian]) -> None:
         self.weights = positive_scale("mixture weights", weights)
         self.sites = mixed_sites(sites)
         if not self.sites or self.weights.shape != (len(self.sites),):
@@ -171,14 +153,7 @@ class PositiveMixture(Potential):
                 got=f"shape {self.weights.shape}",
                 wanted=f"one for each of {len(self.sites)} sites",
             )
-        for k, site in enumerate(self.sites):
-            if not site.super_gaussian or site.two_parameter or np.any(site.shift):
-                raise InputError(
-                    field=f"site {k} of a mixture",
-                    got=f"{type(site).__name__}, which is not super-Gaussian and even",
-                    wanted="even super-Gaussian sites",
-                    cure="Tilt the mixture, not its sites; ShiftedMixture takes sites that are not centred.",
-                )
+        self.offers = _with_parts(SuperGaussian.offers, self.sites)
 
     @classmethod
     def of_gaussians(cls, weights: ArrayLike, precisions: ArrayLike) -> PositiveMixture:
@@ -209,6 +184,10 @@ class PositiveMixture(Potential):
         terms = self._log_terms(x)
         return np.asarray(np.exp(terms - scipy.special.logsumexp(terms, axis=0)))
 
+    def parts_at(self, t: Values) -> tuple[tuple[Values | float, SuperGaussian], ...]:
+        """The parts, with their responsibilities at t: log of a sum from below by its terms."""
+        return tuple(zip(self.responsibilities(t), self.sites, strict=True))
+
     def g(self, x: Values) -> Values:
         return np.asarray(scipy.special.logsumexp(self._log_terms(x), axis=0))
 
@@ -230,7 +209,7 @@ class PositiveMixture(Potential):
         return np.asarray(sum(m * z for m, z in zip(masses, own, strict=True)) / sum(masses))
 
     def rescaled(self, factor: ArrayLike) -> PositiveMixture:
-        return PositiveMixture(self.weights, [site.rescaled(factor) for site in self.sites])
+        return PositiveMixture(self.weights, [represented(site.rescaled(factor)) for site in self.sites])
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
         own = [s.log_normaliser(dimensions) + np.log(w) for s, w in zip(self.sites, self.weights, strict=True)]

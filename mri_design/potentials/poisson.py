@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.base import SMOOTH, Site, Values, positive_scale
 from mri_design.potentials.expectation import LEAST, Expectation
 
 __all__ = ["Poisson"]
 
 
-class Poisson(Potential):
+class Poisson(Site):
     """t(s) = (e r)^y exp(-e r) / y! with the rate r = exp(s / sigma): log-concave, not super-Gaussian.
 
     Parameters
@@ -36,9 +34,9 @@ class Poisson(Potential):
     `LaplaceFilter` infer with it, `DoubleLoop` does not. Khan 2014, equation (21).
     """
 
-    log_concave = True
-    super_gaussian = False
-    on_the_line = True
+    offers = Site.offers | SMOOTH | {"log_concave", "normaliser", "probability"}
+    role = "likelihood"
+    per_site = ("counts", "exposure")
 
     def __init__(self, counts: ArrayLike, exposure: ArrayLike = 1.0) -> None:
         given = number_array("Poisson counts", counts, wanted="whole numbers, zero or more")
@@ -71,14 +69,14 @@ class Poisson(Potential):
         constant = self.counts * np.log(self.exposure) - scipy.special.gammaln(self.counts + 1)
         return Expectation(self.counts * mean - rate + constant, self.counts - rate, -0.5 * rate)
 
-    def g(self, x: Values) -> Values:
-        raise self._no_even_part()
+    def conjugate_maximum(self, alpha: Values, pull: Values, weight: Values) -> tuple[Values, Values]:
+        """In closed form."""
+        spread = pull / (self.counts + alpha + weight)
+        return np.log((self.counts + alpha) / self.exposure) - 0.5 * spread**2, spread
 
-    def dg(self, x: Values) -> Values:
-        raise self._no_even_part()
-
-    def d2g(self, x: Values) -> Values:
-        raise self._no_even_part()
+    @property
+    def observed(self) -> tuple[Values, ...]:
+        return (self.counts,)
 
     @property
     def start_mean(self) -> Values | float:
@@ -88,12 +86,6 @@ class Poisson(Potential):
     @property
     def start_variance(self) -> Values | float:
         return np.broadcast_to(1 / (self.counts + 0.5), np.broadcast_shapes(self.counts.shape, self.exposure.shape))
-
-    def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Poisson:
-        one = copy(self)
-        one.counts = np.asarray(np.broadcast_to(self.counts, shape)[place])
-        one.exposure = np.asarray(np.broadcast_to(self.exposure, shape)[place])
-        return one
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
         """log of the integral over s: that of a gamma function, -log y; infinite at y = 0."""

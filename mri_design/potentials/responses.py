@@ -14,7 +14,7 @@ import scipy.special
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, require_random
-from mri_design.potentials.base import Potential, Values, one_number
+from mri_design.potentials.base import Site, Values, one_number
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.poisson import Poisson
@@ -36,7 +36,7 @@ class ResponseFamily(ABC):
     reach: float = 1.0
 
     @abstractmethod
-    def site(self, response: float) -> Potential:
+    def site(self, response: float) -> Site:
         """The likelihood of one response as a function of eps (sigma is 1)."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class PoissonResponse(ResponseFamily):
     def __init__(self, exposure: float = 1.0) -> None:
         self.exposure = one_number("exposure", exposure)
 
-    def site(self, response: float) -> Potential:
+    def site(self, response: float) -> Site:
         return Poisson(response, self.exposure)
 
     def draw(self, projections: ArrayLike, rng: np.random.Generator) -> Values:
@@ -101,7 +101,7 @@ class BernoulliResponse(ResponseFamily):
         self.scale = one_number("scale", scale)
         self.reach = 1 / self.scale
 
-    def site(self, response: float) -> Potential:
+    def site(self, response: float) -> Site:
         return Logistic(response, self.scale)
 
     def draw(self, projections: ArrayLike, rng: np.random.Generator) -> Values:
@@ -128,7 +128,7 @@ class GaussianResponse(ResponseFamily):
     def __init__(self, noise_variance: float = 1.0) -> None:
         self.noise_variance = one_number("noise_variance", noise_variance)
 
-    def site(self, response: float) -> Potential:
+    def site(self, response: float) -> Site:
         if not np.isfinite(response):
             raise InputError(field="response", got=str(response), wanted="a finite number")
         return Tilted(Gaussian(1 / self.noise_variance), float(response) / self.noise_variance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, positive_scale
+from mri_design.potentials.base import SMOOTH, SuperGaussian, Values, positive_scale
 
 __all__ = ["Sech2", "log_cosh", "tanh_ratio", "tanh_ratio_fall"]
 
@@ -30,7 +30,7 @@ def tanh_ratio_fall(v: Values) -> Values:
     return np.where(v < 0.1, series, (tanh / safe - (1 - tanh) * (1 + tanh)) / safe**2)
 
 
-class Sech2(Potential):
+class Sech2(SuperGaussian):
     """t(s) = 1 / cosh(tau s / sigma)^2, the logistic density with its peak at one: log-concave.
 
     Parameters
@@ -39,7 +39,7 @@ class Sech2(Potential):
         tau, dimensionless: log t falls as -2 (tau / sigma) |s| far out, as -(tau s / sigma)^2 near zero.
     """
 
-    log_concave = True
+    offers = SuperGaussian.offers | SMOOTH | {"log_concave", "scale"}
 
     def __init__(self, scale: ArrayLike) -> None:
         self.scale = positive_scale("Sech2 scale", scale)

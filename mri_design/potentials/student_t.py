@@ -6,12 +6,12 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.potentials.base import Potential, Values, log_sphere, one_number, positive_scale
+from mri_design.potentials.base import SMOOTH, DualForm, SuperGaussian, Values, log_sphere, one_number, positive_scale
 
 __all__ = ["StudentT"]
 
 
-class StudentT(Potential):
+class StudentT(SuperGaussian):
     """t(s) = (1 + (tau / nu) |s|^2 / sigma^2)^(-(nu + 1) / 2): inference has local optima.
 
     Parameters
@@ -22,7 +22,7 @@ class StudentT(Potential):
         tau > 0, dimensionless.
     """
 
-    log_concave = False
+    offers = SuperGaussian.offers | SMOOTH | {"scale"}
 
     def __init__(self, degrees: float, scale: ArrayLike) -> None:
         self.degrees = one_number("Student-t degrees of freedom", degrees)
@@ -41,6 +41,10 @@ class StudentT(Potential):
     def d2g(self, x: Values) -> Values:
         rate = self._rate(x)
         return 0.5 * (self.degrees + 1) * (rate / (1 + rate * x)) ** 2
+
+    def dual_form(self, t: Values) -> DualForm:
+        """h(gamma) = (nu + 1) log gamma + nu / (tau gamma)."""
+        return DualForm(logs=self.degrees + 1, reciprocal=self.degrees / self.scale)
 
     @property
     def start_variance(self) -> Values | float:

@@ -6,18 +6,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array, require_instance
-from mri_design.potentials.base import Potential, Values
+from mri_design.potentials.base import Site, SuperGaussian, Values
 from mri_design.potentials.expectation import Expectation
+from mri_design.potentials.requirements import represented
 
 __all__ = ["Tilted"]
 
 
-class Tilted(Potential):
+class Tilted(SuperGaussian):
     """t(s) = t_0(s) exp(b s / sigma): the odd part of TR-175 section 2.1 (their beta is b sigma).
 
     Parameters
     ----------
-    potential : Potential
+    potential : SuperGaussian
         t_0; an odd part of its own is added to.
     shift : float or array
         b, dimensionless, broadcast against the coefficients.
@@ -25,21 +26,20 @@ class Tilted(Potential):
     Raises
     ------
     InputError
-        For a slope that is not finite, or a potential without a representation of its own (`two_parameter`).
+        For a slope that is not finite, or a site without a representation g.
     """
 
-    def __init__(self, potential: Potential, shift: ArrayLike) -> None:
-        require_instance(Potential, wanted="a Potential", potential=potential)
-        if potential.two_parameter or potential.on_the_line:
-            raise InputError(field="tilted site", got=type(potential).__name__, wanted="a site with a fixed position")
+    def __init__(self, potential: SuperGaussian, shift: ArrayLike) -> None:
+        require_instance(Site, wanted="a site", potential=potential)
+        potential = represented(potential, "tilted site")
         given = number_array("slope of a tilted site", shift, wanted="finite real numbers")
         if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
             raise InputError(field="slope of a tilted site", got=str(shift), wanted="finite real numbers")
         slope = given.astype(float)
         self.potential = potential
         self.shift = slope + np.asarray(potential.shift)
-        self.log_concave = potential.log_concave
-        self.super_gaussian = potential.super_gaussian
+        kept = potential.offers - {"probability"}
+        self.offers = kept - {"moduli"} if np.any(self.shift) else kept
 
     def g(self, x: Values) -> Values:
         return self.potential.g(x)
@@ -65,7 +65,11 @@ class Tilted(Potential):
 
     def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Tilted:
         own = np.asarray(self.shift) - np.asarray(self.potential.shift)
-        return Tilted(self.potential.at(place, shape), np.broadcast_to(own, shape)[place])
+        return Tilted(represented(self.potential.at(place, shape)), np.broadcast_to(own, shape)[place])
+
+    @property
+    def even(self) -> SuperGaussian:
+        return self.potential.even
 
     @property
     def start_variance(self) -> Values | float:
@@ -74,4 +78,4 @@ class Tilted(Potential):
 
     def rescaled(self, factor: ArrayLike) -> Tilted:
         own = self.shift - np.asarray(self.potential.shift)
-        return Tilted(self.potential.rescaled(factor), own * np.asarray(factor))
+        return Tilted(represented(self.potential.rescaled(factor)), own * np.asarray(factor))

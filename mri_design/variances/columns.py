@@ -34,12 +34,7 @@ class ColumnControl:
 
     Notes
     -----
-    What other controls leave unexplained of z, median over coefficients at 64 x 64 with 8 coils and a quarter of the
-    lines at tau/sigma = 5, on pixels and differences, then wavelets (db4, 3 levels) and differences: the nearest
-    circulant 17 %, 13 %; the exact conditional distribution given all but a tile of 17 x 5 pixels 13 %, 11 %, but a
-    strip of three columns 0.8 %, 3.0 %, of five 0.1 %, 1.0 %; every column by itself 7 %, 3.6 %; T none, 0.07 %. A
-    Hutchinson estimate of diag(B (A^-1 - P) B^H) scatters by 56 % with the circulant and by 4 % with T beside
-    wavelets, a draw of Re (s - t) s* by 2.6 %.
+    What this control and others leave unexplained of z is tabulated in results/benchmarks/measured-once.md.
     """
 
     factors: ColumnFactors

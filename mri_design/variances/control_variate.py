@@ -46,7 +46,7 @@ class ControlVariate:
         the two that is known and, for columns, affordable. A control that is not known for the model, or for some
         coefficients, leaves them to plain sampling.
     column_limit : int
-        kx ky^3 up to which columns count as affordable; by default up to 128 x 128, where they take a second or more.
+        kx ky^3 up to which columns count as affordable; by default up to 128 x 128.
 
     Raises
     ------
@@ -66,10 +66,10 @@ class ControlVariate:
     of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. Where z spans
     decades its few largest values are solved last, and most of them are too low; of the others many are too high. The
     bias is estimated from an eighth of the draws (at least one), which are solved a little further (`SolvedDraws`);
-    ``convergence.matvecs`` counts the products that this takes, a few per cent of the whole. It is zero where columns
-    are exact. Where totals matter, or where many draws make the standard error small, take a smaller tolerance. Where
-    the iterations ended at their limit, ``convergence`` says so, and the bias may be larger than stated. How the
-    estimate compares to the truth is tabulated in results/benchmarks/variances.md.
+    ``convergence.matvecs`` counts the products that this takes. The bias is zero where columns are exact. Where totals
+    matter, or where many draws make the standard error small, take a smaller tolerance. Where the iterations ended at
+    their limit, ``convergence`` says so, and the bias may be larger than stated. How the estimate compares to the truth
+    is tabulated in results/benchmarks/variances.md.
 
     Real images, sites on parts of complex pairs and matrices have no control yet.
     """

@@ -40,7 +40,7 @@ class MonteCarlo:
     themselves, and shrinks as there are more of them. ``bias`` does not: every solve stops at the tolerance, and z is
     off by what all of them lack, mostly too low, in proportion to the tolerance. It is estimated from an eighth of the
     draws (at least one), which are solved a little further (`SolvedDraws`); ``convergence.matvecs`` counts the products
-    that this takes, a few per cent of the whole. Where the iterations ended at their limit, ``convergence`` says so,
+    that this takes. Where the iterations ended at their limit, ``convergence`` says so,
     and the bias may be larger than stated. How the estimate compares to the truth is tabulated in
     results/benchmarks/variances.md.
     """

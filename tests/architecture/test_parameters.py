@@ -21,8 +21,6 @@ NOT_YET = {
     "design/training/exchanges.py: refine",
     "design/training/rules.py: train",
     "experiment/designing.py: run_design",
-    "inference/evidence/hyperparameters.py: learn_hyperparameters",
-    "potentials/generic.py: __init__",
 }
 
 

@@ -24,7 +24,7 @@ class Quartic(Laplace):
 
 
 class Honest(Quartic):
-    super_gaussian = False
+    offers = Laplace.offers - {"bound"}
 
 
 def model_of(site) -> GeneralizedLinearModel:

@@ -13,6 +13,7 @@ from mri_design.inference.references.gaussian import CholeskyGaussian
 from mri_design.operators.dense import Dense
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.hinge import Hinge
+from mri_design.potentials.requirements import represented
 
 SEED = 3
 C = 0.8
@@ -110,7 +111,7 @@ def test_hinge_sites_want_labels_and_the_real_line() -> None:
     with pytest.raises(md.InputError):
         Hinge(np.array([1.0]), 0.0)
     with pytest.raises(md.InputError, match="LaplacePropagation"):
-        Hinge(np.array([1.0])).g(np.ones(1))
+        represented(Hinge(np.array([1.0])))
     with pytest.raises(md.InputError):
         md.SiteBlock("b", Dense(np.eye(2) + 0j), Hinge(np.array([1.0, -1.0])))
     site = Hinge(np.array([1.0, -1.0, 1.0]), 2.0)

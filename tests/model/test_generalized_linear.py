@@ -1,5 +1,7 @@
 """Models: site arithmetic, and what a model refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,13 @@ from mri_design.operators.dense import Dense
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.measurement import cartesian
+from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.hinge import Hinge
 from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.poisson import Poisson
 from mri_design.potentials.student_t import StudentT
+from mri_design.potentials.tilted import Tilted
 
 SHAPE = (6, 5)
 
@@ -88,7 +95,7 @@ def test_complex_data_of_a_real_operator_are_refused():
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"potential": "Laplace"}, "'pixels'.*str.*Potential"),
+        ({"potential": "Laplace"}, "'pixels'.*str.*a Site"),
         ({"analysis": np.eye(3)}, "'pixels'.*ndarray.*LinearOperator"),
         ({"group_axes": (-1, -1)}, r"'pixels': group_axes.*different"),
         ({"group_axes": (0,)}, r"'pixels': group_axes.*negative"),
@@ -108,3 +115,28 @@ def test_scales_may_broadcast_over_sites():
         assert pixels(potential=Laplace(scale)).site_shape == SHAPE
     vectors = SiteBlock("entries", Dense(np.eye(4)), Laplace(np.ones(4)))
     assert vectors.site_shape == (4,)
+
+
+def test_blocks_say_whether_they_are_prior_or_likelihood():
+    X = Dense(np.eye(2))
+
+    def role(site, **more):
+        return SiteBlock("b", X, site, **more).role
+
+    assert role(Laplace(1.0)) == role(Tilted(Gaussian(1.0), 0.5)) == "prior"
+    assert role(Laplace(1.0), offset=np.ones(2)) == "likelihood"
+    for site in (Logistic([1, -1]), Poisson([0, 2]), Hinge([1, -1])):
+        assert role(site) == "likelihood" and role(site, role="prior") == "prior"
+    assert role(Tilted(Gaussian(1.0), 0.5), role="likelihood") == "likelihood"
+    assert role(Laplace(1.0), offset=np.ones(2), role="prior") == "prior"
+    with pytest.raises(InputError, match=r"'b': role: got 'belief'; wanted prior or likelihood"):
+        role(Laplace(1.0), role="belief")
+
+
+def test_a_role_that_was_said_stays_with_a_copy_and_a_derived_one_is_derived_anew():
+    said = SiteBlock("b", Dense(np.eye(2)), Gaussian(1.0), role="prior")
+    derived = SiteBlock("b", Dense(np.eye(2)), Gaussian(1.0))
+    assert replace(said, offset=np.ones(2)).role == "prior"
+    assert replace(derived, offset=np.ones(2)).is_likelihood
+    assert replace(replace(derived, offset=np.ones(2)), offset=None).role == "prior"
+    assert replace(derived, potential=Poisson([1, 2])).is_likelihood

@@ -20,6 +20,7 @@ from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
 from mri_design.potentials.poisson import Poisson
+from mri_design.potentials.requirements import represented
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
 from mri_design.potentials.tilted import Tilted
@@ -169,8 +170,8 @@ def test_poisson_sites_are_normalised_over_counts_and_refuse_what_they_are_not()
     s = np.array([-0.5, 0.9])
     total = sum(np.exp(Poisson(y, 2.5).log_t(s)) for y in range(80))
     np.testing.assert_allclose(total, 1, rtol=1e-12)
-    with pytest.raises(InputError, match="VariationalGaussian, LaplacePropagation or LaplaceFilter"):
-        Poisson(2).g(np.ones(1))
+    with pytest.raises(InputError, match="VariationalGaussian, LaplacePropagation, LaplaceFilter or DecoupledGaussian"):
+        represented(Poisson(2))
     with pytest.raises(InputError, match="on moduli"):
         SiteBlock("counts", Identity((3,)), Poisson(np.ones(3)))
     one = Poisson([1, 4], [0.5, 2.0]).at((1,), (2,))
@@ -185,5 +186,6 @@ def test_the_double_loop_names_the_engines_that_take_counts() -> None:
         SiteBlock("counts", Dense(np.eye(2)), Poisson([1, 2])),
     )
     model = GeneralizedLinearModel.of_sites(blocks)
-    with pytest.raises(InputError, match="VariationalGaussian, LaplacePropagation or LaplaceFilter"):
+    takers = "VariationalGaussian, LaplacePropagation, LaplaceFilter or DecoupledGaussian"
+    with pytest.raises(InputError, match=rf"block 'counts': got Poisson.*as DoubleLoop needs them.*{takers}"):
         DoubleLoop().infer(model, np.random.default_rng(0))

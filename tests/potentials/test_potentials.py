@@ -111,7 +111,7 @@ def test_derivatives_match_finite_differences(site):
 def test_super_gaussian_means_convex_and_decreasing_in_x(site):
     a, b = np.meshgrid(X, X)
     middle_below_chord = site.g((a + b) / 2) <= (site.g(a) + site.g(b)) / 2 + 1e-12
-    assert site.super_gaussian == bool(middle_below_chord.all() and (np.diff(site.g(X)) < 0).all())
+    assert ("bound" in site.offers) == bool(middle_below_chord.all() and (np.diff(site.g(X)) < 0).all())
     assert (site.d2g(X) >= 0).all()
 
 

@@ -9,6 +9,7 @@ from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
+from mri_design.potentials.requirements import represented
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
 from mri_design.potentials.tilted import Tilted
@@ -50,8 +51,8 @@ def test_labels_powers_slopes_and_weights_that_cannot_be_are_refused():
         PositiveMixture([1.0, 1.0], [Laplace(1.0), Tilted(Laplace(1.0), 0.1)])
     with pytest.raises(InputError, match=r"positions.*finite"):
         ShiftedMixture([1.0], [Laplace(1.0)], [np.inf])
-    with pytest.raises(InputError, match="no even representation"):
-        ShiftedMixture([1.0], [Laplace(1.0)], [1.0]).g(np.ones(1))
+    with pytest.raises(InputError, match=r"no even representation.*DoubleLoop"):
+        represented(ShiftedMixture([1.0], [Laplace(1.0)], [1.0]))
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,16 @@ from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture
+from mri_design.potentials.requirements import departure_from_super_gaussian
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.super_gaussian import departure_from_super_gaussian
 from mri_design.potentials.tilted import Tilted
 
 
 class Quartic(Potential):
     """t = exp(-|s|^4 / sigma^4), which claims by default to be super-Gaussian."""
 
-    log_concave = True
+    offers = Potential.offers | {"log_concave"}
     start_variance = 1.0
 
     def g(self, x):

@@ -39,8 +39,8 @@ class LabelPool:
     Raises
     ------
     InputError
-        For no case, features that are not finite real numbers, a prior that is no blocks or on other weights, a scale
-        that is not positive.
+        For no case, features that are not finite real numbers, a prior that is no blocks, a likelihood or on other
+        weights, a scale that is not positive.
 
     Notes
     -----
@@ -65,6 +65,13 @@ class LabelPool:
         if self.rows.in_shape != shape[1:]:
             raise InputError(field="pool", got=f"rows of {self.rows.in_shape}", wanted=f"{shape[1:]}")
         for block in self.prior:
+            if block.is_likelihood:
+                raise InputError(
+                    field=f"prior block {block.name!r}",
+                    got="a factor of the likelihood",
+                    wanted="beliefs about the weights: the labels are the pool's own",
+                    cure='Say SiteBlock(role="prior") for a prior whose centre is its offset.',
+                )
             if block.analysis.in_shape != shape[1:] or block.analysis.in_complex:
                 raise InputError(
                     field=f"prior block {block.name!r}",

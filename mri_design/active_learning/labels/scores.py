@@ -13,7 +13,7 @@ import numpy as np
 import scipy.special
 
 from mri_design.operators.base import Array
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 from mri_design.potentials.logistic import Logistic
 
 __all__ = ["Score", "bald", "information_gain_of_labels", "label_probability", "site_width", "uncertainty"]
@@ -81,7 +81,7 @@ def information_gain_of_labels(mean: Array, variance: Array, scale: float = 1.0)
 
 
 def site_width(
-    mean: Array, variance: Array, site: Potential, *, tolerance: float = 1e-10, max_iterations: int = 25
+    mean: Array, variance: Array, site: SuperGaussian, *, tolerance: float = 1e-10, max_iterations: int = 25
 ) -> Array:
     """gamma that minimises the criterion when one site joins N(mean, variance), all candidates side by side.
 
@@ -89,7 +89,7 @@ def site_width(
     ----------
     mean, variance : float arrays
         Of s without the site, in units of sigma and sigma^2.
-    site : Potential
+    site : SuperGaussian
         Super-Gaussian, with a scalar slope.
     tolerance : float
         Stop where no argument changes by more than this, relatively.

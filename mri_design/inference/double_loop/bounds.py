@@ -22,11 +22,7 @@ import numpy as np
 from mri_design.estimation.penalised import Smoothed
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.base import Array
-from mri_design.potentials.base import Potential
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.mixture import PositiveMixture
-from mri_design.potentials.student_t import StudentT
+from mri_design.potentials.base import SuperGaussian
 
 __all__ = ["Algorithm", "SiteBound", "dual_argument_of", "first_class", "hybrid", "site_bounds", "stationary_width"]
 
@@ -34,7 +30,7 @@ ITERATIONS = 100
 GRID = 48
 
 
-def dual_argument_of(site: Potential, pi: Array) -> Array:
+def dual_argument_of(site: SuperGaussian, pi: Array) -> Array:
     """t >= 0 with -2 g'(t) = pi, by bisection; zero where pi is larger than any slope of the site."""
     pi = np.asarray(pi, dtype=float)
     shape = np.broadcast_shapes(pi.shape, np.shape(site.start_variance))
@@ -46,12 +42,12 @@ def dual_argument_of(site: Potential, pi: Array) -> Array:
     return np.where(site.site_precision(np.full(shape, np.exp(-70.0))) > pi, np.exp(0.5 * (low + high)), 0.0)
 
 
-def stationary_width(site: Potential, slope: Array, count: int, x: Array) -> tuple[Array, Array]:
+def stationary_width(site: SuperGaussian, slope: Array, count: int, x: Array) -> tuple[Array, Array]:
     """gamma that minimises slope gamma + h(gamma) - count log gamma + x / gamma, and t with gamma = -1 / (2 g'(t)).
 
     Parameters
     ----------
-    site : Potential
+    site : SuperGaussian
         With h convex for log-concave ones, so that there is one stationary point; for others the lowest is taken.
     slope : float array
         Positive.
@@ -88,7 +84,7 @@ def stationary_width(site: Potential, slope: Array, count: int, x: Array) -> tup
     return np.where(below, flat, width), np.where(below, 0.0, t)
 
 
-def _excess(site: Potential, slope: Array, count: int, x: Array, t: Array) -> tuple[Array, Array]:
+def _excess(site: SuperGaussian, slope: Array, count: int, x: Array, t: Array) -> tuple[Array, Array]:
     """t - x - d gamma(t) + slope gamma(t)^2, and its derivative."""
     descent = site.dg(t)
     width = -0.5 / descent
@@ -96,7 +92,7 @@ def _excess(site: Potential, slope: Array, count: int, x: Array, t: Array) -> tu
     return t - x - count * width + slope * width**2, 1 - count * widening + 2 * slope * width * widening
 
 
-def _bracket(site: Potential, slope: Array, count: int, x: Array) -> tuple[Array, Array]:
+def _bracket(site: SuperGaussian, slope: Array, count: int, x: Array) -> tuple[Array, Array]:
     """Ends of an interval where the excess rises through zero; around the lowest minimum where there are several."""
     high = np.maximum(x, np.asarray(site.start_variance))
     for _ in range(200):
@@ -151,48 +147,47 @@ def site_bounds(
         computed. Hybrid: any t >= 0, best x + z. The second class does not look at it.
     """
     if algorithm == "second":
-        return tuple(Smoothed(block.potential, one) for block, one in zip(model.blocks, z, strict=True))
+        return tuple(Smoothed(block.represented, one) for block, one in zip(model.blocks, z, strict=True))
     make = first_class if algorithm == "first" else hybrid
     return tuple(make(block, one, t) for block, one, t in zip(model.blocks, z, arguments, strict=True))
 
 
 def first_class(block: SiteBlock, z: Array, t: Array) -> SiteBound:
-    """The first class's bound of one block; Student-t sites and powers below one by a tangent of their concave part."""
-    site = block.potential
+    """The first class's bound of one block; by the site's own dual form, where it has one, a quadratic equation."""
+    site = block.represented
     count = block.analysis.out_size // int(np.prod(block.site_shape))
     t = np.asarray(t, dtype=float)
     pi = site.site_precision(t)
     # In exact arithmetic z <= d gamma; estimates may lie above.
     slope = np.maximum(count * pi - pi**2 * z, np.finfo(float).eps * pi)
-    if isinstance(site, Laplace):
-        return _PowerWidth(site, slope + site.scale**2, float(count), np.zeros(()))
-    if isinstance(site, StudentT):
-        alpha = site.degrees / site.scale
-        concave = max(site.degrees + 1 - count, 0.0)  # of h - d log gamma: that many log gamma
-        bend = max(count - site.degrees - 1, 0.0)
-        return _PowerWidth(site, slope + concave * pi, bend, alpha)
-    if isinstance(site, ExponentialPower) and not site.log_concave:  # h is concave as a whole
-        return _PowerWidth(site, slope + t * pi**2, float(count), np.zeros(()))
-    return _FirstClass(site, slope, count)
+    form = site.dual_form(t)
+    if form is None:
+        return _FirstClass(site, slope, count)
+    excess = (
+        np.asarray(form.logs, dtype=float) - count
+    )  # of h - d log gamma: that many log gamma, concave where positive
+    concave, bend = np.maximum(excess, 0.0), np.maximum(-excess, 0.0)
+    return _PowerWidth(site, slope + form.linear + concave * pi, bend, np.asarray(form.reciprocal))
 
 
 def hybrid(block: SiteBlock, z: Array, t: Array) -> SiteBound:
     """The hybrid bound of one block: the second class's for log-concave sites, convex in s for others where known.
 
-    Known are Student-t sites, powers below one and mixtures (whose log sum is bounded by the responsibilities at t);
-    any other site keeps the second class's bound, which holds as well but is not convex in s.
+    Known are sites with a `dual_form`, and sites that say of which parts they are made (`parts_at`; the log sum of a
+    mixture is bounded by its responsibilities at t). Any other site keeps the second class's bound, which holds as well
+    but is not convex in s.
     """
-    site = block.potential
+    site = block.represented
     if site.log_concave:
         return Smoothed(site, z)
     t = np.asarray(t, dtype=float)
-    pi = site.site_precision(t)
-    if isinstance(site, StudentT):
-        return _PowerWidth(site, (site.degrees + 1) * pi, 0.0, site.degrees / site.scale + z)
-    if isinstance(site, ExponentialPower):
-        return _PowerWidth(site, t * pi**2, 0.0, np.asarray(z))
-    if isinstance(site, PositiveMixture):
-        return _MixtureBound(site, site.responsibilities(t), tuple(Smoothed(one, z) for one in site.sites))
+    form = site.dual_form(t)
+    if form is not None:
+        slope = form.linear + form.logs * site.site_precision(t)
+        return _PowerWidth(site, slope, np.zeros(()), form.reciprocal + z)
+    parts = site.parts_at(t)
+    if len(parts) > 1:
+        return _MixtureBound(site, tuple((q, Smoothed(one, z)) for q, one in parts))
     return Smoothed(site, z)
 
 
@@ -200,9 +195,9 @@ def hybrid(block: SiteBlock, z: Array, t: Array) -> SiteBound:
 class _PowerWidth:
     """psi(x) = min over gamma of slope gamma - bend log gamma + (x + extra) / gamma: a quadratic equation."""
 
-    site: Potential
+    site: SuperGaussian
     slope: Array
-    bend: float
+    bend: Array
     extra: Array
 
     def _width(self, x: Array) -> Array:
@@ -213,7 +208,7 @@ class _PowerWidth:
     def value(self, x: Array) -> Array:
         width = self._width(x)
         total = self.slope * width + (x + self.extra) / width
-        return np.asarray(total - self.bend * np.log(width) if self.bend else total).astype(x.dtype)
+        return np.asarray(total - self.bend * np.log(width) if np.any(self.bend) else total).astype(x.dtype)
 
     def precision(self, x: Array) -> Array:
         return np.asarray(1 / self._width(x)).astype(x.dtype)
@@ -226,7 +221,7 @@ class _PowerWidth:
 class _FirstClass:
     """psi(x) = min over gamma of slope gamma + h(gamma) - count log gamma + x / gamma, from g alone."""
 
-    site: Potential
+    site: SuperGaussian
     slope: Array
     count: int
 
@@ -246,17 +241,14 @@ class _FirstClass:
 class _MixtureBound:
     """psi(x) = sum_k q_k psi_k(x): log sum w_k t_k from below by its terms, for fixed responsibilities q."""
 
-    site: PositiveMixture
-    responsibilities: Array
-    bounds: tuple[Smoothed, ...]
+    site: SuperGaussian
+    parts: tuple[tuple[Array | float, Smoothed], ...]
 
     def value(self, x: Array) -> Array:
-        pairs = zip(self.responsibilities, self.bounds, strict=True)
-        return np.asarray(sum(q * bound.value(x) for q, bound in pairs)).astype(x.dtype)
+        return np.asarray(sum(q * bound.value(x) for q, bound in self.parts)).astype(x.dtype)
 
     def precision(self, x: Array) -> Array:
-        pairs = zip(self.responsibilities, self.bounds, strict=True)
-        return np.asarray(sum(q * bound.precision(x) for q, bound in pairs)).astype(x.dtype)
+        return np.asarray(sum(q * bound.precision(x) for q, bound in self.parts)).astype(x.dtype)
 
     def dual_argument(self, x: Array) -> Array:
         return dual_argument_of(self.site, self.precision(x).astype(float))

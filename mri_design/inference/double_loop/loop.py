@@ -8,16 +8,15 @@ marginal variances (outer loop, `variances`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.estimation.automatic import Automatic
 from mri_design.estimation.base import InnerSolver, require_solver
-from mri_design.inference.base import StepInfo, WarmStart, cold_start, pooled_variances, require_task
+from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
 from mri_design.inference.criterion import criterion_value, dual_arguments
 from mri_design.inference.double_loop.bounds import Algorithm, site_bounds
 from mri_design.inference.double_loop.moving_bounds import MovingBounds
@@ -28,7 +27,7 @@ from mri_design.model.marginals import Variances
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
-from mri_design.potentials.super_gaussian import require_super_gaussian
+from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.monte_carlo import MonteCarlo
@@ -36,8 +35,41 @@ from mri_design.variances.monte_carlo import MonteCarlo
 __all__ = ["DoubleLoop"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class DoubleLoopState(LoopState):
+    """Between two outer loops.
+
+    Parameters
+    ----------
+    model : GeneralizedLinearModel
+        What is inferred.
+    noise_seed : int
+        Random estimators see the same noise in every loop.
+    u : array
+        The image.
+    z, arguments : tuples of float arrays
+        The tangent of log|A|, and where the sites are developed (`bounds.site_bounds`).
+    marginals, precision : Variances and PosteriorPrecision, optional
+        Of the last loop; draws of a warm start before the first.
+    trace : tuple of float
+        The criterion, loop by loop, where it was known.
+    exact : bool
+        Whether log|A| was exact.
+    """
+
+    model: GeneralizedLinearModel
+    noise_seed: int
+    u: Array
+    z: tuple[Array, ...]
+    arguments: tuple[Array, ...]
+    marginals: Variances | None
+    precision: PosteriorPrecision | None = None
+    trace: tuple[float, ...] = ()
+    exact: bool = False
+
+
 @dataclass(frozen=True)
-class DoubleLoop:
+class DoubleLoop(LoopEngine[DoubleLoopState]):
     """Settings of the double loop.
 
     Each loop minimises the inner problem for the current z, takes the site precisions that follow, and then computes z
@@ -66,8 +98,11 @@ class DoubleLoop:
     ------
     InputError
         For anything but an estimator and a solver, no loop, a senseless tolerance or an unknown algorithm; for sites
-        that are not super-Gaussian; for sites of two parameters in the first class; where X and B share a null space.
+        without a bound of Gaussian form; for sites whose position moves in the first class and the hybrid; where X and
+        B share a null space.
     """
+
+    relief: ClassVar[dict[str, str]] = {"g": 'The first class and the hybrid do not take it: use algorithm="second".'}
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
     inner: InnerSolver | None = None
@@ -87,106 +122,98 @@ class DoubleLoop:
         if self.criterion not in ("none", "estimate"):
             raise InputError(field="criterion", got=repr(self.criterion), wanted="none or estimate")
 
-    def infer(
-        self,
-        model: GeneralizedLinearModel,
-        rng: np.random.Generator,
-        *,
-        warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
-    ) -> GaussianPosterior:
-        """Run outer loops to convergence or the limit.
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        """A bound at every s; the first class and the hybrid want a representation g as well."""
+        return ENGINES["DoubleLoop"] | ({"g"} if self.algorithm != "second" else set())
 
-        Parameters
-        ----------
-        model : GeneralizedLinearModel
-            What to infer.
-        rng : numpy Generator
-            Randomness of the variance estimator.
-        warm_start : WarmStart, optional
-            Image, z and draws of a neighbouring problem; without it z = 0.09 / tau^2 and u = X^H y.
-        callback : callable, optional
-            Called with a StepInfo after every outer loop.
+    @property
+    def most_loops(self) -> int:
+        return self.outer_iterations
 
-        Returns
-        -------
-        GaussianPosterior
-            ``convergence.residual`` is the last relative change of z; ``iterations`` counts outer loops.
-        """
-        require_task(model, rng, warm_start, callback)
-        self._refuse_unfit_sites(model)
+    def init(
+        self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
+    ) -> DoubleLoopState:
         require_determined(model)
-        solver = self.inner or Automatic(tolerance=self.tolerance**2)
         start = warm_start or cold_start(model)
-        u, z = start.mean, start.z
-        arguments = dual_arguments(MovingBounds(model, z).at(u), u, z)
-        noise_seed = int(rng.integers(2**63))
-        trace: list[float] = []
-        marginals: Variances | None = None
+        marginals = None
         if start.samples is not None:
             marginals = Variances((), "unbiased", Convergence(Status.CONVERGED, 0, 0.0), samples=start.samples)
-        status, matvecs, change, loop = Status.MAX_ITERATIONS, 0, np.inf, 0
-        for loop in range(1, self.outer_iterations + 1):
-            moving = MovingBounds(model, z)
-            bounds = site_bounds(self.algorithm, model, z, arguments)
-            u, inner = moving.solve(solver, bounds, u)
-            bounded = moving.at(u)
-            problem = moving.problem(bounded, bounds)
-            coefficients = model.analysis_coefficients(u)
-            powers = problem.site_powers(coefficients)
-            pi = problem.site_precisions(coefficients)
-            _refuse_undefined(model, pi)
-            precision = PosteriorPrecision(model.measurement, model.blocks, pi)
-            marginals = self.variances(
-                precision, [b.analysis for b in model.blocks], np.random.default_rng(noise_seed), u, marginals
-            )
-            matvecs += inner.matvecs + marginals.convergence.matvecs
-            log_determinant = marginals.log_determinant
-            exact_criterion = log_determinant is not None and marginals.kind == "exact"
-            if log_determinant is None and self.criterion == "estimate":
-                estimate = LogDeterminant()(precision, np.random.default_rng(noise_seed), u)
-                log_determinant = estimate.value
-                matvecs += estimate.convergence.matvecs
-            phi = None
-            arguments = tuple(one.dual_argument(x) for one, x in zip(problem.penalties, powers, strict=True))
-            if log_determinant is not None:
-                phi = criterion_value(bounded, u, pi, arguments, log_determinant) + moving.surplus(u)
-                trace.append(phi)
-            z_new = pooled_variances(model, marginals)
-            change = _relative_change(z, z_new)
-            z = z_new
-            if self.algorithm == "hybrid":
-                arguments = dual_arguments(moving.at(u), u, z)
-            if callback is not None:
-                callback(StepInfo(loop, phi, change, inner, marginals.convergence))
-            if Status.BREAKDOWN in (inner.status, marginals.convergence.status) or not np.isfinite(change):
-                status = Status.BREAKDOWN
-                break
-            if change < self.tolerance and inner.converged and marginals.convergence.converged:
-                status = Status.CONVERGED
-                break
-        assert marginals is not None  # outer_iterations >= 1
+        u, z = start.mean, start.z
+        arguments = dual_arguments(MovingBounds(model, z).at(u), u, z)
+        return DoubleLoopState(
+            model=model, noise_seed=int(rng.integers(2**63)), u=u, z=z, arguments=arguments, marginals=marginals
+        )
+
+    def step(self, state: DoubleLoopState) -> DoubleLoopState:
+        model, z, u = state.model, state.z, state.u
+        solver = self.inner or Automatic(tolerance=self.tolerance**2)
+        moving = MovingBounds(model, z)
+        bounds = site_bounds(self.algorithm, moving.at(u), z, state.arguments)
+        u, inner = moving.solve(solver, bounds, u)
+        bounded = moving.at(u)
+        problem = moving.problem(bounded, bounds)
+        coefficients = model.analysis_coefficients(u)
+        powers = problem.site_powers(coefficients)
+        pi = problem.site_precisions(coefficients)
+        _refuse_undefined(model, pi)
+        precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+        marginals = self.variances(
+            precision, [b.analysis for b in model.blocks], np.random.default_rng(state.noise_seed), u, state.marginals
+        )
+        matvecs = state.matvecs + inner.matvecs + marginals.convergence.matvecs
+        log_determinant = marginals.log_determinant
+        exact = log_determinant is not None and marginals.kind == "exact"
+        if log_determinant is None and self.criterion == "estimate":
+            estimate = LogDeterminant()(precision, np.random.default_rng(state.noise_seed), u)
+            log_determinant = estimate.value
+            matvecs += estimate.convergence.matvecs
+        phi = None
+        arguments = tuple(one.dual_argument(x) for one, x in zip(problem.penalties, powers, strict=True))
+        if log_determinant is not None:
+            phi = criterion_value(bounded, u, pi, arguments, log_determinant) + moving.surplus(u)
+        z_new = pooled_variances(model, marginals)
+        change = _relative_change(z, z_new)
+        if self.algorithm == "hybrid":
+            arguments = dual_arguments(moving.at(u), u, z_new)
+        return replace(
+            state,
+            loop=state.loop + 1,
+            change=change,
+            matvecs=matvecs,
+            info=StepInfo(state.loop + 1, phi, change, inner, marginals.convergence),
+            u=u,
+            z=z_new,
+            arguments=arguments,
+            marginals=marginals,
+            precision=precision,
+            trace=state.trace if phi is None else (*state.trace, phi),
+            exact=exact,
+        )
+
+    def done(self, state: DoubleLoopState) -> Status | None:
+        if state.info is None:
+            return None
+        inner, variances = state.info.inner, state.info.variances
+        if Status.BREAKDOWN in (inner.status, variances.status) or not np.isfinite(state.change):
+            return Status.BREAKDOWN
+        settled = state.change < self.tolerance and inner.converged and variances.converged
+        return Status.CONVERGED if settled else None
+
+    def finish(self, state: DoubleLoopState, convergence: Convergence) -> GaussianPosterior:
+        model, u, z = state.model, state.u, state.z
+        assert state.marginals is not None and state.precision is not None  # outer_iterations >= 1
+        wanted = _precisions_for(MovingBounds(model, z).at(u), u, z)
         return GaussianPosterior(
             model=model,
             mean=u,
-            precision=precision,
-            marginals=marginals,
-            convergence=Convergence(status, loop, float(change), matvecs),
-            criterion=tuple(trace),
-            criterion_kind="none" if not trace else "exact" if exact_criterion else "estimate",
-            stationarity=_relative_change(pi, _precisions_for(MovingBounds(model, z).at(u), u, z)),
+            precision=state.precision,
+            marginals=state.marginals,
+            convergence=convergence,
+            criterion=state.trace,
+            criterion_kind="none" if not state.trace else "exact" if state.exact else "estimate",
+            stationarity=_relative_change(state.precision.site_precisions, wanted),
         )
-
-    def _refuse_unfit_sites(self, model: GeneralizedLinearModel) -> None:
-        for block in model.blocks:
-            require_super_gaussian(f"block {block.name!r}", block.potential, block.site_shape)
-            if self.algorithm == "first" and block.potential.two_parameter:
-                raise InputError(
-                    field=f"block {block.name!r}",
-                    got=f"{type(block.potential).__name__} in the first class",
-                    wanted="sites with a fixed position",
-                    cure='Use algorithm="second".',
-                )
 
 
 def _refuse_undefined(model: GeneralizedLinearModel, site_precisions: tuple[Array, ...]) -> None:
@@ -203,7 +230,7 @@ def _refuse_undefined(model: GeneralizedLinearModel, site_precisions: tuple[Arra
 def _precisions_for(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
     """-2 g'(x + z) per block."""
     pairs = zip(model.blocks, dual_arguments(model, u, z), strict=True)
-    return tuple(np.asarray(block.potential.site_precision(t)) for block, t in pairs)
+    return tuple(np.asarray(block.represented.site_precision(t)) for block, t in pairs)
 
 
 def _relative_change(old: tuple[Array, ...], new: tuple[Array, ...]) -> float:

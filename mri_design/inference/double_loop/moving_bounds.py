@@ -15,6 +15,7 @@ from mri_design.estimation.penalised import PenalisedProblem, Smoothed
 from mri_design.inference.double_loop.bounds import SiteBound
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
+from mri_design.potentials.base import MovingSite
 from mri_design.status import Convergence, Status
 
 __all__ = ["BoundedProblem", "MovingBounds"]
@@ -30,7 +31,7 @@ class BoundedProblem(PenalisedProblem):
 
 
 class MovingBounds:
-    """The two-parameter blocks of a model, their z, and the solution of inner problems that hold some.
+    """The blocks of a model whose sites are `MovingSite`, their z, and the solution of inner problems that hold some.
 
     Parameters
     ----------
@@ -43,15 +44,16 @@ class MovingBounds:
     def __init__(self, model: GeneralizedLinearModel, z: tuple[Array, ...]) -> None:
         self.model = model
         self.z = z
-        self.moving = [j for j, block in enumerate(model.blocks) if block.potential.two_parameter]
+        sites = [block.potential for block in model.blocks]
+        self.moving = {j: site for j, site in enumerate(sites) if isinstance(site, MovingSite)}
 
     def at(self, u: Array) -> GeneralizedLinearModel:
         """The model with the Gaussian forms that touch at u."""
         if not self.moving:
             return self.model
         blocks = list(self.model.blocks)
-        for j in self.moving:
-            form = blocks[j].potential.gaussian_form(self._coefficients(j, u), self.z[j])
+        for j, site in self.moving.items():
+            form = site.gaussian_form(self._coefficients(j, u), self.z[j])
             blocks[j] = replace(blocks[j], potential=form)
         return replace(self.model, blocks=tuple(blocks))
 
@@ -59,14 +61,14 @@ class MovingBounds:
         """The inner problem of `at` (some u), with ``bounds`` for the blocks that do not move."""
         penalties = list(bounds)
         for j in self.moving:
-            penalties[j] = Smoothed(bounded.blocks[j].potential, np.zeros((), dtype=bounded.data.real.dtype))
+            penalties[j] = Smoothed(bounded.blocks[j].represented, np.zeros((), dtype=bounded.data.real.dtype))
         return BoundedProblem(bounded, tuple(penalties))
 
     def surplus(self, u: Array) -> float:
         """What the criterion of `at` (u) lacks: psi - z pi - (pi s^2 - 2 b s) / sigma^2, summed."""
         total, bounded = 0.0, self.at(u)
-        for j in self.moving:
-            s, form, site = self._coefficients(j, u), bounded.blocks[j].potential, self.model.blocks[j].potential
+        for j, site in self.moving.items():
+            s, form = self._coefficients(j, u), bounded.blocks[j].represented
             pi = form.site_precision(s)
             total += float(np.sum(-2 * site.smoothed_log_t(s, self.z[j]) - self.z[j] * pi + 2 * form.log_t(s)))
         return total
@@ -102,4 +104,4 @@ class MovingBounds:
         return np.asarray(s / np.sqrt(self.model.noise_variance)).astype(s.dtype, copy=False)
 
     def _log_t(self, j: int, u: Array) -> Array:
-        return self.model.blocks[j].potential.smoothed_log_t(self._coefficients(j, u), self.z[j])
+        return self.moving[j].smoothed_log_t(self._coefficients(j, u), self.z[j])

@@ -15,22 +15,17 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.inference.criterion import evidence_bound
-from mri_design.inference.evidence.prior_bound import PriorEvidence, site_groups
+from mri_design.inference.evidence.prior_bound import PriorEvidence, is_centred, site_groups
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.potentials.base import Potential
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.hinge import Hinge
-from mri_design.potentials.logistic import Logistic
-from mri_design.potentials.poisson import Poisson
 
 __all__ = ["BayesFactor", "Evidence", "log_bayes_factor", "log_evidence", "prior_log_normaliser"]
 
 Kind = Literal["lower_bound", "estimate"]
 DENSE_LIMIT = 3000
-NORMALISED = (Logistic, Poisson)
-"""Likelihoods that are probabilities of their labels or counts as they are."""
+NEEDS = frozenset({"normaliser"})
+"""What every site must offer."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +154,7 @@ def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
         )
     n, rows = model.measurement.in_size, sum(block.analysis.out_size for block in blocks)
     log_sigma = 0.5 * float(np.log(model.noise_variance))
-    if all(isinstance(block.potential, Gaussian) for block in blocks):
+    if all(block.potential.gaussian_precision is not None for block in blocks):
         return n * (0.5 * float(np.log(2 * np.pi)) + log_sigma) - 0.5 * _log_gram(model, blocks, weighted=True)
     if rows < n:
         raise _improper(f"{rows} coefficients for {n} unknowns")
@@ -172,12 +167,7 @@ def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
 
 
 def _prior(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
-    return tuple(block for block in model.blocks if not _is_likelihood(block))
-
-
-def _is_likelihood(block: SiteBlock) -> bool:
-    """Sites that act on data: labels, counts, or residuals."""
-    return block.offset is not None or isinstance(block.potential, NORMALISED)
+    return tuple(block for block in model.blocks if not block.is_likelihood)
 
 
 def _log_integral(block: SiteBlock) -> float:
@@ -191,14 +181,14 @@ def _likelihood_evidence(posterior: GaussianPosterior) -> float:
     model = posterior.model
     value = evidence_bound(model, posterior.criterion[-1])
     for block in model.blocks:
-        if _is_likelihood(block) and not isinstance(block.potential, NORMALISED):
+        if block.is_likelihood and "probability" not in block.offers:
             value -= _log_integral(block) + 0.5 * block.analysis.out_size * float(np.log(model.noise_variance))
     return value
 
 
 def _log_gram(model: GeneralizedLinearModel, blocks: tuple[SiteBlock, ...], *, weighted: bool) -> float:
     """log|B^H diag(p) B| over the real unknowns, p the precisions of Gaussian sites or 1."""
-    weights = [np.asarray(block.potential.site_precision(np.ones(block.site_shape))) for block in blocks]
+    weights = [np.asarray(block.represented.site_precision(np.ones(block.site_shape))) for block in blocks]
     if not weighted:
         weights = [np.ones(block.site_shape) for block in blocks]
     spectra = [block.analysis.gram_spectrum() for block in blocks]
@@ -235,11 +225,11 @@ def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> 
         if not _same_map(one.analysis, other.analysis) or one.group_axes != other.group_axes:
             return None
         ratio = np.sqrt(np.asarray(other.potential.start_variance) / np.asarray(one.potential.start_variance))
-        if type(one.potential) is not type(other.potential) or one.potential.two_parameter or np.ptp(ratio) > 1e-9:
+        if type(one.potential) is not type(other.potential) or "g" not in one.offers or np.ptp(ratio) > 1e-9:
             return None
         factor = float(np.ravel(ratio)[0])
         same = abs(factor - 1) <= 1e-12
-        if not same and type(other.potential).rescaled is Potential.rescaled:
+        if not same and "scale" not in other.offers:
             return None
         rescaled = other.potential if same else other.potential.rescaled(factor)
         s = np.geomspace(1e-2, 1e2, 9).reshape(-1, *(1 for _ in one.site_shape)) * np.ones(one.site_shape)
@@ -264,10 +254,10 @@ def _same_map(a: LinearOperator, b: LinearOperator) -> bool:
 
 
 def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
-    if any(np.any(block.potential.shift) or block.potential.two_parameter for block in _prior(model)):
+    if not all(is_centred(block) for block in _prior(model)):
         raise InputError(
             field="prior",
-            got="sites with an odd part or a position on more coefficients than unknowns",
+            got="sites with an odd part, an offset or a position on more coefficients than unknowns",
             wanted="sites whose joint normaliser can be bounded",
         )
     if not allowed:
@@ -290,13 +280,7 @@ def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
 def _refuse_pseudo_likelihoods(posterior: GaussianPosterior) -> None:
     require_posterior(posterior)
     for block in posterior.model.blocks:
-        if isinstance(block.potential, Hinge):
-            raise InputError(
-                field=f"block {block.name!r}",
-                got="Hinge sites, which are no probability of their labels",
-                wanted="a likelihood that adds up to one over the data",
-                cure="Use Logistic sites to compare models of labels.",
-            )
+        block.require(NEEDS, user="the evidence")
 
 
 def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
@@ -320,10 +304,9 @@ def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
 def _refuse_other_data(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> None:
     def numbers(model: GeneralizedLinearModel) -> list[Array]:
         offsets = [np.asarray(block.offset) for block in model.blocks if block.offset is not None]
-        sites = [block.potential for block in model.blocks]
-        labels = [site.labels for site in sites if isinstance(site, Logistic)]
-        counts = [site.counts for site in sites if isinstance(site, Poisson)]
-        return [model.data if model.unwhitened is None else model.unwhitened, *offsets, *labels, *counts]
+        by_kind = sorted((block.potential for block in model.blocks), key=lambda site: type(site).__name__)
+        held = [array for site in by_kind for array in site.observed]
+        return [model.data if model.unwhitened is None else model.unwhitened, *offsets, *held]
 
     def flat(arrays: list[Array]) -> Array:
         return np.concatenate([array.ravel().astype(complex) for array in arrays])

@@ -10,7 +10,8 @@ posterior, every group of sites is as far from zero as under the prior.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -24,7 +25,7 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["Hyperparameters", "LearnedModel", "learn_hyperparameters"]
+__all__ = ["HyperparameterLearning", "Hyperparameters", "LearnedModel", "learn_hyperparameters"]
 
 LARGEST_STEP = 3.0  # of a rate or a noise sd in one round
 SWITCHED_OFF = 0.01  # a group that pulls less than this share of the unknowns is left where it is
@@ -69,19 +70,123 @@ class LearnedModel:
     convergence: Convergence
 
 
+@dataclass(frozen=True)
+class HyperparameterLearning:
+    """Settings of the learning of scales and noise: infer and renew the hyperparameters in turn.
+
+    Parameters
+    ----------
+    noise, scales : bool
+        What to learn. Noise only where data outnumber unknowns: fewer can be fitted exactly, and on a part of the lines
+        the bound lets the noise go to nothing (results/benchmarks/measured-once.md).
+    labels : dict of block name to integer array, optional
+        Which sites of a block share a scale; by default those that have equal ones, and those of one wavelet level.
+    rounds : int
+        At most; each is one inference from the last one's mean and variances.
+    tolerance : float
+        Stop when no rate and no noise sd changes by more than this, relative, and inference has converged.
+
+    Raises
+    ------
+    InputError
+        For settings of another kind or out of range, or where neither noise nor scales are to be learnt.
+
+    Notes
+    -----
+    Scales: at fixed mean and z, minimise sum_i -2 g_i(c^2 (x_i + z_i)) - phi_0(c) over the factors c, one per group;
+    since phi lies below its tangent bound every round lowers phi - phi_0 (exact variances). Noise: MacKay's fixed point
+    sigma^2 = ||y - X u||^2 / (m - n + sum_i pi_i z_i), n and m real dimensions, with the sites themselves unchanged.
+    TR-175 section 3 has the bound; Palmer et al., NIPS 2005, the role of g.
+
+    Learnt scales serve error bars and predictions, not the picture: what they do to both is measured in
+    results/benchmarks/inference.md, calibration.
+    """
+
+    noise: bool = False
+    scales: bool = True
+    labels: dict[str, Array] | None = None
+    rounds: int = 20
+    tolerance: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not self.noise and not self.scales:
+            raise InputError(
+                field="learn_hyperparameters", got="neither noise nor scales", wanted="at least one of them"
+            )
+        require_counts(least=1, **{"learn_hyperparameters: rounds": self.rounds})
+        positive_number("learn_hyperparameters: tolerance", self.tolerance)
+
+    def __call__(
+        self,
+        model: GeneralizedLinearModel,
+        engine: InferenceMethod,
+        rng: np.random.Generator,
+        callback: Callable[[Hyperparameters], None] | None = None,
+    ) -> LearnedModel:
+        """Learn from one model; see `learn_hyperparameters`."""
+        require_task(model, rng)
+        require_engine(engine=engine)
+        if callback is not None:
+            require_working(callback=callback, takes=1, wanted="a function of one Hyperparameters")
+        if self.noise and not model.measurement.out_size:
+            raise InputError(
+                field="learn_hyperparameters", got="noise of a model without a Gaussian factor", wanted="noise=False"
+            )
+        groups = site_groups(model, self.labels) if self.scales else ()
+        if self.scales and not groups:
+            raise InputError(
+                field="learn_hyperparameters",
+                got="no block of centred, even sites",
+                wanted="a prior with scales to learn",
+            )
+        prior = PriorEvidence.of(model, groups) if self.scales else None
+        seed = int(rng.integers(2**63))
+        rates = {group.name: 1.0 for group in groups}
+        trace: list[Hyperparameters] = []
+        status, change, matvecs, done = Status.MAX_ITERATIONS, np.inf, 0, 0
+        posterior = engine.infer(model, np.random.default_rng(seed))
+        for done in range(1, self.rounds + 1):  # noqa: B007 (reported)
+            matvecs += posterior.convergence.matvecs
+            steps: list[float] = []
+            blocks, variance = model.blocks, model.noise_variance
+            if prior is not None:
+                factors = _scale_factors(posterior, prior)
+                for group, factor in zip(groups, factors, strict=True):
+                    rates[group.name] *= factor
+                blocks = rescaled_blocks(blocks, groups, factors)
+                steps += [abs(float(np.log(f))) for f in factors]
+            if self.noise:
+                ratio = _noise_ratio(posterior)
+                variance *= ratio
+                # t(s) stays the same function of s: its rate is tau / sigma.
+                blocks = tuple(replace(b, potential=b.potential.rescaled(np.sqrt(ratio))) for b in blocks)
+                steps.append(abs(float(np.log(ratio))) / 2)
+            z = tuple(old * (model.noise_variance / variance) for old in pooled_variances(model, posterior.marginals))
+            model = replace(model, blocks=blocks, noise_variance=variance)
+            trace.append(Hyperparameters(variance, dict(rates)))
+            if callback is not None:
+                callback(trace[-1])
+            change = max(steps)
+            posterior = engine.infer(model, np.random.default_rng(seed), warm_start=WarmStart(posterior.mean, z))
+            if posterior.convergence.status is Status.BREAKDOWN or not np.isfinite(change):
+                status = Status.BREAKDOWN
+                break
+            if change < self.tolerance and posterior.convergence.converged:
+                status = Status.CONVERGED
+                break
+        matvecs += posterior.convergence.matvecs
+        return LearnedModel(model, posterior, tuple(trace), Convergence(status, done, float(change), matvecs))
+
+
 def learn_hyperparameters(
     model: GeneralizedLinearModel,
     engine: InferenceMethod,
     rng: np.random.Generator,
     *,
-    noise: bool = False,
-    scales: bool = True,
-    labels: dict[str, Array] | None = None,
-    rounds: int = 20,
-    tolerance: float = 0.02,
     callback: Callable[[Hyperparameters], None] | None = None,
+    **settings: Any,
 ) -> LearnedModel:
-    """Infer and renew the hyperparameters in turn.
+    """Learn the scales of a model's sites, and its noise variance, from its data.
 
     Parameters
     ----------
@@ -91,91 +196,25 @@ def learn_hyperparameters(
         Who infers.
     rng : numpy Generator
         Of the variances; every round sees the same noise.
-    noise, scales : bool
-        What to learn. Noise only where data outnumber unknowns: fewer can be fitted exactly, and on a quarter of the
-        lines the bound lets the noise go to nothing (a fiftieth of the true sd, measured on heads at 128), which
-        changes little else.
-    labels : dict of block name to integer array, optional
-        Which sites of a block share a scale; by default those that have equal ones, and those of one wavelet level.
-    rounds : int
-        At most; each is one inference from the last one's mean and variances.
-    tolerance : float
-        Stop when no rate and no noise sd changes by more than this, relative, and inference has converged.
     callback : callable, optional
         Sees the hyperparameters after every round.
+    settings
+        ``noise``, ``scales``, ``labels``, ``rounds`` and ``tolerance``; see `HyperparameterLearning`.
 
     Raises
     ------
     InputError
         For arguments of another kind or out of range; where there is nothing to learn, the prior is improper, or its
         operators' Gram matrices are not circulants.
-
-    Notes
-    -----
-    Scales: at fixed mean and z, minimise sum_i -2 g_i(c^2 (x_i + z_i)) - phi_0(c) over the factors c, one per group;
-    since phi lies below its tangent bound every round lowers phi - phi_0 (exact variances). Noise: MacKay's fixed point
-    sigma^2 = ||y - X u||^2 / (m - n + sum_i pi_i z_i), n and m real dimensions, with the sites themselves unchanged.
-    TR-175 section 3 has the bound; Palmer et al., NIPS 2005, the role of g.
-
-    Measured (results/benchmarks/inference.md, calibration): on a quarter of the lines learnt scales make predicted and
-    actual energy of unmeasured lines agree in size and order, where the default prior is overconfident; but evidence
-    gives up the sparsity of the dark background, and the posterior mean loses by it. Learn for error bars and
-    predictions, not for the picture.
     """
+    known = [one.name for one in fields(HyperparameterLearning)]
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        field = "settings of learn_hyperparameters"
+        raise InputError(field=field, got=", ".join(unknown), wanted=", ".join(known))
     require_task(model, rng)
     require_engine(engine=engine)
-    if callback is not None:
-        require_working(callback=callback, takes=1, wanted="a function of one Hyperparameters")
-    if not noise and not scales:
-        raise InputError(field="learn_hyperparameters", got="neither noise nor scales", wanted="at least one of them")
-    require_counts(least=1, **{"learn_hyperparameters: rounds": rounds})
-    positive_number("learn_hyperparameters: tolerance", tolerance)
-    if noise and not model.measurement.out_size:
-        raise InputError(
-            field="learn_hyperparameters", got="noise of a model without a Gaussian factor", wanted="noise=False"
-        )
-    groups = site_groups(model, labels) if scales else ()
-    if scales and not groups:
-        raise InputError(
-            field="learn_hyperparameters", got="no block of centred, even sites", wanted="a prior with scales to learn"
-        )
-    prior = PriorEvidence.of(model, groups) if scales else None
-    seed = int(rng.integers(2**63))
-    rates = {group.name: 1.0 for group in groups}
-    trace: list[Hyperparameters] = []
-    status, change, matvecs, done = Status.MAX_ITERATIONS, np.inf, 0, 0
-    posterior = engine.infer(model, np.random.default_rng(seed))
-    for done in range(1, rounds + 1):  # noqa: B007 (reported)
-        matvecs += posterior.convergence.matvecs
-        steps: list[float] = []
-        blocks, variance = model.blocks, model.noise_variance
-        if scales and prior is not None:
-            factors = _scale_factors(posterior, prior)
-            for group, factor in zip(groups, factors, strict=True):
-                rates[group.name] *= factor
-            blocks = rescaled_blocks(blocks, groups, factors)
-            steps += [abs(float(np.log(f))) for f in factors]
-        if noise:
-            ratio = _noise_ratio(posterior)
-            variance *= ratio
-            # t(s) stays the same function of s: its rate is tau / sigma.
-            blocks = tuple(replace(b, potential=b.potential.rescaled(np.sqrt(ratio))) for b in blocks)
-            steps.append(abs(float(np.log(ratio))) / 2)
-        z = tuple(old * (model.noise_variance / variance) for old in pooled_variances(model, posterior.marginals))
-        model = replace(model, blocks=blocks, noise_variance=variance)
-        trace.append(Hyperparameters(variance, dict(rates)))
-        if callback is not None:
-            callback(trace[-1])
-        change = max(steps)
-        posterior = engine.infer(model, np.random.default_rng(seed), warm_start=WarmStart(posterior.mean, z))
-        if posterior.convergence.status is Status.BREAKDOWN or not np.isfinite(change):
-            status = Status.BREAKDOWN
-            break
-        if change < tolerance and posterior.convergence.converged:
-            status = Status.CONVERGED
-            break
-    matvecs += posterior.convergence.matvecs
-    return LearnedModel(model, posterior, tuple(trace), Convergence(status, done, float(change), matvecs))
+    return HyperparameterLearning(**settings)(model, engine, rng, callback)
 
 
 def rescaled_blocks(
@@ -211,8 +250,8 @@ def _scale_factors(posterior: GaussianPosterior, prior: PriorEvidence) -> Array:
         for number, (block, x) in enumerate(zip(blocks, arguments, strict=True)):
             if not any(group.block == number for group in groups):
                 continue
-            value -= 2 * float(np.sum(block.potential.g(x)))
-            pulls = 2 * block.potential.site_precision(x) * x
+            value -= 2 * float(np.sum(block.represented.g(x)))
+            pulls = 2 * block.represented.site_precision(x) * x
             for i, group in enumerate(groups):
                 if group.block == number:
                     gradient[i] += float(pulls[group.members].sum())
@@ -220,7 +259,7 @@ def _scale_factors(posterior: GaussianPosterior, prior: PriorEvidence) -> Array:
 
     size, limit = model.measurement.in_size, np.log(LARGEST_STEP)
     pulls = [
-        float(np.sum((x * block.potential.site_precision(x))[group.members]))
+        float(np.sum((x * block.represented.site_precision(x))[group.members]))
         for group in groups
         for block, x in [(model.blocks[group.block], arguments[group.block])]
     ]

@@ -18,9 +18,10 @@ from mri_design.errors import InputError
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.base import Array
 from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
+from mri_design.potentials.requirements import represented
 
-__all__ = ["Basis", "PriorEvidence", "SiteGroup", "site_groups"]
+__all__ = ["Basis", "PriorEvidence", "SiteGroup", "is_centred", "site_groups"]
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,15 @@ class SiteGroup:
         return int(np.count_nonzero(self.members))
 
 
+def is_centred(block: SiteBlock) -> bool:
+    """Whether every site of a block is an even function of its coefficient, around zero."""
+    return block.offset is None and "g" in block.offers and not np.any(block.potential.shift)
+
+
 def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None = None) -> tuple[SiteGroup, ...]:
     """One group for each set of equal scales of a block and each wavelet level, or for each of a block's ``labels``.
 
-    Blocks of sites with an offset, an odd part or a position of their own have none: likelihoods, not priors.
+    Likelihoods have none, nor have blocks whose sites are not centred (`is_centred`).
 
     Raises
     ------
@@ -63,7 +69,7 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
     given = dict(labels or {})
     groups: list[SiteGroup] = []
     for number, block in enumerate(model.blocks):
-        if block.offset is not None or np.any(block.potential.shift) or block.potential.two_parameter:
+        if block.is_likelihood or not is_centred(block):
             continue
         if block.name in given:
             wanted = np.asarray(given.pop(block.name))
@@ -183,10 +189,10 @@ class PriorEvidence:
         return components * basis.log_determinant(pi) + float(counts @ dual), 2 * counts * pi * z
 
 
-def _one_site(block: SiteBlock, group: SiteGroup) -> Potential:
+def _one_site(block: SiteBlock, group: SiteGroup) -> SuperGaussian:
     """The potential of one site of a group, whose scales are equal."""
     place = tuple(int(i[0]) for i in np.nonzero(group.members))
-    return block.potential.at(place, block.site_shape)
+    return represented(block.potential.at(place, block.site_shape), f"block {block.name!r}")
 
 
 def _is_basis(model: GeneralizedLinearModel, number: int) -> bool:

@@ -18,7 +18,6 @@ from mri_design.inference.propagation.chunk_mode import ChunkMode, mode_on_coord
 from mri_design.inference.propagation.chunks import LoadedChunk, Message, weighted
 from mri_design.inference.proper_factor import precision_inverse, proper_factor
 from mri_design.operators.base import Array
-from mri_design.potentials.hinge import Hinge
 
 __all__ = ["Cavities", "DensePrecision", "LowRankCovariance", "square"]
 
@@ -51,13 +50,13 @@ class DensePrecision:
         Q, h = self.P.copy(), self.h.copy()
         Q[square(place)] -= message.quadratic(chunk)
         h[place] -= message.linear(chunk)
-        if chunk.size >= len(Q) and not isinstance(chunk.potential, Hinge):
+        if chunk.size >= len(Q) and chunk.curved:
             found = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
             return found, found.theta[place]
         try:
             factor = proper_factor(Q)
         except InputError:  # the sites may determine what the cavity leaves open
-            if isinstance(chunk.potential, Hinge):
+            if not chunk.curved:
                 raise
             found = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
             return found, found.theta[place]
@@ -92,7 +91,7 @@ class LowRankCovariance:
     ) -> tuple[ChunkMode, Array]:
         place = chunk.coordinates
         covariance, mean = self.V[square(place)], self.m[place]
-        if chunk.width <= chunk.size and not isinstance(chunk.potential, Hinge):
+        if chunk.width <= chunk.size and chunk.curved:
             marginal = precision_inverse(covariance)
             Q = marginal - message.quadratic(chunk)
             h = marginal @ mean - message.linear(chunk)

@@ -21,7 +21,6 @@ from mri_design.errors import InputError
 from mri_design.inference.propagation.chunks import LoadedChunk, Message, expand, log_sites, weighted
 from mri_design.inference.proper_factor import NEGLIGIBLE, proper_factor, resolution
 from mri_design.operators.base import Array
-from mri_design.potentials.hinge import Hinge
 from mri_design.status import Convergence, Status
 
 __all__ = ["ChunkMode", "message_at", "minimise_in_box", "mode_on_coordinates", "mode_on_rows"]
@@ -206,7 +205,7 @@ def mode_on_coordinates(
 def mode_on_rows(
     chunk: LoadedChunk, K: Array, mean: Array, start: Array | None = None, *, max_iterations: int
 ) -> ChunkMode:
-    """Newton on the dual a of s = mean + K a, or the box-constrained dual of hinge sites.
+    """Newton on the dual a of s = mean + K a, or the box-constrained dual of margins.
 
     Parameters
     ----------
@@ -219,8 +218,8 @@ def mode_on_rows(
     max_iterations : int
         Newton steps.
     """
-    if isinstance(chunk.potential, Hinge):
-        return _hinge_mode(chunk, K, mean, start, max_iterations)
+    if chunk.potential.margins is not None:
+        return _margin_mode(chunk, K, mean, start, max_iterations)
     dual = np.zeros(len(mean)) if start is None else start.copy()
 
     def objective(a: Array, Ka: Array) -> float:
@@ -255,11 +254,9 @@ def mode_on_rows(
     return ChunkMode(message_at(chunk, raw), gradient, np.zeros(0), Convergence(status, iteration, size))
 
 
-def _hinge_mode(chunk: LoadedChunk, K: Array, mean: Array, start: Array | None, max_iterations: int) -> ChunkMode:
-    potential = chunk.potential
-    assert isinstance(potential, Hinge)
-    labels = np.broadcast_to(potential.labels, mean.shape)
-    upper = np.broadcast_to(potential.scale, mean.shape)
+def _margin_mode(chunk: LoadedChunk, K: Array, mean: Array, start: Array | None, max_iterations: int) -> ChunkMode:
+    assert chunk.potential.margins is not None
+    labels, upper = (np.broadcast_to(one, mean.shape) for one in chunk.potential.margins)
     margin = 1 - labels * (mean - chunk.offsets[:, 0])
     alpha, convergence = minimise_in_box(
         labels[:, None] * K * labels,

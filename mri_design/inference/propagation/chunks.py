@@ -15,7 +15,8 @@ from mri_design.errors import InputError
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.base import Array
 from mri_design.operators.rows import real_rows
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import Site
+from mri_design.potentials.requirements import represented
 
 __all__ = [
     "Chunk",
@@ -86,7 +87,7 @@ def log_sites(chunk: LoadedChunk, raw: Array) -> float:
     s = raw.reshape(-1, chunk.parts) - chunk.offsets
     if chunk.parts == 1:
         return float(np.sum(chunk.potential.log_t(s[:, 0])))
-    return float(np.sum(chunk.potential.g(np.sum(s**2, axis=1))))
+    return float(np.sum(represented(chunk.potential).g(np.sum(s**2, axis=1))))
 
 
 def expand(chunk: LoadedChunk, raw: Array) -> tuple[Array, Array]:
@@ -102,14 +103,14 @@ def expand(chunk: LoadedChunk, raw: Array) -> tuple[Array, Array]:
         slope = np.broadcast_to(chunk.potential.dlog_t(s[:, 0]), s.shape[:1])
         bend = np.maximum(-np.asarray(chunk.potential.d2log_t(s[:, 0])), 0.0)
         return np.array(slope), np.broadcast_to(bend, s.shape[:1])[:, None, None].copy()
-    x = np.sum(s**2, axis=1)
-    across = np.broadcast_to(-2 * chunk.potential.dg(x), x.shape)
-    along = across - 4 * np.broadcast_to(chunk.potential.d2g(x), x.shape) * x
+    x, site = np.sum(s**2, axis=1), represented(chunk.potential)
+    across = np.broadcast_to(-2 * site.dg(x), x.shape)
+    along = across - 4 * np.broadcast_to(site.d2g(x), x.shape) * x
     across, along = np.maximum(across, 0.0), np.maximum(along, 0.0)
     unit = s / np.sqrt(np.maximum(x, np.finfo(float).tiny))[:, None]
     curvature = across[:, None, None] * np.eye(chunk.parts)
     curvature = curvature + (along - across)[:, None, None] * unit[:, :, None] * unit[:, None, :]
-    gradient = 2 * np.broadcast_to(chunk.potential.dg(x), x.shape)[:, None] * s
+    gradient = 2 * np.broadcast_to(site.dg(x), x.shape)[:, None] * s
     return gradient.ravel(), curvature
 
 
@@ -144,7 +145,7 @@ class LoadedChunk:
         These coordinates of theta; ``slice(None)`` where they are all.
     offsets : array, shape (sites, parts)
         In units of sigma.
-    potential : Potential
+    potential : Site
         Of these sites.
     parts : int
         Real numbers that share a site: 1, or more on moduli.
@@ -153,8 +154,13 @@ class LoadedChunk:
     rows: Array
     coordinates: Array | slice
     offsets: Array
-    potential: Potential
+    potential: Site
     parts: int
+
+    @property
+    def curved(self) -> bool:
+        """Whether the sites have curvatures; margins have none, and their mode is found in the dual."""
+        return self.potential.margins is None
 
     @property
     def size(self) -> int:
@@ -245,7 +251,7 @@ def row_batches(model: GeneralizedLinearModel, number: int, size: int) -> Iterat
         yield index, real_rows(analysis, index)
 
 
-def _sites_apart(block: SiteBlock, sites: Array) -> Potential:
+def _sites_apart(block: SiteBlock, sites: Array) -> Site:
     shape = block.site_shape
     place: tuple[Any, ...] = np.unravel_index(sites, shape)
     taken = block.potential.at(place, shape)

@@ -11,14 +11,14 @@ looked at once, in the order given, so that the result depends on it a little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_counts, require_instance
-from mri_design.inference.base import StepInfo, WarmStart, require_task
+from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, beside_gaussian
 from mri_design.inference.propagation.filter_state import FilterState, drift_matrix
 from mri_design.inference.propagation.posterior import as_image, gaussian_part
 from mri_design.inference.propagation.site_mode import site_mode
@@ -27,9 +27,8 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
-from mri_design.potentials.base import Potential
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.smoothness import require_smooth
+from mri_design.potentials.base import Site
+from mri_design.potentials.requirements import ENGINES, refusal, require_offers
 from mri_design.status import Convergence, Status
 from mri_design.variances.exact import Exact
 
@@ -38,8 +37,32 @@ __all__ = ["LaplaceFilter"]
 Values = NDArray[np.float64]
 
 
+@dataclass(frozen=True, kw_only=True)
+class PassState(LoopState):
+    """Between two blocks of sites.
+
+    Parameters
+    ----------
+    model : GeneralizedLinearModel
+        What is inferred.
+    mean, covariance : arrays
+        Of the real unknowns after the blocks so far, in their units.
+    precisions : tuple of arrays
+        D of the sites of these blocks.
+    sites : int
+        How many sites were looked at.
+    """
+
+    model: GeneralizedLinearModel
+    mean: Values
+    covariance: Values
+    change: float = 0.0
+    precisions: tuple[Array, ...] = ()
+    sites: int = 0
+
+
 @dataclass(frozen=True)
-class LaplaceFilter:
+class LaplaceFilter(LoopEngine[PassState]):
     """Settings of the filter.
 
     Parameters
@@ -52,8 +75,17 @@ class LaplaceFilter:
     Raises
     ------
     InputError
-        For a drift that is not positive semidefinite.
+        For a drift that is not positive semidefinite. `infer` refuses a drift, a Gaussian part that leaves a direction
+        undetermined, and models beyond ``limit``.
+
+    Notes
+    -----
+    `infer` is one pass over a model's sites: the Gaussian factor and the Gaussian blocks first, at once, then block
+    after block; each is a loop for the callback, while ``convergence.iterations`` counts sites. Nothing is random, and
+    a warm start is not used, since a filter begins at the prior. Variances are exact under the site precisions D.
     """
+
+    needs = ENGINES["LaplaceFilter"]
 
     drift: float | NDArray[np.floating] = 0.0
     limit: int = 9000
@@ -62,7 +94,7 @@ class LaplaceFilter:
         object.__setattr__(self, "drift", drift_matrix(self.drift))
         require_counts(limit=self.limit, least=1)
 
-    def update(self, state: FilterState, x: NDArray[np.floating], response: Potential) -> FilterState:
+    def update(self, state: FilterState, x: NDArray[np.floating], response: Site) -> FilterState:
         """The state after one trial, in O(n^2).
 
         Parameters
@@ -71,7 +103,7 @@ class LaplaceFilter:
             Before it.
         x : float array, shape (n,)
             The query.
-        response : Potential
+        response : Site
             The site that the response makes of x^T u, as ``Poisson(3)`` or ``Logistic(-1)``; sigma is 1.
 
         Raises
@@ -84,8 +116,10 @@ class LaplaceFilter:
         A negative D, of a site that is not log-concave, is taken for zero: no response makes the covariance larger.
         """
         require_instance(FilterState, wanted="a FilterState", state=state)
-        require_instance(Potential, wanted="a site, as Poisson(3)", response=response)
+        require_instance(Site, wanted="a site, as Poisson(3)", response=response)
         direction = _query(x, state)
+        if "curvature" not in response.offers:  # what is claimed is not probed here: it costs more than all else
+            raise refusal("response", response, "curvature", user="LaplaceFilter", offers=response.offers | {"line"})
         if np.size(response.start_variance) > 1:
             raise InputError(
                 field="response", got=f"{np.size(response.start_variance)} sites", wanted="one: give them to `track`"
@@ -100,7 +134,7 @@ class LaplaceFilter:
         return FilterState(state.mean + mode.slope * spread, covariance - _lost(spread, D, variance))
 
     def track(
-        self, state: FilterState, queries: Iterable[NDArray[np.floating]], responses: Iterable[Potential]
+        self, state: FilterState, queries: Iterable[NDArray[np.floating]], responses: Iterable[Site]
     ) -> FilterState:
         """The state after several trials, drift before each of them.
 
@@ -118,39 +152,13 @@ class LaplaceFilter:
             state = self.update(state, x, response)
         return state
 
-    def infer(
-        self,
-        model: GeneralizedLinearModel,
-        rng: np.random.Generator,
-        *,
-        warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
-    ) -> GaussianPosterior:
-        """One pass over a model's sites; the Gaussian factor and the `Gaussian` blocks come first, at once.
+    def needing(self, model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+        """All blocks but the Gaussian ones, which come first and at once."""
+        return beside_gaussian(model)
 
-        Parameters
-        ----------
-        model : GeneralizedLinearModel
-            Sites other than Gaussian ones act on real coefficients, one each.
-        rng : numpy Generator
-            Not used: nothing is random.
-        warm_start : WarmStart, optional
-            Held to the model and not used: a filter begins at the prior.
-        callback : callable, optional
-            Called after every block of sites.
-
-        Returns
-        -------
-        GaussianPosterior
-            ``convergence.iterations`` counts sites; variances are exact under the site precisions D.
-
-        Raises
-        ------
-        InputError
-            With a drift, where the Gaussian part leaves a direction undetermined, for sites on moduli, sites with a
-            corner or a position of their own, and models beyond ``limit``.
-        """
-        require_task(model, rng, warm_start, callback)
+    def init(
+        self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
+    ) -> PassState:
         if np.any(self.drift):
             raise InputError(
                 field="drift",
@@ -158,38 +166,52 @@ class LaplaceFilter:
                 wanted="no drift",
                 cure="Give trial after trial to `update` or `track`.",
             )
-        for block in model.blocks:
-            if not isinstance(block.potential, Gaussian):
-                _refuse_unfit(block)
         mean, covariance = self._prior(model)
-        sigma, count = float(np.sqrt(model.noise_variance)), 0
-        pis: list[Array] = []
-        for number, block in enumerate(model.blocks):
-            if isinstance(block.potential, Gaussian):
-                pis.append(np.broadcast_to(block.potential.precision, block.site_shape))
-                continue
-            mean, covariance, pi = _pass(block, mean, covariance, sigma, self.limit)
-            if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
-                raise InputError(
-                    field=f"block {block.name!r}",
-                    got="modes that are not finite",
-                    wanted="sites with finite derivatives",
-                    cure="Scale data and rates to ordinary numbers.",
-                )
-            pis.append(pi)
-            count += pi.size
-            if callback is not None:
-                ended = Convergence(Status.CONVERGED, count, 0.0)
-                callback(StepInfo(number + 1, None, 0.0, ended, ended))
-        precision = PosteriorPrecision(model.measurement, model.blocks, tuple(pis))
-        image = as_image(mean, model)
-        marginals = Exact(self.limit)(precision, [block.analysis for block in model.blocks], rng, image)
+        return PassState(model=model, mean=mean, covariance=covariance)
+
+    def step(self, state: PassState) -> PassState:
+        """The sites of the next block, one after another."""
+        block = state.model.blocks[state.loop]
+        own = block.potential.gaussian_precision
+        if own is not None:
+            pi = np.broadcast_to(own, block.site_shape)
+            return replace(state, loop=state.loop + 1, precisions=(*state.precisions, pi), info=None)
+        sigma = float(np.sqrt(state.model.noise_variance))
+        mean, covariance, pi = _pass(block, state.mean, state.covariance, sigma, self.limit)
+        if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
+            raise InputError(
+                field=f"block {block.name!r}",
+                got="modes that are not finite",
+                wanted="sites with finite derivatives",
+                cure="Scale data and rates to ordinary numbers.",
+            )
+        loop, sites = state.loop + 1, state.sites + pi.size
+        ended = Convergence(Status.CONVERGED, sites, 0.0)
+        return replace(
+            state,
+            loop=loop,
+            info=StepInfo(loop, None, 0.0, ended, ended),
+            mean=mean,
+            covariance=covariance,
+            precisions=(*state.precisions, pi),
+            sites=sites,
+        )
+
+    def done(self, state: PassState) -> Status | None:
+        return Status.CONVERGED if state.loop == len(state.model.blocks) else None
+
+    def finish(self, state: PassState, convergence: Convergence) -> GaussianPosterior:
+        model = state.model
+        precision = PosteriorPrecision(model.measurement, model.blocks, state.precisions)
+        image = as_image(state.mean, model)
+        unused = np.random.default_rng(0)  # exact variances draw nothing
+        marginals = Exact(self.limit)(precision, [block.analysis for block in model.blocks], unused, image)
         return GaussianPosterior(
             model=model,
             mean=image,
             precision=precision,
             marginals=marginals,
-            convergence=Convergence(Status.CONVERGED, count, 0.0, count),
+            convergence=replace(convergence, iterations=state.sites, matvecs=state.sites),
         )
 
     def _drifted(self, covariance: Values) -> Values:
@@ -208,7 +230,7 @@ class LaplaceFilter:
             raise InputError(
                 field="unknowns", got=f"{model.measurement.in_size} real numbers", wanted=f"at most {self.limit}"
             )
-        exact = [number for number, block in enumerate(model.blocks) if isinstance(block.potential, Gaussian)]
+        exact = [number for number, block in enumerate(model.blocks) if block.potential.gaussian_precision is not None]
         P, h = gaussian_part(model, exact)
         try:
             covariance = precision_inverse(P)
@@ -251,34 +273,15 @@ def _lost(spread: Values, D: float, variance: float) -> Values:
     return np.outer(root, root)
 
 
-def _curvature(found: float, site: Potential) -> float:
+def _curvature(found: float, site: Site) -> float:
     """D, at least zero."""
     if not found > 0:  # the probe costs more than the update, and few sites need it
-        require_smooth("response", site)
+        require_offers("response", site, {"curvature"}, user="LaplaceFilter")
     if not np.isfinite(found):
         raise InputError(
             field="response", got=f"{type(site).__name__} with D = {found}", wanted="a finite curvature at the mode"
         )
     return max(found, 0.0)
-
-
-def _refuse_unfit(block: SiteBlock) -> None:
-    named = f"block {block.name!r}"
-    if block.analysis.out_complex or block.group_axes:
-        raise InputError(
-            field=named,
-            got="sites on moduli",
-            wanted="sites on real coefficients, one each: the update is of rank one",
-            cure="Use DoubleLoop, or real and imaginary parts with a site each.",
-        )
-    if block.potential.two_parameter:
-        raise InputError(
-            field=named,
-            got=type(block.potential).__name__,
-            wanted="sites with a fixed position",
-            cure="Use DoubleLoop.",
-        )
-    require_smooth(named, block.potential)
 
 
 def _query(x: NDArray[np.floating], state: FilterState) -> Values:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart, require_task
+from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart
 from mri_design.inference.propagation.chunks import Chunk, Message, Partition, partition_sites
 from mri_design.inference.propagation.posterior import as_image, as_vector, gaussian_part, posterior_of_messages
 from mri_design.inference.propagation.sweeps import CavityForm, MessageSweeps, Schedule
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.hinge import Hinge
-from mri_design.potentials.smoothness import require_smooth
+from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 
 __all__ = ["LaplacePropagation", "Propagation"]
@@ -66,8 +64,21 @@ class Propagation:
         return as_image(theta, self.posterior.model)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SweepState(LoopState):
+    """Between two sweeps.
+
+    Parameters
+    ----------
+    sweeps : MessageSweeps
+        The messages and their sums, which a sweep changes in place: they are the largest thing there is.
+    """
+
+    sweeps: MessageSweeps
+
+
 @dataclass(frozen=True)
-class LaplacePropagation:
+class LaplacePropagation(LoopEngine[SweepState]):
     """Settings of Laplace propagation.
 
     Sites are cut into chunks t_i. Each chunk is multiplied by the messages of all others (its cavity), the mode of the
@@ -118,7 +129,9 @@ class LaplacePropagation:
     Smola, Vishwanathan & Eskin 2003, algorithms 1 and 2. `Hinge` sites are expanded to first order, which makes the
     serial schedule the chunking of support vector machines (section 4); their message has no curvature. Sites on moduli
     and groups send full curvatures, while the posterior's site precisions are -2 g' at its mean. Parallel sweeps have
-    no guarantee; serial ones have none without log-concavity.
+    no guarantee; serial ones have none without log-concavity. The mean of a warm start is where all messages begin as
+    expansions, instead of as one; it is needed where X and the Gaussian blocks alone do not determine the unknowns.
+    ``inner`` of every `StepInfo` is the least converged of the chunks, ``change`` the sweep error.
     """
 
     partition: Partition = "random"
@@ -153,16 +166,15 @@ class LaplacePropagation:
         if self.damping == 0:
             raise InputError(field="damping", got="0", wanted="a positive share of the new message")
 
-    def infer(
-        self,
-        model: GeneralizedLinearModel,
-        rng: np.random.Generator,
-        *,
-        warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
-    ) -> GaussianPosterior:
-        """The posterior of `propagate`; ``convergence.residual`` is the last of its sweep errors."""
-        return self.propagate(model, rng, warm_start=warm_start, callback=callback).posterior
+    needs = ENGINES["LaplacePropagation"]
+
+    @property
+    def most_loops(self) -> int:
+        return self.max_sweeps
+
+    def needing(self, model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+        """The blocks that are cut into chunks; the Gaussian part gets no messages."""
+        return tuple(model.blocks[number] for number in self._roles(model)[0])
 
     def propagate(
         self,
@@ -172,54 +184,56 @@ class LaplacePropagation:
         warm_start: WarmStart | None = None,
         callback: Callable[[StepInfo], None] | None = None,
     ) -> Propagation:
-        """Sweep until all chunks agree, or to the limit.
-
-        Parameters
-        ----------
-        model : GeneralizedLinearModel
-            What to infer.
-        rng : numpy Generator
-            Of the random partition.
-        warm_start : WarmStart, optional
-            Its mean: all messages begin as the expansions there instead of one. Needed where X and the Gaussian blocks
-            alone do not determine the unknowns.
-        callback : callable, optional
-            Called with a StepInfo after every sweep; ``inner`` is the least converged of the chunks.
-        """
-        require_task(model, rng, warm_start, callback)
-        members, exact = self._roles(model)
-        chunks = partition_sites(model.blocks, members, self.partition, self.chunk_size, rng)
-        sweeps = MessageSweeps(model, chunks, gaussian_part(model, exact), self)
-        if warm_start is not None:
-            sweeps.expand_at(warm_start.mean)
-        status, sweep = Status.MAX_ITERATIONS, 0
-        for sweep in range(1, self.max_sweeps + 1):
-            inner = sweeps.sweep()
-            error = sweeps.errors[-1]
-            if callback is not None:
-                callback(StepInfo(sweep, None, error, inner, Convergence(Status.CONVERGED, 0, 0.0)))
-            if not np.isfinite(error):
-                status = Status.BREAKDOWN
-                break
-            if error <= self.tolerance:
-                status = Status.CONVERGED if inner.converged else Status.STALLED
-                break
-            if sweeps.stuck:
-                status = Status.STALLED
-                break
-        convergence = Convergence(status, sweep, sweeps.errors[-1])
-        posterior = posterior_of_messages(
-            model, sweeps.gaussian, sweeps.total, chunks, sweeps.messages, convergence, sweeps.most_rows
-        )
+        """As `infer`, with the partition, all messages and the errors of every sweep."""
+        self.check(model, rng, warm_start, callback)
+        state, convergence = self.iterate(self.init(model, rng, warm_start), callback)
+        sweeps = state.sweeps
         return Propagation(
-            posterior,
-            tuple(chunks),
+            self.finish(state, convergence),
+            tuple(sweeps.chunks),
             tuple(sweeps.errors),
             tuple(sweeps.means),
             tuple(sweeps.messages),
             tuple(sweeps.steps),
             tuple(sweeps.modes),
             tuple(sweeps.coordinates),
+        )
+
+    def init(
+        self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
+    ) -> SweepState:
+        members, exact = self._roles(model)
+        chunks = partition_sites(model.blocks, members, self.partition, self.chunk_size, rng)
+        sweeps = MessageSweeps(model, chunks, gaussian_part(model, exact), self)
+        if warm_start is not None:
+            sweeps.expand_at(warm_start.mean)
+        return SweepState(sweeps=sweeps)
+
+    def step(self, state: SweepState) -> SweepState:
+        inner = state.sweeps.sweep()
+        loop, error = state.loop + 1, state.sweeps.errors[-1]
+        info = StepInfo(loop, None, error, inner, Convergence(Status.CONVERGED, 0, 0.0))
+        return replace(state, loop=loop, change=error, info=info)
+
+    def done(self, state: SweepState) -> Status | None:
+        if state.info is None:
+            return None
+        if not np.isfinite(state.change):
+            return Status.BREAKDOWN
+        if state.change <= self.tolerance:
+            return Status.CONVERGED if state.info.inner.converged else Status.STALLED
+        return Status.STALLED if state.sweeps.stuck else None
+
+    def finish(self, state: SweepState, convergence: Convergence) -> GaussianPosterior:
+        sweeps = state.sweeps
+        return posterior_of_messages(
+            sweeps.model,
+            sweeps.gaussian,
+            sweeps.total,
+            sweeps.chunks,
+            sweeps.messages,
+            convergence,
+            sweeps.most_rows,
         )
 
     def _roles(self, model: GeneralizedLinearModel) -> tuple[list[int], list[int]]:
@@ -238,8 +252,7 @@ class LaplacePropagation:
             raise InputError(field="exact", got=", ".join(unknown), wanted=f"names out of {', '.join(names)}")
         exact: list[int] = []
         for number, block in enumerate(model.blocks):
-            if block.name in self.exact if self.exact is not None else isinstance(block.potential, Gaussian):
+            gaussian = block.potential.gaussian_precision is not None
+            if block.name in self.exact if self.exact is not None else gaussian:
                 exact.append(number)
-            elif not isinstance(block.potential, Hinge):  # expanded to first order
-                require_smooth(f"block {block.name!r}", block.potential)
         return [number for number in range(len(names)) if number not in exact], exact

@@ -17,7 +17,7 @@ from mri_design.model.marginals import Variances
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
-from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.requirements import represented
 from mri_design.status import Convergence
 
 __all__ = ["as_image", "as_vector", "gaussian_part", "posterior_of_messages"]
@@ -90,7 +90,7 @@ def posterior_of_messages(
     """
     theta = scipy.linalg.cho_solve(proper_factor(total[0]), total[1])
     precisions = [
-        _gaussian_precision(model, number) if isinstance(block.potential, Gaussian) else np.zeros(block.site_shape)
+        np.zeros(block.site_shape) if block.potential.gaussian_precision is None else _gaussian_precision(model, number)
         for number, block in enumerate(model.blocks)
     ]
     P = total[0]
@@ -102,7 +102,7 @@ def posterior_of_messages(
             loaded = load_chunk(model, chunk)
             if loaded.parts > 1:
                 s = (loaded.rows @ theta[loaded.coordinates]).reshape(-1, loaded.parts) - loaded.offsets
-                found = np.broadcast_to(loaded.potential.site_precision(np.sum(s**2, axis=1)), len(s))
+                found = np.broadcast_to(represented(loaded.potential).site_precision(np.sum(s**2, axis=1)), len(s))
             place = loaded.coordinates
             P[square(place)] += loaded.rows.T @ (np.repeat(found, loaded.parts)[:, None] * loaded.rows)
         flat = precisions[chunk.block].reshape(-1)
@@ -130,10 +130,11 @@ def posterior_of_messages(
 
 def _gaussian_precision(model: GeneralizedLinearModel, number: int) -> Array:
     block = model.blocks[number]
-    if not isinstance(block.potential, Gaussian):
+    own = block.potential.gaussian_precision
+    if own is None:
         raise InputError(
             field=f"exact block {block.name!r}",
             got=f"{type(block.potential).__name__} sites",
             wanted="Gaussian sites: others need messages",
         )
-    return np.broadcast_to(block.potential.precision, block.site_shape).astype(float)
+    return np.broadcast_to(own, block.site_shape).astype(float)

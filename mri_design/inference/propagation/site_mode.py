@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import Site
 
 __all__ = ["SiteMode", "site_mode"]
 
@@ -37,12 +37,12 @@ class SiteMode:
     curvature: float
 
 
-def site_mode(site: Potential, mean: float, variance: float) -> SiteMode:
+def site_mode(site: Site, mean: float, variance: float) -> SiteMode:
     """The mode, by Newton's method inside a bracket.
 
     Parameters
     ----------
-    site : Potential
+    site : Site
         One site (scales and slopes are numbers).
     mean, variance : float
         m and v > 0 of the projection, in units of sigma and its square.
@@ -58,13 +58,13 @@ def site_mode(site: Potential, mean: float, variance: float) -> SiteMode:
     return SiteMode(position, slope if -bend * variance < 1 else (position - mean) / variance, -bend)
 
 
-def _derivatives(site: Potential, s: float) -> tuple[float, float]:
+def _derivatives(site: Site, s: float) -> tuple[float, float]:
     point = np.array([s])
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(site.dlog_t(point)).item(), np.asarray(site.d2log_t(point)).item()
 
 
-def _uphill(site: Potential, mean: float, variance: float) -> float:
+def _uphill(site: Site, mean: float, variance: float) -> float:
     """Root of f(s) = (s - m) / v - (log t)'(s), which increases."""
     slope, bend = _derivatives(site, mean)
     if slope == 0:
@@ -100,7 +100,7 @@ def _uphill(site: Potential, mean: float, variance: float) -> float:
     return s
 
 
-def _best_of_grid(site: Potential, mean: float, variance: float) -> float:
+def _best_of_grid(site: Site, mean: float, variance: float) -> float:
     def loss(s: np.ndarray) -> np.ndarray:
         return 0.5 * (s - mean) ** 2 / variance - site.log_t(s)
 

@@ -8,7 +8,7 @@ import scipy.optimize
 from mri_design.inference.dense_model import DenseModel
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 
 __all__ = ["exact_criterion", "minimise_exact_criterion"]
 
@@ -81,14 +81,14 @@ def _value_and_gradient(dense: DenseModel, site_precisions: Sites) -> tuple[floa
     for block, B, site, pi, offset in zip(
         dense.blocks, dense.analyses, dense.site_of_row, pis, dense.offsets, strict=True
     ):
-        x, h = _dual(block.potential, pi)
+        x, h = _dual(block.represented, pi)
         spread = np.einsum("ij,ij->i", B @ covariance, B) + (B @ u - offset) ** 2 / dense.noise_variance
         gradient.append(np.bincount(site, weights=spread, minlength=pi.size).reshape(pi.shape) - x)
         total += float(np.sum(h))
     return total, tuple(gradient)
 
 
-def _dual(potential: Potential, pi: Array) -> tuple[Array, Array]:
+def _dual(potential: SuperGaussian, pi: Array) -> tuple[Array, Array]:
     """x >= 0 that minimises x pi + 2 g(x), and h(1 / pi) = minus the minimum: golden-section search on log x."""
     low, high = np.full(pi.shape, -60.0), np.full(pi.shape, 60.0)
     ratio = (np.sqrt(5) - 1) / 2

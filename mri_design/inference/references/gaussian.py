@@ -5,18 +5,17 @@ Both are dense and slow, and end in the optimum of `VariationalGaussian` and `De
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import scipy.optimize
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart, require_task
+from mri_design.inference.base import Engine, StepInfo, WarmStart, beside_gaussian
 from mri_design.inference.variational.prior_and_sites import DualState, PriorAndSites
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
@@ -27,28 +26,32 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True)
-class _ByLBFGS(ABC):
-    """What both have in common: their settings, and what they do with a model."""
+class _ByLBFGS(Engine, named=False):
+    """What both have in common: their settings, and what they do with a model.
+
+    They are no `LoopEngine`, since the loop belongs to SciPy's L-BFGS, which calls back but cannot be stepped. Nothing
+    is random, and a warm start is not used.
+    """
 
     iterations: int = 2000
     tolerance: float = 1e-6
-    real_sites: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require_counts(iterations=self.iterations, least=1)
         require_numbers(tolerance=self.tolerance)
 
-    def infer(
+    def needing(self, model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+        """All blocks but the Gaussian ones, which belong to the prior."""
+        return beside_gaussian(model)
+
+    def posterior(
         self,
         model: GeneralizedLinearModel,
         rng: np.random.Generator,
-        *,
-        warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
+        warm_start: WarmStart | None,
+        callback: Callable[[StepInfo], None] | None,
     ) -> GaussianPosterior:
-        """Minimise phi; ``rng`` and ``warm_start`` are not used. See `VariationalGaussian.infer`."""
-        require_task(model, rng, warm_start, callback)
-        split = PriorAndSites.of(model, real_sites=self.real_sites)
+        split = PriorAndSites.of(model)
         return self._minimise(split, callback) if split.parts else split.gaussian()
 
     @abstractmethod
@@ -57,7 +60,7 @@ class _ByLBFGS(ABC):
 
 
 @dataclass(frozen=True)
-class CholeskyGaussian(_ByLBFGS):
+class CholeskyGaussian(_ByLBFGS, named=False):
     """The bound over the mean and the Cholesky factor of the covariance (Challis & Barber 2011), by L-BFGS.
 
     Parameters
@@ -99,7 +102,7 @@ class CholeskyGaussian(_ByLBFGS):
 
 
 @dataclass(frozen=True)
-class OpperArchambeau(_ByLBFGS):
+class OpperArchambeau(_ByLBFGS, named=False):
     """The bound over the 2 N parameters of Opper & Archambeau (2009), alpha and log lambda, by L-BFGS.
 
     Parameters
@@ -110,7 +113,7 @@ class OpperArchambeau(_ByLBFGS):
         Largest derivative of phi / 2 at the end.
     """
 
-    real_sites: ClassVar[bool] = True
+    needs = frozenset({"line"})
 
     def _minimise(self, split: PriorAndSites, callback: Callable[[StepInfo], None] | None) -> GaussianPosterior:
         S = split.rows @ split.rows.T

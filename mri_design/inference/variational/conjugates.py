@@ -10,12 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.special
 
 from mri_design.operators.base import Array
-from mri_design.potentials.base import Potential
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.poisson import Poisson
+from mri_design.potentials.base import Site
 
 __all__ = ["Anchor", "Conjugate", "conjugate", "slope_range"]
 
@@ -49,7 +46,7 @@ class Conjugate:
     value: Array
 
 
-def slope_range(site: Potential, shape: tuple[int, ...]) -> tuple[Array, Array]:
+def slope_range(site: Site, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Infimum and supremum of (log t)' for log-concave sites, the whole line for others."""
     if not site.log_concave:
         return np.full(shape, -np.inf), np.full(shape, np.inf)
@@ -57,7 +54,7 @@ def slope_range(site: Potential, shape: tuple[int, ...]) -> tuple[Array, Array]:
     return np.broadcast_to(site.dlog_t(far), shape), np.broadcast_to(site.dlog_t(-far), shape)
 
 
-def conjugate(site: Potential, alpha: Array, weights: Array, anchor: Anchor, start: Conjugate | None) -> Conjugate:
+def conjugate(site: Site, alpha: Array, weights: Array, anchor: Anchor, start: Conjugate | None) -> Conjugate:
     """The maximum for every site; a local one, from ``start``, where a site is not log-concave.
 
     Parameters
@@ -67,29 +64,22 @@ def conjugate(site: Potential, alpha: Array, weights: Array, anchor: Anchor, sta
     start : Conjugate, optional
         Where Newton's method begins.
     """
-    if anchor.delta == 0 and isinstance(site, Poisson):
-        spread = (weights + anchor.weight) * anchor.spread / (site.counts + alpha + anchor.weight)
-        mean = np.log((site.counts + alpha) / site.exposure) - 0.5 * spread**2
-    elif anchor.delta == 0 and isinstance(site, Laplace):
-        rho = scipy.special.ndtri(0.5 * (1 + alpha / site.scale))
-        density = np.exp(-0.5 * rho**2) / np.sqrt(2 * np.pi)
-        pull = (weights + anchor.weight) * anchor.spread - 2 * site.scale * density
-        spread = np.maximum(pull / anchor.weight, 0.0)
-        mean = rho * spread
-    else:
-        begin = start or Conjugate(np.zeros_like(alpha), anchor.spread, alpha)
-        mean, spread = _newton(site, alpha, weights, anchor, begin)
+    closed = None
+    if anchor.delta == 0:
+        closed = site.conjugate_maximum(alpha, (weights + anchor.weight) * anchor.spread, anchor.weight)
+    begin = start or Conjugate(np.zeros_like(alpha), anchor.spread, alpha)
+    mean, spread = closed or _newton(site, alpha, weights, anchor, begin)
     return Conjugate(mean, spread, _value(site, alpha, weights, anchor, mean, spread))
 
 
-def _value(site: Potential, alpha: Array, weights: Array, anchor: Anchor, mean: Array, spread: Array) -> Array:
+def _value(site: Site, alpha: Array, weights: Array, anchor: Anchor, mean: Array, spread: Array) -> Array:
     away = spread - anchor.spread
     linear = 0.5 * weights * anchor.spread * (2 * spread - anchor.spread)
     tied = linear - 0.5 * anchor.weight * away**2 - 0.5 * anchor.delta * away**4
     return np.asarray(site.expected_log_t(mean, spread**2).value + alpha * mean + tied)
 
 
-def _newton(site: Potential, alpha: Array, weights: Array, anchor: Anchor, start: Conjugate) -> tuple[Array, Array]:
+def _newton(site: Site, alpha: Array, weights: Array, anchor: Anchor, start: Conjugate) -> tuple[Array, Array]:
     """Damped Newton steps on (h, sd), all sites side by side; third derivatives of E log t by central differences."""
     h, sd = start.mean.copy(), np.maximum(start.spread, 1e-8)
     value = _value(site, alpha, weights, anchor, h, sd)

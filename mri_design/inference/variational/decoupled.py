@@ -6,20 +6,20 @@ a dual (equation 11) over alpha and lambda that takes the sites one by one, thro
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.optimize
 
-from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart, require_task
+from mri_design.errors import require_counts, require_numbers
+from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, beside_gaussian
 from mri_design.inference.variational.conjugates import Anchor, Conjugate, conjugate, slope_range
 from mri_design.inference.variational.prior_and_sites import DualState, PriorAndSites
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.potentials.hinge import Hinge
+from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 
 __all__ = ["DecoupledDual", "DecoupledGaussian"]
@@ -27,8 +27,31 @@ __all__ = ["DecoupledDual", "DecoupledGaussian"]
 LEAST_WEIGHT = 1e-4  # of lambda at a linearisation: without it conjugates have no maximum
 
 
+@dataclass(frozen=True, kw_only=True)
+class DualLoopState(LoopState):
+    """Between two linearisations.
+
+    Parameters
+    ----------
+    split : PriorAndSites
+        The model.
+    S : array
+        Prior covariance of all rows.
+    alpha, weights : arrays
+        The dual variables alpha and lambda of every row.
+    trace : tuple of float
+        phi at the start and after every linearisation.
+    """
+
+    split: PriorAndSites
+    S: Array
+    alpha: Array
+    weights: Array
+    trace: tuple[float, ...]
+
+
 @dataclass(frozen=True)
-class DecoupledGaussian:
+class DecoupledGaussian(LoopEngine[DualLoopState]):
     """Algorithm 1 of Khan 2014, dense: a proper Gaussian part (X and Gaussian sites) and sites on real coefficients.
 
     It ends in the optimum of `VariationalGaussian`, which is faster and takes any model; this one is the paper's own.
@@ -50,7 +73,14 @@ class DecoupledGaussian:
     InputError
         For settings out of range, an improper Gaussian part, sites on moduli, sites that are not log-concave with
         delta = 0, Hinge sites.
+
+    Notes
+    -----
+    Nothing is random, and a warm start is not used. ``criterion`` of the posterior is phi at the start and after every
+    linearisation: every one makes a bound, and the last need not be the best where it has not converged.
     """
+
+    relief: ClassVar[dict[str, str]] = {"log_concave": "Set delta=1."}
 
     iterations: int = 50
     tolerance: float = 1e-4
@@ -62,85 +92,82 @@ class DecoupledGaussian:
         require_numbers(tolerance=self.tolerance)
         require_numbers(delta=self.delta)
 
-    def infer(
-        self,
-        model: GeneralizedLinearModel,
-        rng: np.random.Generator,
-        *,
-        warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
-    ) -> GaussianPosterior:
-        """Linearise and solve to convergence; ``rng`` is not used, ``warm_start`` held to the model and not used.
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        """Real coefficients and conjugates that Newton's method finds; log-concave sites where ``delta`` is zero."""
+        return ENGINES["DecoupledGaussian"] - ({"log_concave"} if self.delta > 0 else set())
 
-        Returns
-        -------
-        GaussianPosterior
-            ``criterion`` is phi at the start and after every linearisation: every one makes a bound, and the last need
-            not be the best where it has not converged.
-        """
-        require_task(model, rng, warm_start, callback)
-        split = PriorAndSites.of(model, real_sites=True)
-        if not split.parts:
-            return split.gaussian()
-        if self.delta == 0 and not all(part.block.potential.log_concave for part in split.parts):
-            raise InputError(
-                field="delta",
-                got="0 with sites that are not log-concave",
-                wanted="a positive number",
-                cure="Set delta=1, or infer with VariationalGaussian.",
-            )
-        hinges = [part.block.name for part in split.parts if isinstance(part.block.potential, Hinge)]
-        if hinges:
-            raise InputError(
-                field=f"block {hinges[0]!r}",
-                got="Hinge sites, whose conjugates run off to infinity where a margin is kept with certainty",
-                wanted="sites whose conjugates Newton's method finds",
-                cure="Infer with VariationalGaussian, which ends in the same optimum.",
-            )
+    def needing(self, model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+        """All blocks but the Gaussian ones, which belong to the prior."""
+        return beside_gaussian(model)
+
+    @property
+    def most_loops(self) -> int:
+        return self.iterations
+
+    def init(
+        self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
+    ) -> DualLoopState:
+        split = PriorAndSites.of(model)
         S = split.rows @ split.rows.T
+        if not split.parts:
+            return DualLoopState(change=0.0, split=split, S=S, alpha=split.means, weights=split.means, trace=())
         low, high = DecoupledDual.box(split)
         _, slope, bend = split.expectation(split.means, np.minimum(np.diag(S), 1.0))
         alpha, weights = np.clip(-slope, low, high), np.maximum(-2 * bend, LEAST_WEIGHT)
-        trace = [2 * DualState.of(S, split.means, alpha, weights).half_phi(split, S, alpha)[0]]
-        status, residual, count = Status.MAX_ITERATIONS, np.inf, 0
-        for count in range(1, self.iterations + 1):
-            state = DualState.of(S, split.means, alpha, weights)
-            anchor = Anchor(np.sqrt(state.variance), np.maximum(weights, LEAST_WEIGHT), self.delta)
-            dual = DecoupledDual(split, S, anchor, _starts(split, state.mean, anchor.spread))
-            least, most = np.r_[low, np.full(len(S), 1e-10)], np.r_[high, np.full(len(S), np.inf)]
-            if self.delta > 0:  # the conjugates are local: no further than they are known
-                reach = 0.5 * (1 + np.abs(alpha))
-                least = np.maximum(least, np.r_[alpha - reach, 0.25 * weights])
-                most = np.minimum(most, np.r_[alpha + reach, 4 * weights + LEAST_WEIGHT])
-            found = scipy.optimize.minimize(
-                dual,
-                np.concatenate([alpha, weights]),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=list(zip(least, most, strict=True)),
-                options={"maxiter": self.inner_iterations, "maxcor": 20, "ftol": 1e-14, "gtol": 0.01 * self.tolerance},
-            )
-            before = np.concatenate([alpha, weights])
-            for part_way in 0.5 ** np.arange(12 if self.delta > 0 else 1):
-                alpha, weights = np.split(before + part_way * (found.x - before), 2)
-                state = DualState.of(S, split.means, alpha, weights)
-                half_phi, slope, bend = state.half_phi(split, S, alpha)
-                if 2 * half_phi <= trace[-1]:
-                    break
-            trace.append(2 * half_phi)
-            off = np.abs(alpha + slope) * np.sqrt(state.variance), np.abs(weights + 2 * bend) * state.variance
-            residual = float(max(off[0].max(), off[1].max()))
-            if callback is not None:
-                inner = Convergence(Status.CONVERGED if found.success else Status.MAX_ITERATIONS, found.nit, residual)
-                callback(StepInfo(count, trace[-1], residual, inner, Convergence(Status.CONVERGED, 1, 0.0)))
-            if not np.isfinite(residual):
-                status = Status.BREAKDOWN
+        phi = 2 * DualState.of(S, split.means, alpha, weights).half_phi(split, S, alpha)[0]
+        return DualLoopState(split=split, S=S, alpha=alpha, weights=weights, trace=(phi,))
+
+    def step(self, state: DualLoopState) -> DualLoopState:
+        split, S, alpha, weights = state.split, state.S, state.alpha, state.weights
+        low, high = DecoupledDual.box(split)
+        here = DualState.of(S, split.means, alpha, weights)
+        anchor = Anchor(np.sqrt(here.variance), np.maximum(weights, LEAST_WEIGHT), self.delta)
+        dual = DecoupledDual(split, S, anchor, _starts(split, here.mean, anchor.spread))
+        least, most = np.r_[low, np.full(len(S), 1e-10)], np.r_[high, np.full(len(S), np.inf)]
+        if self.delta > 0:  # the conjugates are local: no further than they are known
+            reach = 0.5 * (1 + np.abs(alpha))
+            least = np.maximum(least, np.r_[alpha - reach, 0.25 * weights])
+            most = np.minimum(most, np.r_[alpha + reach, 4 * weights + LEAST_WEIGHT])
+        before = np.concatenate([alpha, weights])
+        found = scipy.optimize.minimize(
+            dual,
+            before,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(least, most, strict=True)),
+            options={"maxiter": self.inner_iterations, "maxcor": 20, "ftol": 1e-14, "gtol": 0.01 * self.tolerance},
+        )
+        for part_way in 0.5 ** np.arange(12 if self.delta > 0 else 1):
+            alpha, weights = np.split(before + part_way * (found.x - before), 2)
+            here = DualState.of(S, split.means, alpha, weights)
+            half_phi, slope, bend = here.half_phi(split, S, alpha)
+            if 2 * half_phi <= state.trace[-1]:
                 break
-            if residual < self.tolerance:
-                status = Status.CONVERGED
-                break
-        done = Convergence(status, count, residual)
-        return split.posterior(-split.rows.T @ alpha, weights, done, tuple(trace), residual)
+        off = np.abs(alpha + slope) * np.sqrt(here.variance), np.abs(weights + 2 * bend) * here.variance
+        loop, change = state.loop + 1, float(max(off[0].max(), off[1].max()))
+        inner = Convergence(Status.CONVERGED if found.success else Status.MAX_ITERATIONS, found.nit, change)
+        exact = Convergence(Status.CONVERGED, 1, 0.0)
+        return replace(
+            state,
+            loop=loop,
+            change=change,
+            info=StepInfo(loop, 2 * half_phi, change, inner, exact),
+            alpha=alpha,
+            weights=weights,
+            trace=(*state.trace, 2 * half_phi),
+        )
+
+    def done(self, state: DualLoopState) -> Status | None:
+        if not state.split.parts or state.change < self.tolerance:
+            return Status.CONVERGED
+        return Status.BREAKDOWN if state.loop and not np.isfinite(state.change) else None
+
+    def finish(self, state: DualLoopState, convergence: Convergence) -> GaussianPosterior:
+        split = state.split
+        if not split.parts:
+            return split.gaussian()
+        return split.posterior(-split.rows.T @ state.alpha, state.weights, convergence, state.trace, state.change)
 
 
 def _starts(split: PriorAndSites, mean: Array, spread: Array) -> tuple[Conjugate, ...]:

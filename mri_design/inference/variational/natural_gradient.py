@@ -8,14 +8,13 @@ nothing but a mean solve and marginal variances.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.inference.base import StepInfo, WarmStart, cold_start, require_task
+from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start
 from mri_design.inference.log_determinant import LogDeterminant
 from mri_design.inference.variational.site_gaussians import GaussianOracles, SiteState, bound_criterion
 from mri_design.model.determined import require_determined
@@ -30,11 +29,36 @@ from mri_design.variances.monte_carlo import MonteCarlo
 __all__ = ["VariationalGaussian"]
 
 SMALLEST_STEP = 2.0**-12
-WORTH = 0.15  # least part of the promised fall of phi that a step must bring
+LEAST_KEPT = 0.15  # least part of the promised fall of phi that a step must bring
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateState(LoopState):
+    """Between two updates of the sites; ``loop`` counts those that were taken.
+
+    Parameters
+    ----------
+    oracles : GaussianOracles
+        Mean and variances under site Gaussians.
+    sites : SiteState
+        What the oracles say of the current sites; its distance is ``change``.
+    step : float
+        Size of the next update.
+    phi : float or None
+        The criterion, where log|A| is exact.
+    trace : tuple of float
+        The criterion at the start and after every update.
+    """
+
+    oracles: GaussianOracles
+    sites: SiteState
+    step: float
+    phi: float | None
+    trace: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class VariationalGaussian:
+class VariationalGaussian(LoopEngine[UpdateState]):
     """Settings of the variational Gaussian (KL) approximation.
 
     Its bound on log P(y) is at least that of the `DoubleLoop`, and it takes sites that are not super-Gaussian (counts).
@@ -51,9 +75,9 @@ class VariationalGaussian:
     criterion : {"none", "estimate"}
         What to do about the bound where ``variances`` does not know log|A|: leave it out, or estimate log|A| once, for
         the result, by `LogDeterminant`.
-    step : float
-        Of the first update, in (0, 1]; later ones are halved where the bound gains much less than its slope promises
-        (where it is not known: where the distance above would grow), and grow again.
+    first_step : float
+        Size of the first update, in (0, 1]; later ones are halved where the bound gains much less than its slope
+        promises (where it is not known: where the distance above would grow), and grow again.
 
     Raises
     ------
@@ -67,51 +91,33 @@ class VariationalGaussian:
     coefficients of a complex-linear model it is, and the bound is that of the best circular Gaussian; in groups the
     expectations, and with them the bound, are approximate. Sites that are not log-concave may ask for a negative pi:
     they get it from `Exact` and `ExactByColumns`, and zero where variances come from draws.
+
+    A loop of `infer` is an update that was taken; ``criterion`` falls from one to the next (`evidence_bound` turns it
+    into a bound on log P(y)), and ``change`` is the distance that ``tolerance`` is held against.
     """
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
     iterations: int = 100
     tolerance: float = 1e-4
     criterion: Literal["none", "estimate"] = "none"
-    step: float = 1.0
+    first_step: float = 1.0
 
     def __post_init__(self) -> None:
         require_estimator(variances=self.variances)
         require_counts(iterations=self.iterations, least=1)
-        require_numbers(tolerance=self.tolerance, step=self.step)
-        if self.step > 1:
-            raise InputError(field="step", got=repr(self.step), wanted="a number in (0, 1]")
+        require_numbers(tolerance=self.tolerance, first_step=self.first_step)
+        if self.first_step > 1:
+            raise InputError(field="first_step", got=repr(self.first_step), wanted="a number in (0, 1]")
         if self.criterion not in ("none", "estimate"):
             raise InputError(field="criterion", got=repr(self.criterion), wanted="none or estimate")
 
-    def infer(
-        self,
-        model: GeneralizedLinearModel,
-        rng: np.random.Generator,
-        *,
-        warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
-    ) -> GaussianPosterior:
-        """Update the sites to convergence or the limit.
+    @property
+    def most_loops(self) -> int:
+        return self.iterations
 
-        Parameters
-        ----------
-        model : GeneralizedLinearModel
-            What to infer.
-        rng : numpy Generator
-            Randomness of the variance estimator.
-        warm_start : WarmStart, optional
-            Image and z of a neighbouring problem; without it the sites' own scales.
-        callback : callable, optional
-            Called with a StepInfo after every accepted update.
-
-        Returns
-        -------
-        GaussianPosterior
-            ``criterion`` falls from update to update (`evidence_bound` turns it into a bound on log P(y));
-            ``convergence.residual`` is the distance that ``tolerance`` is held against.
-        """
-        require_task(model, rng, warm_start, callback)
+    def init(
+        self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
+    ) -> UpdateState:
         require_determined(model)
         start = warm_start or cold_start(model)
         oracles = GaussianOracles(
@@ -121,45 +127,62 @@ class VariationalGaussian:
             int(rng.integers(2**63)),
             least_precision=-np.inf if isinstance(self.variances, Exact | ExactByColumns) else 0.0,
         )
-        state = oracles(oracles.start(start), start.mean, None)
-        phi = _criterion(model, state)
-        trace = [] if phi is None else [phi]
-        step, matvecs, count = self.step, _products(state), 0
-        status = Status.BREAKDOWN if state.broken else Status.MAX_ITERATIONS
-        while status is Status.MAX_ITERATIONS and count < self.iterations:
-            if state.distance < self.tolerance:
-                status = Status.CONVERGED
-                break
-            trial = _tried(oracles, state, step)
-            matvecs += 0 if trial is None else _products(trial)
-            new_phi = None if trial is None else _criterion(model, trial)
-            kept = 0.0 if trial is None or trial.broken else _kept(phi, new_phi, state, trial)
-            if trial is None or not kept >= WORTH:
-                step /= 2
-                if step < SMALLEST_STEP:
-                    status = Status.STALLED
-                continue
-            step = min(1.0, 2 * step) if kept > 0.7 else step
-            count, state, phi = count + 1, trial, new_phi
-            if phi is not None:
-                trace.append(phi)
-            if callback is not None:
-                callback(StepInfo(count, phi, state.distance, state.solved, state.marginals.convergence))
-        if state.distance < self.tolerance:
-            status = Status.CONVERGED
+        sites = oracles(oracles.start(start), start.mean, None)
+        phi = _criterion(model, sites)
+        return UpdateState(
+            change=sites.distance,
+            matvecs=_products(sites),
+            oracles=oracles,
+            sites=sites,
+            step=self.first_step,
+            phi=phi,
+            trace=() if phi is None else (phi,),
+        )
+
+    def step(self, state: UpdateState) -> UpdateState:
+        model, sites = state.oracles.model, state.sites
+        trial = _tried(state.oracles, sites, state.step)
+        matvecs = state.matvecs + (0 if trial is None else _products(trial))
+        new_phi = None if trial is None else _criterion(model, trial)
+        kept = 0.0 if trial is None or trial.broken else _kept(state.phi, new_phi, sites, trial)
+        if trial is None or not kept >= LEAST_KEPT:
+            return replace(state, step=state.step / 2, matvecs=matvecs, info=None)
+        loop, phi = state.loop + 1, new_phi
+        return replace(
+            state,
+            loop=loop,
+            change=trial.distance,
+            matvecs=matvecs,
+            info=StepInfo(loop, phi, trial.distance, trial.solved, trial.marginals.convergence),
+            sites=trial,
+            step=min(1.0, 2 * state.step) if kept > 0.7 else state.step,
+            phi=phi,
+            trace=state.trace if phi is None else (*state.trace, phi),
+        )
+
+    def done(self, state: UpdateState) -> Status | None:
+        if state.change < self.tolerance:
+            return Status.CONVERGED
+        if state.sites.broken:
+            return Status.BREAKDOWN
+        return Status.STALLED if state.step < SMALLEST_STEP else None
+
+    def finish(self, state: UpdateState, convergence: Convergence) -> GaussianPosterior:
+        model, sites, trace = state.oracles.model, state.sites, state.trace
         if not trace and self.criterion == "estimate":
-            estimate = LogDeterminant()(state.precision, np.random.default_rng(oracles.noise_seed), state.mean)
-            matvecs += estimate.convergence.matvecs
-            trace.append(bound_criterion(model, state, estimate.value))
+            noise = np.random.default_rng(state.oracles.noise_seed)
+            estimate = LogDeterminant()(sites.precision, noise, sites.mean)
+            convergence = replace(convergence, matvecs=convergence.matvecs + estimate.convergence.matvecs)
+            trace = (bound_criterion(model, sites, estimate.value),)
         return GaussianPosterior(
             model=model,
-            mean=state.mean,
-            precision=state.precision,
-            marginals=state.marginals,
-            convergence=Convergence(status, count, state.distance, matvecs),
-            criterion=tuple(trace),
-            criterion_kind="none" if not trace else "estimate" if phi is None else "exact",
-            stationarity=state.stationarity,
+            mean=sites.mean,
+            precision=sites.precision,
+            marginals=sites.marginals,
+            convergence=convergence,
+            criterion=trace,
+            criterion_kind="none" if not trace else "estimate" if state.phi is None else "exact",
+            stationarity=sites.stationarity,
         )
 
 

@@ -18,7 +18,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
-from mri_design.potentials.gaussian import Gaussian
 from mri_design.status import Convergence, Status
 from mri_design.variances.exact import Exact
 
@@ -130,14 +129,13 @@ class PriorAndSites:
     constant: float
 
     @classmethod
-    def of(cls, model: GeneralizedLinearModel, *, real_sites: bool = False) -> PriorAndSites:
+    def of(cls, model: GeneralizedLinearModel) -> PriorAndSites:
         """Split a small model.
 
         Raises
         ------
         InputError
-            Where the Gaussian part (X and Gaussian sites) leaves a direction undetermined, or ``real_sites`` are wanted
-            and some act on moduli.
+            Where the Gaussian part (X and Gaussian sites) leaves a direction undetermined.
         """
         dense, sigma = DenseModel.of(model), float(np.sqrt(model.noise_variance))
         precision, pull = dense.X.T @ dense.X, dense.X.T @ dense.y / sigma
@@ -145,19 +143,13 @@ class PriorAndSites:
         parts, rows, offsets, count = [], [], [], 0
         numbered = zip(model.blocks, dense.analyses, dense.site_of_row, dense.offsets, strict=True)
         for block, B, site, offset in numbered:
-            if isinstance(block.potential, Gaussian):
-                weights = np.broadcast_to(block.potential.precision, block.site_shape).ravel()[site]
+            own = block.potential.gaussian_precision
+            if own is not None:
+                weights = np.broadcast_to(own, block.site_shape).ravel()[site]
                 precision = precision + B.T @ (weights[:, None] * B)
                 pull = pull + B.T @ (weights * offset) / sigma
                 constant += float(offset @ (weights * offset)) / sigma**2
                 continue
-            if real_sites and sharing(block) > 1:
-                raise InputError(
-                    field=f"block {block.name!r}",
-                    got="sites on moduli",
-                    wanted="real coefficients with a site each",
-                    cure="Infer with VariationalGaussian, or put RealAndImaginary in front.",
-                )
             parts.append(SitePart(block, slice(count, count + len(B)), site))
             rows.append(B)
             offsets.append(offset / sigma)
@@ -212,10 +204,9 @@ class PriorAndSites:
             pi[part.site_of_row] = row_precisions[part.rows]
             by_block[id(part.block)] = pi.reshape(part.block.site_shape)
         pis = tuple(
-            np.broadcast_to(block.potential.precision, block.site_shape)
-            if isinstance(block.potential, Gaussian)
-            else by_block[id(block)]
+            by_block[id(block)] if own is None else np.broadcast_to(own, block.site_shape)
             for block in model.blocks
+            for own in [block.potential.gaussian_precision]
         )
         precision = PosteriorPrecision(model.measurement, model.blocks, pis)
         marginals = Exact()(precision, [block.analysis for block in model.blocks], np.random.default_rng(0), mean)

@@ -34,11 +34,8 @@ class PhasePrior:
 
     Notes
     -----
-    Relative L2 error of the posterior mean against sites on moduli, phase estimated from the modulus model's mean, at
-    16, 24, 32, 48 and 64 of 128 lines of variable-density masks, two coil-combined 3 T images: shared sites -1.3, -1.2,
-    -1.5, -0.9, -0.3 % (R = 2), -1.7, +0.2, +0.9, +1.4, +4.2 % (R = 6), sites apart -3.9, -0.1, -0.7, +2.0, +3.5 %
-    (R = 1), -2.0, +2.0, +2.0, +3.9, +5.8 % (R = 3). On a low-field gradient-echo scan R = 2 shared is 2 to 3 % worse at
-    an eighth and a quarter of the lines: let the scan decide. More is in the masks that this posterior designs.
+    What ratios and kinds of sites do to the error of the posterior mean is tabulated in
+    results/benchmarks/measured-once.md. A scan whose phase is not smooth loses by it: let the scan decide.
 
     Raises
     ------

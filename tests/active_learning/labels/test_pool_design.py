@@ -219,6 +219,13 @@ def test_blocks_of_none_are_refused(block):
         PoolDesign(block=block)
 
 
+def test_a_likelihood_among_the_priors_of_a_pool_is_refused():
+    weights = Identity((2,), is_complex=False)
+    with pytest.raises(InputError, match=r"prior block 'w': got a factor of the likelihood.*role=\"prior\""):
+        LabelPool(np.ones((5, 2)), (SiteBlock("w", weights, Laplace(1.0), offset=np.ones(2)),))
+    LabelPool(np.ones((5, 2)), (SiteBlock("w", weights, Laplace(1.0), offset=np.ones(2), role="prior"),))
+
+
 def test_unknown_scores_are_refused():
     with pytest.raises(InputError, match="information_gain"):
         PoolDesign("margin")

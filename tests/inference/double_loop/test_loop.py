@@ -218,7 +218,7 @@ def test_every_loop_is_reported(tiny_model, rng):
 class Box(Laplace):
     """A site that is flat and then falls: not super-Gaussian."""
 
-    super_gaussian = False
+    offers = Laplace.offers - {"bound"}
 
 
 def test_sites_that_are_not_super_gaussian_are_refused_by_name(tiny_model, rng):

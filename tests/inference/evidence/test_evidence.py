@@ -11,6 +11,8 @@ from mri_design.errors import InputError
 from mri_design.inference.criterion import evidence_bound
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.inference.evidence.evidence import log_bayes_factor, log_evidence, prior_log_normaliser
+from mri_design.inference.evidence.prior_bound import site_groups
+from mri_design.inference.variational.natural_gradient import VariationalGaussian
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.noise_covariance import with_noise_covariance
 from mri_design.operators.dense import Dense
@@ -18,11 +20,14 @@ from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.measurement import cartesian
 from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import Site
 from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.hinge import Hinge
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.poisson import Poisson
 from mri_design.potentials.student_t import StudentT
+from mri_design.potentials.tilted import Tilted
 from mri_design.variances.exact import Exact
 from mri_design.variances.monte_carlo import MonteCarlo
 
@@ -209,7 +214,8 @@ def test_what_cannot_be_compared_is_refused(accurate, rng):
 class OwnLaplace(Laplace):
     """A site whose author wrote no `rescaled`."""
 
-    rescaled = Potential.rescaled
+    offers = Laplace.offers - {"scale"}
+    rescaled = Site.rescaled
 
 
 def test_equal_priors_on_operators_built_twice_share_their_normaliser(accurate, rng):
@@ -252,3 +258,34 @@ def test_improper_priors_are_refused(rng):
     )
     with pytest.raises(InputError, match="not integrable"):
         prior_log_normaliser(heavy)
+
+
+def test_blocks_say_what_the_evidence_counts_as_data(rng):
+    """Data with Gaussian noise as a factor, as sites with an offset, and as tilted sites that say what they are."""
+    identity, rows, y, noise = Identity((2,), is_complex=False), Dense(np.array([[1.0, 0.4]])), np.array([0.8]), 0.3
+    prior = SiteBlock("prior", identity, Gaussian(1.4))
+    factor = GeneralizedLinearModel(Dense(rows.matrix / np.sqrt(noise)), y / np.sqrt(noise), 1.0, (prior,))
+    residual = SiteBlock("data", rows, Gaussian(1 / noise), offset=y)
+    tilted = SiteBlock("data", rows, Tilted(Gaussian(1 / noise), y / noise), role="likelihood")
+    engine = VariationalGaussian(Exact(), tolerance=1e-10)
+    models = (factor, GeneralizedLinearModel.of_sites((residual, prior)))
+    whole, parts = (log_evidence(engine.infer(model, rng)).value for model in models)
+    assert parts == pytest.approx(whole - 0.5 * np.log(noise), abs=1e-8)
+    said = log_evidence(engine.infer(GeneralizedLinearModel.of_sites((tilted, prior)), rng)).value
+    assert said == pytest.approx(parts, abs=1e-6)
+    centred = SiteBlock("prior", identity, Gaussian(1.4), offset=np.array([0.2, -0.1]), role="prior")
+    moved = log_evidence(engine.infer(GeneralizedLinearModel.of_sites((residual, centred)), rng)).value
+    variance = noise + rows.matrix @ rows.matrix.T / 1.4
+    miss = y - rows.matrix @ centred.offset
+    truth = -0.5 * float(np.log(2 * np.pi * variance[0, 0]) + miss[0] ** 2 / variance[0, 0])
+    assert moved == pytest.approx(truth, abs=1e-8)
+
+
+def test_a_likelihood_has_no_scale_to_learn():
+    blocks = (
+        SiteBlock("weights", Identity((2,), is_complex=False), Laplace(1.0)),
+        SiteBlock("counts", Dense(np.eye(2)), Poisson([1, 2])),
+        SiteBlock("labels", Dense(np.eye(2)), Hinge([1, -1])),
+    )
+    groups = site_groups(GeneralizedLinearModel.of_sites(blocks))
+    assert [group.name for group in groups] == ["weights"]

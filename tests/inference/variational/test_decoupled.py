@@ -91,7 +91,7 @@ def test_the_ranges_of_slopes() -> None:
 
 
 def test_the_gradient_of_the_dual() -> None:
-    split = PriorAndSites.of(mixed(2), real_sites=True)
+    split = PriorAndSites.of(mixed(2))
     S = split.rows @ split.rows.T
     rng = np.random.default_rng(1)
     low, high = DecoupledDual.box(split)
@@ -109,7 +109,7 @@ def test_the_dual_meets_the_bound_at_the_fixed_point() -> None:
     """-dual = sum E log t - KL there: phi / 2 with its constants."""
     model = mixed(4)
     posterior = DecoupledGaussian(tolerance=1e-6, iterations=80).infer(model, RNG)
-    split = PriorAndSites.of(model, real_sites=True)
+    split = PriorAndSites.of(model)
     S = split.rows @ split.rows.T
     sigma = np.sqrt(model.noise_variance)
     weights = np.concatenate([pi.ravel() for pi in posterior.site_precisions[1:]])

@@ -1,0 +1,273 @@
+"""What engines need of sites, held against what sites offer and against what can be seen of them.
+
+Sites declare what they can do in `Site.offers`, engines what they need in ``needs``. `require_offers` compares the two
+and writes every refusal: which block, which site, what is missing, and which engine can. What a site claims is probed
+as well (`unmet_claim`): g' < 0 and g'' >= 0 over twelve decades, and no corner where it says that it has a curvature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.potentials.base import SMOOTH, Site, SuperGaussian, Values
+
+__all__ = [
+    "ENGINES",
+    "GRID",
+    "departure_from_smooth",
+    "departure_from_super_gaussian",
+    "refusal",
+    "represented",
+    "require_offers",
+    "unfit_derivatives",
+    "unmet_claim",
+]
+
+GRID = np.geomspace(1e-6, 1e6, 241)
+PASSES = 8
+NEAR, NEARER = 1e-6, 1e-10
+"""Two values of x, in units of the site's own, between which a bounded curvature hardly changes."""
+BESIDE = 1e-7
+
+ENGINES: dict[str, frozenset[str]] = {
+    "VariationalGaussian": frozenset(),
+    "LaplacePropagation": frozenset({"expansion"}),
+    "LaplaceFilter": frozenset({"line", "fixed", "curvature"}),
+    "DoubleLoop": frozenset({"bound"}),
+    "DecoupledGaussian": frozenset({"line", "conjugate", "log_concave"}),
+}
+"""What the engines need of sites with their default settings; ``"line"`` is offered by blocks on real coefficients.
+
+The table stands below the engines, which take their ``needs`` from it, so that a refusal can name engines whose files
+were never loaded. An engine of another file enters itself when its class is made (`inference.base.Engine`).
+"""
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a missing capability is said.
+
+    Parameters
+    ----------
+    lacking : str
+        Completes "Hinge, which ...".
+    wanted : str
+        What the engine wanted.
+    instead : str
+        What else may be done, as an imperative.
+    """
+
+    lacking: str
+    wanted: str
+    instead: str = ""
+
+
+_SAY_SMOOTH = "add SMOOTH to its offers where it has one"
+_WORDS = {
+    "g": _Words("has no even representation g(|s|^2)", "sites log t = g(|s|^2) + b s with a fixed position"),
+    "bound": _Words(
+        "is not super-Gaussian",
+        "super-Gaussian sites: g' < 0 and g'' >= 0, finite for every x > 0",
+        "choose a site near it that is super-Gaussian",
+    ),
+    "fixed": _Words("moves with its bound", "sites with a fixed position"),
+    "moduli": _Words(
+        "is no function of |s| and cannot act on moduli",
+        "real coefficients with a site each",
+        "put RealAndImaginary or a real image in front, without group axes",
+    ),
+    "line": _Words(
+        "acts on moduli here", "real coefficients with a site each", "put RealAndImaginary in front, without group axes"
+    ),
+    "log_concave": _Words("is not log-concave", "log-concave sites"),
+    "curvature": _Words(
+        "has a corner in its log",
+        "sites with a second derivative",
+        "choose a smooth site near it (Sech2 has Laplace tails)",
+    ),
+    "expansion": _Words(
+        "has a corner in its log",
+        "sites with a second derivative, or margins",
+        "choose a smooth site near it (Sech2 has Laplace tails)",
+    ),
+    "conjugate": _Words(
+        "has a conjugate that runs off to infinity where a margin is kept with certainty",
+        "sites whose conjugates Newton's method finds",
+    ),
+    "normaliser": _Words(
+        "is no probability of its data",
+        "a likelihood that adds up to one over the data",
+        "use Logistic sites to compare models of labels",
+    ),
+}
+
+
+def require_offers(
+    field: str,
+    site: Site,
+    needs: Collection[str],
+    *,
+    user: str,
+    offers: frozenset[str] | None = None,
+    shape: tuple[int, ...] = (),
+    relief: str = "",
+) -> None:
+    """Refuse a site that does not offer what somebody needs, or is seen not to keep what it offers.
+
+    Parameters
+    ----------
+    field : str
+        What the message names, as ``"block 'edges'"``.
+    site : Site
+        The site.
+    needs : collection of str
+        Capabilities, as `Site` lists them.
+    user : str
+        Who needs them: the name of an engine or a function.
+    offers : frozenset of str, optional
+        What is offered where the site stands, which a block may add to; by default what the site offers by itself.
+    shape : tuple of int
+        Of the sites, which scales broadcast to.
+    relief : str
+        A setting of the user's own with which it would do without, as an imperative sentence.
+
+    Raises
+    ------
+    InputError
+        Naming the site, the first capability missing in alphabetical order, and the engines that take the site.
+    """
+    offered = site.offers if offers is None else offers
+    for need in sorted(needs):
+        if need not in offered:
+            raise refusal(field, site, need, user=user, offers=offered, relief=relief)
+        fault = unmet_claim(site, need, shape)
+        if fault is not None:
+            without = offered - (SMOOTH if need in SMOOTH else {need})
+            raise refusal(field, site, need, user=user, offers=without, relief=relief, fault=fault)
+
+
+def refusal(
+    field: str,
+    site: Site,
+    need: str,
+    *,
+    user: str = "",
+    offers: frozenset[str] | None = None,
+    relief: str = "",
+    fault: str = "",
+) -> InputError:
+    """The message of a site that lacks one capability: of `require_offers`, and of blocks that cannot be built.
+
+    Engines that do without are named where ``offers`` says what there is for them.
+    """
+    words = _WORDS.get(need, _Words(f"does not offer {need!r}", f"sites that offer {need!r}"))
+    if need in SMOOTH and not fault and departure_from_smooth(site) is None:
+        words = replace(words, lacking="does not say that its log has a second derivative", instead=_SAY_SMOOTH)
+    wanted = f"{words.wanted}, as {user} needs them" if user else words.wanted
+    asked = {"g"}.union(*ENGINES.values())
+    able = [name for name, needed in ENGINES.items() if name != user and offers is not None and needed <= offers]
+    ways = [f"infer with {_either(able)}"] if able and need in asked else []
+    ways += [words.instead] if words.instead else []
+    cure = ", or ".join(ways)
+    sentences = [relief, f"{cure[0].upper()}{cure[1:]}." if cure else ""]
+    return InputError(
+        field=field,
+        got=f"{type(site).__name__}{f' with {fault}' if fault else f', which {words.lacking}'}",
+        wanted=wanted,
+        cure=" ".join(sentence for sentence in sentences if sentence),
+    )
+
+
+def _either(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def represented(site: Site, field: str = "site") -> SuperGaussian:
+    """The site, where it has a representation g.
+
+    Raises
+    ------
+    InputError
+        For others.
+    """
+    if not isinstance(site, SuperGaussian):
+        raise refusal(field, site, "g", offers=site.offers | {"line"})
+    return site
+
+
+def unmet_claim(site: Site, offered: str, shape: tuple[int, ...] = ()) -> str | None:
+    """What is seen to be wrong with a capability that a site claims; None where nothing is seen."""
+    if offered == "bound" and isinstance(site, SuperGaussian):
+        return departure_from_super_gaussian(site, shape)
+    if offered == "curvature" or (offered == "expansion" and "curvature" in site.offers):
+        return departure_from_smooth(site)
+    return None
+
+
+def departure_from_super_gaussian(site: SuperGaussian, shape: tuple[int, ...] = ()) -> str | None:
+    """What keeps a site from being super-Gaussian, in words; None where nothing is seen.
+
+    Parameters
+    ----------
+    site : SuperGaussian
+        With a representation g of its own.
+    shape : tuple of int
+        Of the sites, which scales broadcast to.
+
+    Notes
+    -----
+    Every site is tried at 8 points x, and 241 different points are tried where there are as many sites, or one site
+    for all of them: what a probe can see, no proof. TR-175 section 2.1.
+    """
+    one_for_all = np.ndim(site.start_variance) == 0 and all(np.ndim(v) == 0 for v in vars(site).values())
+    step = GRID.size // PASSES
+    points = [GRID] if one_for_all else [np.resize(np.roll(GRID, k * step), shape) for k in range(PASSES)]
+    for x in points:
+        fault = unfit_derivatives(x, site.dg(x), site.d2g(x))
+        if fault is not None:
+            return fault
+    return None
+
+
+def unfit_derivatives(x: Values, slopes: Values, bends: Values) -> str | None:
+    """The fault of g' and g'' at x > 0: not finite, not decreasing, or not convex beyond rounding."""
+    if not (np.isfinite(slopes).all() and np.isfinite(bends).all()):
+        return "values that are not finite"
+    if (np.asarray(slopes) >= 0).any():
+        return "a g that does not decrease"
+    if (np.asarray(bends) < -1e-9 * np.abs(slopes) / x).any():
+        return "a g that is not convex"
+    return None
+
+
+def departure_from_smooth(site: Site) -> str | None:
+    """Where the log of a site is seen to have a corner; None where its slope changes as its curvature says.
+
+    Sites with a representation g are tried at zero, where -2 g' must stay finite; others at their ``breaks``.
+    """
+    if isinstance(site, SuperGaussian):
+        return "a log that has a corner at zero" if _steepens_towards_zero(site) else None
+    return "a log that has a corner" if _jumps_at_a_break(site) else None
+
+
+def _steepens_towards_zero(site: SuperGaussian) -> bool:
+    """Whether -2 g'(0), the curvature at zero, is not finite."""
+    unit = np.asarray(site.start_variance, dtype=float)
+    near, nearer = site.dg(NEAR * unit), site.dg(NEARER * unit)
+    return not (np.isfinite(nearer).all() and bool(np.all(np.abs(nearer) <= 1.1 * np.abs(near))))
+
+
+def _jumps_at_a_break(site: Site) -> bool:
+    """Whether the slope changes at a break by more than the curvature beside it explains."""
+    for middle in site.breaks:
+        points = np.array([middle - BESIDE, middle + BESIDE]).reshape(2, *(1 for _ in np.shape(site.start_variance)))
+        slopes, bends = np.broadcast_arrays(site.dlog_t(points), site.d2log_t(points))
+        rounding = 16 * np.finfo(float).eps * np.abs(slopes).max(axis=0)
+        smooth = np.abs(slopes[1] - slopes[0]) <= rounding + 4 * BESIDE * np.abs(bends).max(axis=0)
+        if not (np.isfinite(slopes).all() and np.isfinite(bends).all() and np.all(smooth)):
+            return True
+    return False

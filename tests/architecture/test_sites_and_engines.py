@@ -1,0 +1,73 @@
+"""Nobody asks a site for its class, no engine knows another, and refusals name engines by what these really need."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mri_design as md
+from mri_design.potentials.requirements import ENGINES
+
+NAMED = ("DecoupledGaussian", "DoubleLoop", "LaplaceFilter", "LaplacePropagation", "VariationalGaussian")
+PACKAGE = Path(__file__).parents[2] / "mri_design"
+ROOMS = ("model", "estimation", "variances", "inference", "active_learning")
+
+
+def site_classes() -> set[str]:
+    """Every class that the files of sites define."""
+    files = set((PACKAGE / "potentials").glob("*.py")) - {PACKAGE / "potentials" / "base.py"}
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in files)
+    return {node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def asked_classes(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if called in {"isinstance", "issubclass"}:
+            assert isinstance(node, ast.Call)
+            yield from ((node.lineno, name.id) for name in ast.walk(node.args[1]) if isinstance(name, ast.Name))
+
+
+def test_no_room_above_the_sites_branches_on_their_classes() -> None:
+    sites = site_classes()
+    assert {"Laplace", "Poisson", "Hinge", "PositiveMixture"} <= sites
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {name}"
+        for room in ROOMS
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for line, name in asked_classes(ast.parse(path.read_text(encoding="utf-8")))
+        if name in sites
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_check_sees_a_branch() -> None:
+    planted = ast.parse("if isinstance(site, Laplace | Gaussian) or isinstance(site, (Hinge, int)):\n    pass")
+    assert {name for _, name in asked_classes(planted)} == {"Laplace", "Gaussian", "Hinge", "int"}
+
+
+def test_engines_do_not_import_one_another() -> None:
+    """Those in one room neither; the rooms themselves are read by `test_layers`."""
+    engines = {}
+    for path in sorted(set((PACKAGE / "inference").rglob("*.py")) - {PACKAGE / "inference" / "base.py"}):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        bases = [ast.unparse(base) for node in tree.body if isinstance(node, ast.ClassDef) for base in node.bases]
+        if any(base.startswith(("LoopEngine[", "Engine")) for base in bases):
+            engines[".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)] = tree
+    assert len(engines) == 6, sorted(engines)  # five, and the file of references
+    for name, tree in engines.items():
+        imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not imported & (set(engines) - {name}), name
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_refusals_name_engines_by_what_they_need_by_default(name: str) -> None:
+    assert getattr(md, name)().needs == ENGINES[name]
+
+
+def test_settings_change_what_is_needed() -> None:
+    assert md.DoubleLoop(algorithm="first").needs == {"bound", "g"}
+    assert "log_concave" not in md.DecoupledGaussian(delta=1.0).needs

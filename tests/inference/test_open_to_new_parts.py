@@ -1,0 +1,253 @@
+"""Two new sites and two new engines, written here in a few lines, work with all the others as these are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import mri_design as md
+from mri_design.inference.base import Engine, LoopEngine, LoopState, StepInfo
+from mri_design.inference.references.gaussian import CholeskyGaussian
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.potentials.base import SMOOTH
+from mri_design.status import Convergence, Status
+
+
+class Rounded(md.SuperGaussian):
+    """log t = -tau sqrt(1 + x): Laplace tails without the corner."""
+
+    offers = md.SuperGaussian.offers | SMOOTH | {"log_concave"}
+    start_variance = 1.0
+
+    def __init__(self, scale: float) -> None:
+        self.scale = np.asarray(scale)
+
+    def g(self, x):
+        return -self.scale * np.sqrt(1 + x)
+
+    def dg(self, x):
+        return -0.5 * self.scale / np.sqrt(1 + x)
+
+    def d2g(self, x):
+        return 0.25 * self.scale * (1 + x) ** -1.5
+
+
+class Waiting(md.Site):
+    """The likelihood of a time w that was waited for an event of log rate s: t = exp(s - w exp s), on real s."""
+
+    offers = md.Site.offers | SMOOTH | {"log_concave", "normaliser", "probability"}
+    role = "likelihood"
+    per_site = ("times",)
+
+    def __init__(self, times) -> None:
+        self.times = np.asarray(times, dtype=float)
+
+    def log_t(self, s):
+        return s - self._expected(s)
+
+    def dlog_t(self, s):
+        return 1 - self._expected(s)
+
+    def d2log_t(self, s):
+        return -self._expected(s)
+
+    def _expected(self, s):
+        with np.errstate(over="ignore"):
+            return self.times * np.exp(s)
+
+    @property
+    def start_variance(self):
+        return np.ones(self.times.shape)
+
+    @property
+    def observed(self):
+        return (self.times,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModeState(LoopState):
+    model: md.GeneralizedLinearModel
+    precisions: tuple
+    mean: np.ndarray
+
+
+@dataclass(frozen=True)
+class LaplaceApproximation(LoopEngine[ModeState]):
+    """The mode by reweighted least squares, and the site precisions there."""
+
+    tolerance: float = 1e-12
+    needs = frozenset({"g", "curvature"})
+
+    @property
+    def most_loops(self):
+        return 2000
+
+    def init(self, model, rng, warm_start=None):
+        return ModeState(model=model, precisions=self._at(model, model.back_projection()), mean=model.back_projection())
+
+    def step(self, state):
+        model = state.model
+        A = PosteriorPrecision(model.measurement, model.blocks, state.precisions)
+        mean = np.linalg.solve(A.dense_real(), model.right_hand_side(state.precisions))
+        change, loop = float(np.linalg.norm(mean - state.mean)), state.loop + 1
+        done = Convergence(Status.CONVERGED, 1, 0.0)
+        info = StepInfo(loop, None, change, done, done)
+        return replace(state, loop=loop, change=change, info=info, mean=mean, precisions=self._at(model, mean))
+
+    def done(self, state):
+        return Status.CONVERGED if state.change < self.tolerance else None
+
+    def finish(self, state, convergence):
+        model = state.model
+        precision = PosteriorPrecision(model.measurement, model.blocks, state.precisions)
+        rng, analyses = np.random.default_rng(0), [block.analysis for block in model.blocks]
+        return md.GaussianPosterior(
+            model, state.mean, precision, md.Exact()(precision, analyses, rng, state.mean), convergence
+        )
+
+    @staticmethod
+    def _at(model, u):
+        pairs = zip(model.blocks, model.analysis_coefficients(u), strict=True)
+        return tuple(b.represented.site_precision(b.site_power(s) / model.noise_variance) for b, s in pairs)
+
+
+def regression(site, prior=None) -> md.GeneralizedLinearModel:
+    rng = np.random.default_rng(3)
+    blocks = (
+        md.SiteBlock("sites", md.Dense(rng.standard_normal((6, 3))), site),
+        md.SiteBlock("weights", md.Identity((3,), is_complex=False), prior or md.Gaussian(0.7)),
+    )
+    return md.GeneralizedLinearModel(md.Dense(rng.standard_normal((4, 3))), rng.standard_normal(4), 0.5, blocks)
+
+
+ENGINES = [
+    md.DoubleLoop(md.Exact(), outer_iterations=100, tolerance=1e-8, inner=md.IRLS(tolerance=1e-18)),
+    md.VariationalGaussian(md.Exact(), tolerance=1e-8),
+    md.DecoupledGaussian(tolerance=1e-6),
+    md.LaplacePropagation(chunk_size=2),
+    md.LaplaceFilter(),
+    CholeskyGaussian(),
+    LaplaceApproximation(),
+]
+
+
+@pytest.fixture(scope="module")
+def found() -> dict:
+    model = regression(Rounded(1.3))
+    return {type(engine).__name__: engine.infer(model, np.random.default_rng(0)) for engine in ENGINES}
+
+
+def test_every_engine_takes_the_new_site(found) -> None:
+    assert all(posterior.convergence.converged for posterior in found.values())
+    best, bound = found["VariationalGaussian"], found["DoubleLoop"]
+    for same in ("DecoupledGaussian", "CholeskyGaussian"):
+        np.testing.assert_allclose(found[same].mean, best.mean, atol=1e-4)
+        assert found[same].criterion[-1] == pytest.approx(best.criterion[-1], abs=1e-6)
+    assert best.criterion[-1] < bound.criterion[-1] < best.criterion[-1] + 1
+    np.testing.assert_allclose(bound.mean, best.mean, atol=0.05)
+
+
+def test_the_new_engine_agrees_with_the_others(found) -> None:
+    mode = found["LaplaceApproximation"].mean
+    np.testing.assert_allclose(mode, found["LaplacePropagation"].mean, atol=1e-7)
+    np.testing.assert_allclose(mode, found["LaplaceFilter"].mean, atol=0.1)
+    np.testing.assert_allclose(mode, np.asarray(md.map_estimate(regression(Rounded(1.3)), smoothing=1e-9)), atol=1e-3)
+
+
+@pytest.mark.parametrize("site", [md.Gaussian(2.0), md.Sech2(1.0), md.StudentT(3.0, 1.0), md.Logistic(np.ones(6))])
+def test_the_new_engine_takes_the_sites_of_the_package(site) -> None:
+    loops: list[int] = []
+    posterior = LaplaceApproximation().infer(
+        regression(site), np.random.default_rng(0), callback=lambda info: loops.append(info.loop)
+    )
+    assert posterior.convergence.converged and loops == list(range(1, posterior.convergence.iterations + 1))
+    other = md.LaplacePropagation(chunk_size=3, tolerance=1e-10).infer(regression(site), np.random.default_rng(0))
+    np.testing.assert_allclose(posterior.mean, other.mean, atol=1e-7)
+
+
+def test_what_an_engine_needs_is_refused_in_one_form_and_new_engines_are_named() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(
+        md.InputError, match=r"block 'sites': got Laplace, which has a corner in its log.*as LaplaceApp"
+    ):
+        LaplaceApproximation().infer(regression(md.Laplace(1.0)), rng)
+    with pytest.raises(md.InputError, match=r"block 'sites': got Waiting, which has no even.*as LaplaceApproximation"):
+        LaplaceApproximation().infer(regression(Waiting(np.ones(6))), rng)
+    with pytest.raises(md.InputError, match=r"block 'sites': got Flatter, which is not super-G.*LaplaceApproximation"):
+        md.DoubleLoop().infer(regression(Flatter(1.0)), rng)
+
+
+class Flatter(Rounded):
+    offers = Rounded.offers - {"bound"}
+
+
+def test_a_site_that_claims_too_much_is_found_out() -> None:
+    class Cornered(md.Laplace):
+        offers = md.Laplace.offers | SMOOTH
+
+    for engine in (md.LaplacePropagation(), md.LaplaceFilter(), LaplaceApproximation()):
+        with pytest.raises(md.InputError, match="block 'sites': got Cornered with a log that has a corner at zero"):
+            engine.infer(regression(Cornered(1.0)), np.random.default_rng(0))
+
+
+def test_a_smooth_site_that_does_not_say_so_is_told_how() -> None:
+    class Silent(Rounded):
+        offers = md.SuperGaussian.offers
+
+    with pytest.raises(md.InputError, match=r"got Silent, which does not say that its log has a second.*add SMOOTH"):
+        md.LaplaceFilter().infer(regression(Silent(1.0)), np.random.default_rng(0))
+    assert md.DoubleLoop(md.Exact()).infer(regression(Silent(1.0)), np.random.default_rng(0)).criterion
+
+
+def test_flags_of_earlier_sites_are_not_ignored() -> None:
+    with pytest.raises(md.InputError, match=r"Earlier\.super_gaussian: got a flag.*offers"):
+
+        class Earlier(md.Potential):
+            super_gaussian = False
+
+
+def test_a_new_likelihood_has_an_evidence() -> None:
+    """Against quadrature of one unknown; the site says what it is, and nobody asks for its class."""
+    times = np.array([0.4, 1.5])
+    blocks = (
+        md.SiteBlock("weights", md.Identity((1,), is_complex=False), md.Gaussian(0.5)),
+        md.SiteBlock("times", md.Dense([[1.0], [0.5]]), Waiting(times)),
+    )
+    model = md.GeneralizedLinearModel.of_sites(blocks)
+    assert [block.role for block in blocks] == ["prior", "likelihood"]
+    posterior = md.VariationalGaussian(md.Exact(), tolerance=1e-8).infer(model, np.random.default_rng(0))
+    evidence = md.log_evidence(posterior)
+    u = np.linspace(-12, 8, 40001)
+    s = np.multiply.outer([1.0, 0.5], u)
+    joint = scipy.stats.norm.logpdf(u, scale=np.sqrt(2)) + np.sum(s - times[:, None] * np.exp(s), axis=0)
+    truth = float(np.log(np.sum(np.exp(joint)) * (u[1] - u[0])))
+    assert evidence.kind == "lower_bound" and truth - 0.03 < evidence.value < truth
+    for engine in (md.LaplacePropagation(), md.LaplaceFilter(), md.DecoupledGaussian(), CholeskyGaussian()):
+        np.testing.assert_allclose(engine.infer(model, np.random.default_rng(0)).mean, posterior.mean, atol=0.3)
+
+
+def test_a_new_site_and_a_new_engine_may_agree_on_a_word_of_their_own() -> None:
+    class WithMedian(Rounded):
+        offers = Rounded.offers | {"median"}
+        median = 0.0
+
+    class Medians(Engine, named=False):
+        """No loop at all: the Gaussian of another engine around the medians."""
+
+        needs = frozenset({"median"})
+
+        def needing(self, model):
+            return model.blocks[:1]
+
+        def posterior(self, model, rng, warm_start, callback):
+            return md.VariationalGaussian(md.Exact()).infer(model, rng, warm_start=warm_start, callback=callback)
+
+    rng = np.random.default_rng(0)
+    assert Medians().infer(regression(WithMedian(1.0)), rng).convergence.converged
+    with pytest.raises(md.InputError, match=r"block 'sites': got Rounded, which does not offer 'median'"):
+        Medians().infer(regression(Rounded(1.0)), rng)
+    with pytest.raises(md.InputError, match="rng"):
+        Medians().infer(regression(WithMedian(1.0)), 7)
