@@ -16,8 +16,8 @@ from mri_design.evaluation.output.manifest import InputFile, Manifest
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
 from mri_design.evaluation.reference_noise import reference_noise
-from mri_design.experiment.checkpoint import fingerprint
-from mri_design.experiment.designing import require_lines, run_design, start_lines
+from mri_design.experiment.checkpoint import Checkpoint, fingerprint
+from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.ending import checked_end, most_lines
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
@@ -148,11 +148,12 @@ def design_into(
         recipe,
         seed=seed,
         start=first,
-        stop=stop,
-        checkpoint=checkpoint,
-        identity=identity,
-        callback=lambda s: show("designing", len(s.trace.lines) - start, most - start),
-        closing=True,
+        options=DesignOptions(
+            stop=stop,
+            checkpoint=Checkpoint(checkpoint, identity),
+            callback=lambda s: show("designing", len(s.trace.lines) - start, most - start),
+            closing=True,
+        ),
     )
     trace = state.trace
     ended = how_it_ended(trace, stop, most)
@@ -225,7 +226,7 @@ def design_into(
         **({"model of the image": reconstructed} if reconstructed else {}),
         **calibration_summary(scan),
         **level_summary(one.noise_variance, state.signals[0], scan.unit),
-        "multiplications with A": sum(s.matvecs for s in trace.steps),
+        "multiplications with A": sum(s.cost.matvecs for s in trace.steps),
         "seconds": round(manifest.wall_seconds, 1),
         "status": manifest.status,
     }
@@ -241,5 +242,5 @@ def _status(trace: DesignTrace, rule: NamedRule | None, reconstruction: Converge
         return missed_goal
     if not reconstruction.converged:
         return f"not converged ({reconstruction.status.value})"
-    missed = sum(not step.converged for step in trace.steps)
+    missed = sum(not step.cost.converged for step in trace.steps)
     return f"not converged ({missed} of {len(trace.steps)} design steps)" if missed else Status.CONVERGED.value

@@ -9,14 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from mri_design.design.trace import DesignTrace
-from mri_design.design.training.exchanges import Exchange, Refinement, begin_refinement, refine, with_exchanges
+from mri_design.design.training.exchanges import (
+    Exchange,
+    ExchangeRules,
+    Refinement,
+    begin_refinement,
+    refine,
+    with_exchanges,
+)
 from mri_design.design.trials import Outcome, TrainingScan, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.identity import CHECKPOINT, finished_status, require_same_run
 from mri_design.evaluation.output.manifest import InputFile, Manifest
 from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.experiment.checkpoint import fingerprint
-from mri_design.experiment.designing import require_lines, run_design, start_lines
+from mri_design.experiment.checkpoint import Checkpoint, fingerprint
+from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
@@ -175,10 +182,11 @@ def protocol_into(
             recipe,
             seed=seed,
             start=first,
-            checkpoint=files[CHECKPOINT],
-            identity=identity,
-            callback=lambda s: show("designing", len(s.trace.lines) - start, lines - start),
-            mapping=mapping,
+            options=DesignOptions(
+                checkpoint=Checkpoint(files[CHECKPOINT], identity),
+                callback=lambda s: show("designing", len(s.trace.lines) - start, lines - start),
+                mapping=mapping,
+            ),
         ).trace
         refined = _refined(scans, trace, recipe, swaps, files[REFINEMENT], identity, workers, show) if swaps else None
     final = trace if refined is None else with_exchanges(trace, refined)
@@ -241,9 +249,8 @@ def _refined(
 
     state = load_refinement(path, identity) if path.exists() else begin_refinement(scans, trace.lines, evaluate)
     allowed = recipe.constraints.rules().allowed(trace.n_lines)
-    return refine(
-        scans, state, swaps, evaluate, keep=trace.start, allowed=allowed, importance=trace.told, callback=after_attempt
-    )
+    rules = ExchangeRules(keep=trace.start, allowed=allowed, importance=trace.innovation_energies)
+    return refine(scans, state, swaps, evaluate, rules, after_attempt)
 
 
 def _tested(
@@ -282,7 +289,7 @@ def _tested(
 
 
 def _status(trace: DesignTrace, refined: Refinement | None, tested: ComparisonProgress) -> str:
-    missed = sum(not step.converged for step in trace.steps)
+    missed = sum(not step.cost.converged for step in trace.steps)
     parts = [f"{missed} of {len(trace.steps)} design steps not converged"] if missed else []
     if refined is not None and refined.unconverged:
         parts.append(f"{refined.unconverged} of {refined.reconstructions} reconstructions of exchanges not converged")

@@ -92,7 +92,7 @@ def save_design(
     ]
     first = len(trace.start)
     for row, step in zip(rows[first:], trace.steps, strict=True):
-        row["score"] = None if step.scores is None else step.score
+        row["score"] = None if step.choice.scores is None else step.choice.score
     folder.write_lines(rows)
     folder.write_mask(trace.mask())
     return design_sections(folder, trace, noise_variance, checks)

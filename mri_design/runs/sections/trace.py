@@ -85,12 +85,12 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
 
 
 def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
-    scored = [s for s in trace.steps if s.scores is not None]
+    scored = [s for s in trace.steps if s.choice.scores is not None]
     if not scored:
         return []
     folder.write_table("scores.csv", score_rows(trace))
     unit = SCORE_UNIT if score_is_information(trace) else f"score of {trace.strategy}"
-    scores, chosen, last = np.array([s.scores for s in scored]), [s.line for s in scored], len(scored) - 1
+    scores, chosen, last = np.array([s.choice.scores for s in scored]), [s.line for s in scored], len(scored) - 1
     order = len(trace.start) + 1
     return [
         saved_figure(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mri_design.design.trained_design import TrainedDesign
-from mri_design.design.training.rules import LBCS, ResidualGreedy, TrainingRule, begin_training, train
+from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Outcome, TrainingScan, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.identity import require_same_run
@@ -136,12 +136,12 @@ def train_into(
         def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
             return workers.map(trial_outcome, trials)
 
+        training = OrderTraining(scans, rule, lines, evaluate, seed=seed, constraints=rules)
         if unfinished.exists():
             design = _resumed(unfinished, settings["identity"])
         else:
-            begun = begin_training(scans, rule, centre, lines, evaluate, rules)
-            design = replace(begun, settings=settings)
-        design = train(scans, rule, design, lines, evaluate, seed=seed, constraints=rules, callback=after_line)
+            design = replace(begin_training(training, centre), settings=settings)
+        design = train(training, design, after_line)
     save_trained(path, design)
     unfinished.unlink(missing_ok=True)
     return _status(design)
