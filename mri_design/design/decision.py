@@ -33,11 +33,11 @@ class Forecast:
         posteriors, in the data's units squared, without the noise of a measurement. On measured lines it is what their
         noise leaves. None for rules without a posterior.
     corrected : float array, shape (ky,), optional
-        The same as the strategy believes it, where it knows better than the posterior.
+        The same as the strategy believes it, where it corrects the posterior.
     information : float
-        Nats that the chosen line is expected to tell about the image: as the strategy computes it, else the most that a
-        line can tell whose values hold the energy that the strategy believes. NaN without a posterior. At the end of a
-        design it is that of the last decision.
+        Information about the image, in nats, that the chosen line is expected to bring: as the strategy computes it,
+        else the most that a line of the believed energy can hold (`recording.most_information`). NaN without a
+        posterior. At the end of a design it is that of the last decision.
     image_energy : float
         Energy of the mean, summed over slices.
     models : tuple of int
@@ -55,7 +55,7 @@ class Forecast:
 
     @property
     def believed(self) -> NDArray[np.float64] | None:
-        """Energy of the error on every line as far as the strategy knows, (ky,); None for rules without a posterior."""
+        """Energy of the error on every line as the strategy believes it, (ky,); None for rules without a posterior."""
         return self.expected if self.corrected is None else self.corrected
 
     @property
@@ -84,7 +84,8 @@ class Choice:
     forecast : Forecast
         What was predicted before the line was measured.
     pending : int
-        Lines chosen before this one from the same inference: the mean does not know them, ``forecast.expected`` does.
+        Lines chosen before this one from the same inference: ``forecast.expected`` counts them as measured, the mean is
+        from before they were.
     """
 
     line: int

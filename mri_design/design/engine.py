@@ -152,7 +152,7 @@ class DesignEngine:
         callback : callable, optional
             Sees the state after every measurement (of a block of lines).
         stop : callable, optional
-            Asked once per inference, about its first decision; the one at which it ended is the trace's ``declined``.
+            Asked once per inference, about its first decision; the one that it declines is `DesignTrace.declined`.
         mapping : callable
             Runs `infer_slice` over the slices; the design does not depend on how.
         closing : bool
@@ -191,7 +191,7 @@ class DesignEngine:
     def _closing(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
     ) -> Forecast | None:
-        """What is predicted after one more inference, of all the lines; None for strategies that predict nothing."""
+        """The forecast after one more inference from all the lines; None for strategies that predict nothing."""
         if not isinstance(self.strategy, Predicts):
             return None
         inferred = self._infer(slices, state, candidates, mapping)

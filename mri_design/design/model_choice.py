@@ -168,8 +168,7 @@ def rivals_due(steps: Sequence[DesignStep], index: int, every: int) -> bool:
     """Whether the models that are not in use are to predict the next lines too.
 
     They do at every inference until the evidence is clear, then at every ``every``-th, with one outer loop more
-    (`needs_another_loop`). What this costs in accuracy is measured in results/design-study/README.md, "What design
-    trials measured".
+    (`needs_another_loop`). What this costs in accuracy is measured in results/design-study/measurements.md.
     """
     paired = paired_energies(steps, index)
     if every == 1 or len(paired) < FEWEST_PAIRED or not _clear(paired):

@@ -1,4 +1,4 @@
-"""One face for everything that decides which line comes next, Bayesian or not."""
+"""What every strategy is to the engine: it sees a `DesignView` and returns a `Choice`, Bayesian or not."""
 
 from __future__ import annotations
 

@@ -25,3 +25,8 @@ def test_the_score_is_that_of_the_chosen_line() -> None:
 def test_one_step_that_did_not_converge_is_enough() -> None:
     assert TRACE.converged
     assert not DesignTrace("rule", 4, (2,), (design_step(1), design_step(3, converged=False), design_step(0))).converged
+
+
+def test_innovation_energies_are_of_the_lines_that_were_predicted() -> None:
+    steps = (design_step(1, actual_energy=2.0), design_step(3), design_step(0, actual_energy=0.5))
+    assert DesignTrace("rule", 4, (2,), steps).innovation_energies == {1: 2.0, 0: 0.5}

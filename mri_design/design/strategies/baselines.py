@@ -1,4 +1,4 @@
-"""Masks that look at no data: what a designed mask has to beat."""
+"""Masks that look at no data, the competitors of designed masks."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ class VariableDensity(DensitySettings):
 class HalfDensity(DensitySettings):
     """Variable density on one half of k-space, partial Fourier's: the other half is measured at the centre alone.
 
-    Where an image's phase is smooth, a line tells much of the one opposite to it, so that random lines on both sides
-    are a weak competitor. Once the half is full, the other one follows. Settings are those of `DensitySettings`.
+    Where an image's phase is smooth, a line nearly determines the opposite one, so that random lines on both sides are
+    a weak competitor. Once the half is full, the other one follows. Settings are those of `DensitySettings`.
     """
 
     power: float = 3.0

@@ -1,4 +1,4 @@
-"""The papers' design score: how much a line would tell about the image.
+"""The papers' design score: how much information about the image a line would bring.
 
     score = log det(I + X_* A^-1 X_*^H)   over the real rows of a line's X_*
 
@@ -192,9 +192,9 @@ class InformationGain:
     Parameters
     ----------
     draws : int
-        Posterior draws behind the scores; inference's own are used as far as they go. Where inference knows what a
-        circulant explains of its draws (`variances.ControlVariate`, one coil), its own few are enough:
-        results/design-study/measurements.md compares them.
+        Posterior draws behind the scores; inference's own are used as far as they go. Those of
+        `variances.ControlVariate` (one coil) are enough though they are few: results/design-study/measurements.md
+        compares them.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Masks that look at the truth: not designs, but marks to measure designs by."""
+"""Masks that look at the true image: no designs, but references that designs are compared with."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Oracle(Strategy, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OracleResidual:
-    """The line on which the posterior mean is most wrong: a far cheaper mark than `OracleGreedy`.
+    """The line on which the posterior mean is most wrong: far cheaper than `OracleGreedy`.
 
-    results/design-study/README.md has both beside the strategies.
+    results/design-study/README.md compares strategies with it, results/design-study/measurements.md both oracles.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class OracleResidual:
         return replace(self, truths=tuple(truths))
 
     def default_start(self, n_lines: int, target: int) -> int:
-        """Four lines: whoever knows the truth needs no more."""
+        """Four lines: a mask that looks at the truth needs no larger centre."""
         return min(4, target)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -112,7 +112,7 @@ class OracleGreedy:
         return replace(self, truths=tuple(truths), reconstruct=reconstruct)
 
     def default_start(self, n_lines: int, target: int) -> int:
-        """Four lines: whoever knows the truth needs no more."""
+        """Four lines: a mask that looks at the truth needs no larger centre."""
         return min(4, target)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

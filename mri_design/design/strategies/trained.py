@@ -1,4 +1,4 @@
-"""Strategies that carry what training scans taught: a fixed order, and the same knowledge beside a posterior."""
+"""Strategies that use an order learnt from training scans: as it stands, or its residuals beside a posterior."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Hybrid", "TrainedOrder"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedOrder:
-    """The learnt order as it stands.
+    """The learnt order, as training left it.
 
     Lines that may not be measured are passed over. Where the order has come to its end, the line with the largest
     residual that training left is next.
@@ -57,7 +57,7 @@ class TrainedOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class Hybrid:
-    """What the scan says about itself, weighed with what others were like.
+    """The posterior's expected error of the scan, combined with the residuals that training scans had.
 
     score = log(expected error energy of the line under the posterior) + beta log(trained residual of the line)
 
