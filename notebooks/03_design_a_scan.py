@@ -60,7 +60,7 @@ figure = Figure(figsize=(9, 3), layout="constrained")
 order, scores = figure.subplots(1, 2)
 order.plot(np.array(trace.lines) - MATRIX // 2, ".")
 order.set(xlabel="acquisition", ylabel="ky")
-scores.imshow(np.array([step.scores for step in trace.steps]).T, aspect="auto", interpolation="nearest")
+scores.imshow(np.array([step.choice.scores for step in trace.steps]).T, aspect="auto", interpolation="nearest")
 scores.set(xlabel="step", ylabel="ky index", title="score of every candidate")
 figure
 

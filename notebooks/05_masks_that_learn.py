@@ -59,7 +59,9 @@ figure
 # %%
 def design(strategy, slices=(one,), stop=None, lines=LINES):
     start = strategy.default_start(MATRIX, lines)
-    return md.run_design(slices, strategy, lines, recipe, seed=0, start=start, stop=stop).trace
+    return md.run_design(
+        slices, strategy, lines, recipe, seed=0, start=start, options=md.DesignOptions(stop=stop)
+    ).trace
 
 
 def error(lines):
@@ -67,7 +69,7 @@ def error(lines):
     return md.measure(image, truth).relative_l2
 
 
-learner, oracle = md.Calibrated(), md.OracleResidual((truth,))
+learner, oracle = md.Calibrated(), md.OracleResidual(truths=(truth,))
 rules = [md.make_strategy("information-gain"), learner, md.make_strategy("vd-polynomial:4"), oracle]
 traces = {rule.name: design(rule) for rule in rules}
 errors = {name: error(trace.lines) for name, trace in traces.items()}
@@ -86,11 +88,11 @@ figure
 # %%
 trace = traces["calibrated"]
 noise = 2 * one.noise_variance * MATRIX  # in one line
-found = np.array([step.actual_energy for step in trace.steps])
+found = np.array([step.outcome.actual_energy for step in trace.steps])
 figure = Figure(figsize=(9, 3), layout="constrained")
 cloud, course = figure.subplots(1, 2)
 for name in ("expected", "corrected"):
-    predicted = np.array([getattr(step, name)[step.line] for step in trace.steps]) + noise
+    predicted = np.array([getattr(step.forecast, name)[step.line] for step in trace.steps]) + noise
     cloud.loglog(predicted, found, ".", label=name)
     course.semilogy(predicted / found, ".-", label=name)
 cloud.axline((noise, noise), (100 * noise, 100 * noise), color="grey")

@@ -26,7 +26,7 @@ ENGINES: dict[str, InferenceMethod] = {
 
 def lines_of(grid: int, share: int, seed: int) -> tuple[int, ...]:
     """Lines of variable density: one in ``share``."""
-    rule, measurable = VariableDensity("polynomial", 4.0), np.ones(grid, dtype=bool)
+    rule, measurable = VariableDensity(family="polynomial", power=4.0), np.ones(grid, dtype=bool)
     candidates = LineCandidates(measurable, centre_lines(measurable, rule.centre), grid // share)
     while len(candidates.acquired) < candidates.target:
         rng = np.random.default_rng([seed, len(candidates.acquired)])

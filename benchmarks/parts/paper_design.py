@@ -47,7 +47,11 @@ class OurDesign:
 def engine_for(recipe: Recipe, seed: int) -> DesignEngine:
     """The engine as `run_design` builds it."""
     return DesignEngine(
-        make_strategy(STRATEGY), recipe.inference.engine(), recipe.design.first_loops, recipe.design.step_loops, seed
+        make_strategy(STRATEGY),
+        recipe.inference.engine(),
+        first_loops=recipe.design.first_loops,
+        step_loops=recipe.design.step_loops,
+        seed=seed,
     )
 
 
@@ -96,7 +100,7 @@ def seconds_rows(grid: int, start: int, target: int, k: int, timed: list[int], s
         settings = PaperSettings(lanczos_steps=k)
         rng = np.random.default_rng(seed)
         taken = paper_step(paper_model(ours.model(count)), warm.mean.astype(complex), stacked(warm.z), settings, rng)
-        own = steps[count - start]
+        own = steps[count - start].cost
         rows.append(_seconds_row(grid, f"after {count} lines", taken, own.seconds, own.matvecs, settings))
     decisions = np.arange(start, target)
     paper_seconds = float(np.sum(np.interp(decisions, timed, [float(row["paper s"]) for row in rows])))  # type: ignore[arg-type]
@@ -109,7 +113,7 @@ def seconds_rows(grid: int, start: int, target: int, k: int, timed: list[int], s
             "paper MVMs": round(paper_products),
             "k": k,
             "s": ours.seconds,
-            "MVMs": sum(step.matvecs for step in steps),
+            "MVMs": sum(step.cost.matvecs for step in steps),
             "times ours": paper_seconds / ours.seconds,
         }
     )

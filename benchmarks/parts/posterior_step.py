@@ -28,8 +28,8 @@ def step_rows(grid: int, start: int, target: int, judged: int, seed: int) -> lis
         {
             "grid": grid,
             "design": f"{start} to {target} lines",
-            "MVMs per step": median(step.matvecs for step in trace.steps[1:]),
-            "s per step": median(step.seconds for step in trace.steps[1:]),
+            "MVMs per step": median(step.cost.matvecs for step in trace.steps[1:]),
+            "s per step": median(step.cost.seconds for step in trace.steps[1:]),
             "distance of the mean": median(means),
             "largest of the mean": max(means),
             "distance of z": median(zs),

@@ -37,7 +37,7 @@ def scan_of(grid: int, coils: int, seed: int, recipe: Recipe | None = None) -> M
 
 def quarter_of_the_lines(grid: int, seed: int) -> tuple[int, ...]:
     """A centre and lines of variable density, a quarter of the grid in all."""
-    rule, measurable = VariableDensity("polynomial", 4.0), np.ones(grid, dtype=bool)
+    rule, measurable = VariableDensity(family="polynomial", power=4.0), np.ones(grid, dtype=bool)
     candidates = LineCandidates(measurable, centre_lines(measurable, rule.centre), grid // 4)
     while len(candidates.acquired) < candidates.target:
         rng = np.random.default_rng([seed, len(candidates.acquired)])

@@ -10,8 +10,9 @@ from functools import lru_cache
 import numpy as np
 from study.scans import Scan
 
-from mri_design.design.strategy import Choice, DesignView, Strategy
-from mri_design.design.training.exchanges import begin_refinement, refine
+from mri_design.design.decision import Choice
+from mri_design.design.strategy import DesignView, Strategy
+from mri_design.design.training.exchanges import ExchangeRules, begin_refinement, refine
 from mri_design.design.trials import Outcome
 from mri_design.design.trials import Trial as TrainingTrial
 from mri_design.evaluation.output.tables import Row
@@ -107,7 +108,8 @@ class NewMask:
 
         begun = begin_refinement(under.training, made.lines, evaluate)
         start = made.lines[: self.job.start]
-        return refine(under.training, begun, self.exchanges, evaluate, keep=start, importance=made.told).lines
+        rules = ExchangeRules(keep=start, importance=made.innovation_energies)
+        return refine(under.training, begun, self.exchanges, evaluate, rules).lines
 
 
 @dataclass(frozen=True)

@@ -128,9 +128,9 @@ def check_order(order: str, train: int, effective_echo: int | None = None, max_j
 
 
 def _turned(made: Acquisition, effective_echo: int) -> Acquisition:
-    shift = made.dc_echo - min(effective_echo, min(len(one) for one in made.trains))
+    shift = made.dc_echo - min(effective_echo, min(len(train) for train in made.trains))
     trains = []
-    for one in made.trains:
-        first = shift % len(one)
-        trains.append((*one[first:], *one[:first]))
+    for train in made.trains:
+        first = shift % len(train)
+        trains.append((*train[first:], *train[:first]))
     return Acquisition(tuple(trains), made.n_lines)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
-from mri_design.design.model_choice import CandidateModels, model_in_use, rivals_due, sat_out
+from mri_design.design.decision import DesignStep, Forecast, StepCost
+from mri_design.design.model_choice import CandidateModels, model_in_use, needs_another_loop, rivals_due
 from mri_design.design.recording import Inferred, image_energy, record
 from mri_design.design.slice_inference import Mapping, SliceInference, infer_slice, least_energies, with_unseen_lines
 from mri_design.design.strategy import DesignView, Predicts, Strategy
-from mri_design.design.trace import DesignStep, DesignTrace, Forecast
+from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, require_counts
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -27,7 +28,7 @@ __all__ = ["DesignEngine", "DesignState", "StopRule"]
 StopRule = Callable[[DesignStep], bool]
 """Sees the next decision, with what is predicted for the lines so far; True ends the design without it.
 
-A rule with a true attribute ``looks_ahead`` is told `DesignStep.least_error` too.
+For a rule whose attribute ``looks_ahead`` is true the engine computes `Forecast.least_error` too.
 """
 
 
@@ -55,7 +56,7 @@ class DesignState:
 
     def warm_start(self, index: int, model: int) -> WarmStart | None:
         """Where inference of slice ``index`` stood under a candidate model; None where it was never inferred."""
-        last = self.trace.steps[-1].models if self.trace.steps else ()
+        last = self.trace.steps[-1].forecast.models if self.trace.steps else ()
         if not self.warm or not last or model == last[index]:
             return self.warm[index] if self.warm else None
         return self.rivals[index][model] if self.rivals and model < len(self.rivals[index]) else None
@@ -65,12 +66,14 @@ class DesignState:
 class DesignEngine:
     """Settings of a sequential design over one or several slices that share one mask.
 
+    All but the first two are keywords.
+
     Parameters
     ----------
     strategy : Strategy
-        Who decides.
+        Decides which line comes next.
     inference : DoubleLoop
-        Who infers.
+        Infers the posteriors.
     first_loops, step_loops : int
         Outer loops at the start and after each line; the warm start makes one enough to choose a line.
     seed : int
@@ -80,10 +83,10 @@ class DesignEngine:
     constraints : LineConstraints
         What the sequence asks of the lines, those of the start included.
     models : callable, optional
-        Candidate models of a slice, given its image so far: how well each predicted the lines before they came decides
-        which one's posterior the strategy sees (`model_choice`). Without it the slice is the model.
+        Candidate models of a slice, given its image so far: how well each predicted the lines before they were measured
+        decides which one's posterior the strategy sees (`model_choice`). Without it the slice is the model.
     rivals_every : int
-        Once the evidence is clear, the losing models are inferred at every so many inferences only.
+        Once the evidence is clear, the models that are not in use are inferred at every so many inferences only.
 
     Raises
     ------
@@ -93,6 +96,7 @@ class DesignEngine:
 
     strategy: Strategy
     inference: DoubleLoop = field(default_factory=DoubleLoop)
+    _: KW_ONLY
     first_loops: int = 3
     step_loops: int = 1
     seed: int = 0
@@ -120,8 +124,8 @@ class DesignEngine:
                 got=f"grids {sorted({s.shape for s in slices})}",
                 wanted="one grid for a shared mask",
             )
-        for number, one in enumerate(slices):
-            require_whole_lines(f"slice {number}", one.sampling)
+        for number, mr_slice in enumerate(slices):
+            require_whole_lines(f"slice {number}", mr_slice.sampling)
         signals = tuple(s.signal_level(start) for s in slices)
         return DesignState(DesignTrace(self.strategy.name, slices[0].shape[0], tuple(start)), signals)
 
@@ -148,7 +152,7 @@ class DesignEngine:
         callback : callable, optional
             Sees the state after every measurement (of a block of lines).
         stop : callable, optional
-            Asked once per inference, about its first decision; the one at which it ended is the trace's ``declined``.
+            Asked once per inference, about its first decision; the one that it declines is `DesignTrace.declined`.
         mapping : callable
             Runs `infer_slice` over the slices; the design does not depend on how.
         closing : bool
@@ -164,7 +168,10 @@ class DesignEngine:
         while len(candidates.acquired) < target:
             steps, inferred = self._decide(slices, state, candidates, mapping)
             if getattr(stop, "looks_ahead", False) and inferred.posteriors:
-                steps[0] = replace(steps[0], least_error=self._least_error(inferred.posteriors, candidates, steps[0]))
+                forecast = steps[0].forecast
+                least = self._least_error(inferred.posteriors, candidates, forecast)
+                choice = replace(steps[0].choice, forecast=replace(forecast, least_error=least))
+                steps[0] = replace(steps[0], choice=choice)
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             for step in steps:
@@ -184,34 +191,38 @@ class DesignEngine:
     def _closing(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
     ) -> Forecast | None:
-        """What is predicted after one more inference, of all the lines; None for strategies that predict nothing."""
+        """The forecast after one more inference from all the lines; None for strategies that predict nothing."""
         if not isinstance(self.strategy, Predicts):
             return None
         inferred = self._infer(slices, state, candidates, mapping)
         view = DesignView(candidates, inferred.posteriors, state.trace.steps, 0, inferred.models)
-        expected, corrected = self.strategy.predicted(view, self._rng(len(state.trace.steps), len(slices)))
-        last = state.trace.steps[-1].information if state.trace.steps else float("nan")
-        found = Forecast(expected, corrected, image_energy(inferred.posteriors), inferred.models, last)
+        forecast = replace(
+            self.strategy.predicted(view, self._rng(len(state.trace.steps), len(slices))),
+            image_energy=image_energy(inferred.posteriors),
+            models=inferred.models,
+            information=state.trace.steps[-1].information if state.trace.steps else float("nan"),
+        )
         everything = not (candidates.allowed & ~candidates.mask).any()
-        return replace(found, least_error=found.predicted_error) if everything else found
+        return replace(forecast, least_error=forecast.predicted_error) if everything else forecast
 
     def _least_error(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, step: DesignStep
+        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, forecast: Forecast
     ) -> float:
         """Relative error predicted to be left when every line that may be measured has been.
 
-        Lines that may never be keep what is believed of them, less what the others teach.
+        A line that may never be measured keeps its believed energy, less the share by which the others reduce what the
+        posterior expects of it.
         """
-        if step.believed is None or step.expected is None:
+        if forecast.believed is None or forecast.expected is None:
             return float("nan")
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
         estimator = self.inference.variances
         left = np.sum([least_energies(p, lines, estimator, self._noise(i)) for i, p in enumerate(posteriors)], axis=0)
-        never = ~reachable & (step.expected > 0)
-        left[never] *= step.believed[never] / step.expected[never]
+        never = ~reachable & (forecast.expected > 0)
+        left[never] *= forecast.believed[never] / forecast.expected[never]
         total = float(np.sum(left))
-        return float(np.sqrt(total / (step.image_energy + total)))
+        return float(np.sqrt(total / (forecast.image_energy + total)))
 
     def _decide(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
@@ -229,18 +240,18 @@ class DesignEngine:
             number = len(state.trace.steps) + pending
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending, inferred.models)
             choice = self.strategy.choose(view, self._rng(number, len(slices)))
-            spent = (converged, matvecs, time.perf_counter() - began)
-            steps.append(record(slices, inferred, choice, steps[:1], pending, *spent))
+            cost = StepCost(converged, matvecs, time.perf_counter() - began)
+            steps.append(record(slices, inferred, choice, steps, cost))
             candidates = candidates.after(choice.line)
             began = time.perf_counter()
         return steps, inferred
 
-    def candidates(self, one: MRSlice, state: DesignState, index: int) -> list[MRSlice]:
+    def candidates(self, mr_slice: MRSlice, state: DesignState, index: int) -> list[MRSlice]:
         """The models of slice ``index`` as its image shows them now; the slice alone without candidates."""
         if self.models is None:
-            return [one]
-        image = state.warm[index].mean if state.warm else one.central_image(state.trace.lines)
-        return list(self.models(one, image))
+            return [mr_slice]
+        image = state.warm[index].mean if state.warm else mr_slice.central_image(state.trace.lines)
+        return list(self.models(mr_slice, image))
 
     def _infer(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
@@ -251,8 +262,8 @@ class DesignEngine:
         jobs: list[SliceInference] = []
         places: list[tuple[int, int]] = []
         steps, models, rivals = state.trace.steps, list[int](), list[list[GaussianPosterior | None]]()
-        for i, (one, signal) in enumerate(zip(slices, state.signals, strict=True)):
-            variants = self.candidates(one, state, i)
+        for i, (mr_slice, signal) in enumerate(zip(slices, state.signals, strict=True)):
+            variants = self.candidates(mr_slice, state, i)
             used = model_in_use(steps, i, len(variants))
             due = len(variants) > 1 and rivals_due(steps, i, self.rivals_every)
             models.append(used)
@@ -260,19 +271,19 @@ class DesignEngine:
             for number in range(len(variants)) if due else [used]:
                 warm = state.warm_start(i, number)
                 image = state.warm[i].mean if state.warm and warm is None else None
-                loops = self.step_loops + sat_out(steps, i, number) if warm is not None else self.first_loops
-                inference = replace(self.inference, outer_iterations=loops)
+                again = self.step_loops + needs_another_loop(steps, i, number)
+                inference = replace(self.inference, outer_iterations=self.first_loops if warm is None else again)
                 jobs.append(
                     SliceInference(
                         variants[number], candidates.acquired, signal, warm, inference, (self.seed, i), image
                     )
                 )
                 places.append((i, number))
-        found = list(mapping(infer_slice, jobs))
-        for (i, number), (posterior, _) in zip(places, found, strict=True):
+        results = list(mapping(infer_slice, jobs))
+        for (i, number), (posterior, _) in zip(places, results, strict=True):
             rivals[i][number] = posterior
         posteriors = [p for used, each in zip(models, rivals, strict=True) if (p := each[used]) is not None]
-        matvecs, converged = sum(p.convergence.matvecs for p, _ in found), all(done for _, done in found)
+        matvecs, converged = sum(p.convergence.matvecs for p, _ in results), all(done for _, done in results)
         if self.models is None:
             return Inferred(posteriors, matvecs=matvecs, converged=converged)
         return Inferred(posteriors, tuple(models), rivals, matvecs, converged)

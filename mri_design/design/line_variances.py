@@ -7,6 +7,8 @@ as they are for the sites (`variances.CirculantControl`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from mri_design.variances.circulant import CirculantControl
 __all__ = [
     "all_lines",
     "controlled_line_variances",
+    "expected_energies",
     "line_energies",
     "line_moments",
     "line_values",
@@ -79,6 +82,13 @@ def line_energies(posterior: GaussianPosterior, rng: np.random.Generator, draws:
     else:
         components = mean_power(line_values(posterior.deviations(rng, draws), all_lines(posterior)))
     return np.asarray(posterior.model.noise_variance * np.sum(components, axis=1))
+
+
+def expected_energies(
+    posteriors: Sequence[GaussianPosterior], rng: np.random.Generator, draws: int
+) -> NDArray[np.float64]:
+    """`line_energies` summed over posteriors, (ky,): what the strategies by expected error predict."""
+    return np.asarray(np.sum([line_energies(posterior, rng, draws) for posterior in posteriors], axis=0))
 
 
 def mean_power(columns: Array) -> NDArray[np.float64]:

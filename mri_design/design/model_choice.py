@@ -1,8 +1,8 @@
-"""Which candidate model of a slice a design goes by: the one that predicted the lines so far best.
+"""Which candidate model of a slice a design uses: the one that predicted the lines so far best.
 
 Everything is read from the steps of the trace, so that a resumed design is the same design. Models are compared on
 paired lines only: those that every candidate predicted from the same lines before. The first candidate is the safe one:
-it is used until another is clearly better (`prequential.best_model`).
+it is used until another is clearly better (`best_model`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 
+from mri_design.design.decision import DesignStep
 from mri_design.design.line_variances import line_values
-from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
@@ -27,10 +27,10 @@ __all__ = [
     "LinePrediction",
     "best_model",
     "model_in_use",
+    "needs_another_loop",
     "paired_energies",
     "predict_line",
     "rivals_due",
-    "sat_out",
 ]
 
 FEWEST = 4
@@ -39,7 +39,7 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class LinePrediction:
-    """What a posterior said of a line, and what came.
+    """What a posterior predicted of a line, beside the line's data.
 
     Parameters
     ----------
@@ -65,25 +65,25 @@ class LinePrediction:
 
     @property
     def energy(self) -> float:
-        """Sum of |innovation|^2 found."""
+        """Sum of |innovation|^2 as measured."""
         return float(np.sum(np.abs(self.innovation) ** 2, dtype=np.float64))
 
     @property
     def log_density(self) -> float:
         """Log density of the line, columns and coils taken as independent; in nats.
 
-        Posteriors here are too sure of themselves: for a choice between models, compare energies (`best_model`).
+        The posteriors of this package are overconfident: for a choice between models, compare energies (`best_model`).
         """
         v = self.variance.astype(np.float64)
         return -float(np.sum(np.abs(self.innovation) ** 2 / (2 * v) + np.log(2 * np.pi * v)))
 
 
-def predict_line(one: MRSlice, posterior: GaussianPosterior, line: int, draws: Array) -> LinePrediction:
-    """Hold a posterior of ``one`` against the data of a line that it has not seen.
+def predict_line(mr_slice: MRSlice, posterior: GaussianPosterior, line: int, draws: Array) -> LinePrediction:
+    """What a posterior of ``mr_slice`` predicts of a line that it has not seen, with the data of that line.
 
     Parameters
     ----------
-    one : MRSlice
+    mr_slice : MRSlice
         Where the line's data are.
     posterior : GaussianPosterior
         Of other lines.
@@ -97,8 +97,8 @@ def predict_line(one: MRSlice, posterior: GaussianPosterior, line: int, draws: A
     InputError
         For a line without data.
     """
-    encoding, noise = one.encoding([line]), posterior.model.noise_variance
-    columns = scipy.fft.ifft(one.acquire([line])[:, 0], axis=-1, norm="ortho")
+    encoding, noise = mr_slice.encoding([line]), posterior.model.noise_variance
+    columns = scipy.fft.ifft(mr_slice.acquire([line])[:, 0], axis=-1, norm="ortho")
     mean = line_values(posterior.mean[None], encoding)[0, :, 0]
     spread = np.mean(np.abs(line_values(draws, encoding)[:, :, 0]) ** 2, axis=0) / 2
     return LinePrediction(mean, noise * (1 + spread), columns - mean, noise)
@@ -110,9 +110,9 @@ def best_model(energies: ArrayLike, *, margin: float = 1.0) -> int:
     Parameters
     ----------
     energies : float array, shape (lines, models)
-        `LinePrediction.energy` of every line that came, under every model; the first model is the safe one.
+        `LinePrediction.energy` of every measured line, under every model; the first model is the safe one.
     margin : float
-        Standard errors of the mean paired difference by which another has to win.
+        Standard errors of the mean paired difference by which another model has to be better than the first.
 
     Returns
     -------
@@ -124,15 +124,15 @@ def best_model(energies: ArrayLike, *, margin: float = 1.0) -> int:
     InputError
         For energies that are not a table of positive finite numbers.
     """
-    found = np.asarray(energies, dtype=np.float64)
-    if found.ndim != 2 or not found.shape[1] or not (np.isfinite(found).all() and (found > 0).all()):
+    table = np.asarray(energies, dtype=np.float64)
+    if table.ndim != 2 or not table.shape[1] or not (np.isfinite(table).all() and (table > 0).all()):
         raise InputError(
-            field="innovation energies", got=f"shape {found.shape}", wanted="positive numbers (lines, models)"
+            field="innovation energies", got=f"shape {table.shape}", wanted="positive numbers (lines, models)"
         )
-    if len(found) < FEWEST:
+    if len(table) < FEWEST:
         return 0
-    gains: NDArray[np.float64] = np.log(found[:, :1]) - np.log(found)
-    mean, error = gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(found))
+    gains: NDArray[np.float64] = np.log(table[:, :1]) - np.log(table)
+    mean, error = gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(table))
     eligible = np.where(mean > margin * error, mean, -np.inf)
     eligible[0] = 0
     return int(np.argmax(eligible))
@@ -150,10 +150,10 @@ every inference."""
 
 def paired_energies(steps: Sequence[DesignStep], index: int) -> NDArray[np.float64]:
     """Innovation energies (lines, models) of slice ``index`` on the lines that every candidate predicted."""
-    found = [s.model_energies[index] for s in steps if s.model_energies is not None]
-    most = max((len(row) for row in found), default=1)
-    table = np.full((len(found), most), np.nan)
-    for row, energies in zip(table, found, strict=True):
+    rows = [s.outcome.model_energies[index] for s in steps if s.outcome.model_energies is not None]
+    most = max((len(row) for row in rows), default=1)
+    table = np.full((len(rows), most), np.nan)
+    for row, energies in zip(table, rows, strict=True):
         row[: len(energies)] = energies
     return np.asarray(table[(np.isfinite(table) & (table > 0)).all(axis=1)])
 
@@ -167,25 +167,27 @@ def model_in_use(steps: Sequence[DesignStep], index: int, available: int) -> int
 def rivals_due(steps: Sequence[DesignStep], index: int, every: int) -> bool:
     """Whether the models that are not in use are to predict the next lines too.
 
-    At every inference until the evidence is clear, then at every ``every``-th, with one outer loop more: on two 3 T
-    images at 64 x 64 what they miss is then within 0.4 % of what they would have missed without a rest (without that
-    loop up to 4 % more).
+    They do at every inference until the evidence is clear, then at every ``every``-th, with one outer loop more
+    (`needs_another_loop`). What this costs in accuracy is measured in results/design-study/measurements.md.
     """
     paired = paired_energies(steps, index)
     if every == 1 or len(paired) < FEWEST_PAIRED or not _clear(paired):
         return True
     rests = 0
     for step in reversed(steps):
-        energies = None if step.model_energies is None else step.model_energies[index]
+        energies = None if step.outcome.model_energies is None else step.outcome.model_energies[index]
         if energies is not None and len(energies) == paired.shape[1] and np.isfinite(energies).all():
             break
-        rests += step.pending == 0
+        rests += step.choice.pending == 0
     return rests + 1 >= every
 
 
-def sat_out(steps: Sequence[DesignStep], index: int, model: int) -> bool:
-    """Whether a candidate of slice ``index`` was not inferred last time, and so needs a loop more to be judged by."""
-    last = steps[-1].model_energies if steps else None
+def needs_another_loop(steps: Sequence[DesignStep], index: int, model: int) -> bool:
+    """Whether a candidate model of slice ``index`` was left out of the last inference.
+
+    It then starts further from its posterior, and takes one outer loop more before its prediction counts.
+    """
+    last = steps[-1].outcome.model_energies if steps else None
     return last is not None and (model >= last.shape[1] or bool(np.isnan(last[index, model])))
 
 

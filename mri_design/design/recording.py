@@ -1,15 +1,14 @@
-"""What is kept of a decision: its line is looked up in the slices and held against what was predicted."""
+"""What is kept of a decision: its line is looked up in the slices and compared with what was predicted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategy import Choice
-from mri_design.design.trace import DesignStep
+from mri_design.design.decision import Choice, DesignStep, LineOutcome, StepCost
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 
@@ -18,7 +17,7 @@ __all__ = ["Inferred", "image_energy", "innovation", "most_information", "record
 
 @dataclass(frozen=True)
 class Inferred:
-    """One inference of all slices: what the strategy sees, what the losing models say, what it took.
+    """One inference of all slices: the posteriors that the strategy sees, those of other models, and what it took.
 
     Parameters
     ----------
@@ -27,7 +26,7 @@ class Inferred:
     models : tuple of int
         The models in use; empty without candidates to choose from.
     rivals : list of list of GaussianPosterior or None
-        Per slice and candidate, the models in use among them; None where one sat out.
+        Per slice and candidate, the models in use among them; None for one that was not inferred.
     matvecs : int
         Products with A, all models together.
     converged : bool
@@ -41,9 +40,9 @@ class Inferred:
     converged: bool = True
 
 
-def innovation(one: MRSlice, posterior: GaussianPosterior, line: int) -> float:
+def innovation(mr_slice: MRSlice, posterior: GaussianPosterior, line: int) -> float:
     """Energy of y - X_* mean on one line, noise included."""
-    return float(np.sum(np.abs(one.acquire([line]) - one.measurement([line])(posterior.mean)) ** 2))
+    return float(np.sum(np.abs(mr_slice.acquire([line]) - mr_slice.measurement([line])(posterior.mean)) ** 2))
 
 
 def image_energy(posteriors: Sequence[GaussianPosterior]) -> float:
@@ -52,7 +51,7 @@ def image_energy(posteriors: Sequence[GaussianPosterior]) -> float:
 
 
 def most_information(energy: float, noise: float, values: int) -> float:
-    """Nats that a line of complex values can tell at most.
+    """Nats of information that a line of complex values can hold at most.
 
     Exactly that where its values are independent and equally uncertain, less elsewhere (Hadamard's and Jensen's
     inequalities).
@@ -68,45 +67,42 @@ def most_information(energy: float, noise: float, values: int) -> float:
 
 
 def record(
-    slices: Sequence[MRSlice],
-    inferred: Inferred,
-    choice: Choice,
-    first: Sequence[DesignStep],
-    pending: int,
-    converged: bool,
-    matvecs: int,
-    seconds: float,
+    slices: Sequence[MRSlice], inferred: Inferred, choice: Choice, block: Sequence[DesignStep], cost: StepCost
 ) -> DesignStep:
-    """What is kept of a decision; its line is looked up in the slices."""
-    predicted, actual, energy, information = np.nan, np.nan, np.nan, choice.information
-    posteriors = inferred.posteriors
-    if posteriors and choice.expected is not None:
+    """The decision as it is kept: its line is looked up in the slices, its forecast is completed.
+
+    Parameters
+    ----------
+    slices : sequence of MRSlice
+        Where the line's data are.
+    inferred : Inferred
+        What the strategy saw.
+    choice : Choice
+        What it chose.
+    block : sequence of DesignStep
+        Decisions that were made from the same inference before this one.
+    cost : StepCost
+        What it took.
+    """
+    forecast, posteriors = replace(choice.forecast, models=inferred.models), inferred.posteriors
+    outcome = LineOutcome(model_energies=_energies(slices, inferred.rivals, choice.line))
+    believed = forecast.believed
+    if posteriors and forecast.expected is not None and believed is not None:
         # The mean is that of the block's start, and so is what was expected of it.
-        expected = choice.expected if not first or first[0].expected is None else first[0].expected
+        begun = block[0].forecast.expected if block else None
+        expected = forecast.expected if begun is None else begun
         noise = sum(s.noise_variance * s.encoding([choice.line]).out_size for s in slices)
-        predicted = float(expected[choice.line] + noise)
-        actual = sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True))
-        energy = image_energy(posteriors)
-        if np.isnan(information):
-            believed = choice.expected if choice.corrected is None else choice.corrected
+        outcome = replace(
+            outcome,
+            predicted_energy=float(expected[choice.line] + noise),
+            actual_energy=sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True)),
+        )
+        forecast = replace(forecast, image_energy=image_energy(posteriors))
+        if np.isnan(forecast.information):
             values = sum(s.encoding([choice.line]).out_size // 2 for s in slices)
-            information = most_information(float(believed[choice.line]), noise, values)
-    return DesignStep(
-        choice.line,
-        choice.scores,
-        predicted,
-        actual,
-        converged,
-        matvecs,
-        seconds,
-        choice.expected,
-        choice.corrected,
-        energy,
-        pending,
-        information,
-        inferred.models,
-        _energies(slices, inferred.rivals, choice.line),
-    )
+            most = most_information(float(believed[choice.line]), noise, values)
+            forecast = replace(forecast, information=most)
+    return DesignStep(replace(choice, forecast=forecast, pending=len(block)), outcome, cost)
 
 
 def _energies(
@@ -117,8 +113,8 @@ def _energies(
     if most < 2:
         return None
     energies = np.full((len(slices), most), np.nan)
-    for row, one, each in zip(energies, slices, rivals, strict=True):
+    for row, mr_slice, each in zip(energies, slices, rivals, strict=True):
         for number, posterior in enumerate(each):
             if posterior is not None:
-                row[number] = innovation(one, posterior, line)
+                row[number] = innovation(mr_slice, posterior, line)
     return energies

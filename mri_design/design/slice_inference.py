@@ -21,7 +21,7 @@ from mri_design.variances.base import VarianceEstimator
 __all__ = ["Mapping", "SliceInference", "infer_slice", "least_energies", "with_unseen_lines"]
 
 _DRAWS = 12
-"""Posterior draws behind line energies, where inference knows nothing better."""
+"""Posterior draws behind line energies, where inference has nothing better."""
 
 
 def with_unseen_lines(
@@ -29,15 +29,15 @@ def with_unseen_lines(
 ) -> GaussianPosterior:
     """The posterior with the rows of further lines in its precision: same mean, same widths, new draws.
 
-    Under a Gaussian the covariance after a measurement does not depend on what it says, so lines can be chosen one
-    after another between two acquisitions (echo trains). Only the widths are behind: they will change with the data.
+    Under a Gaussian the covariance after a measurement does not depend on the measured values, so lines can be chosen
+    one after another between two acquisitions (echo trains). The widths are those from before: they change with data.
 
     Parameters
     ----------
     posterior : GaussianPosterior
         Before.
     lines : sequence of int
-        All lines that it should know: those measured, and those that will be.
+        All lines that are in its precision afterwards: those measured, and those that will be.
     estimator : VarianceEstimator
         Makes the draws, starting from the posterior's own.
     rng : numpy Generator
@@ -74,7 +74,7 @@ class SliceInference:
 
     Parameters
     ----------
-    one : MRSlice
+    mr_slice : MRSlice
         The slice.
     lines : tuple of int
         Lines so far.
@@ -83,14 +83,14 @@ class SliceInference:
     warm : WarmStart, optional
         Where to start from.
     inference : DoubleLoop
-        Who infers.
+        The engine.
     noise : tuple of int
         Seed of the variances.
     image : complex array, optional
         Without a warm start: another model's mean to start the inner problem from.
     """
 
-    one: MRSlice
+    mr_slice: MRSlice
     lines: tuple[int, ...]
     signal: float
     warm: WarmStart | None
@@ -102,7 +102,7 @@ class SliceInference:
 def infer_slice(job: SliceInference) -> tuple[GaussianPosterior, bool]:
     """The posterior, and whether its last loop converged."""
     loops: list[StepInfo] = []
-    model = job.one.model(job.lines, job.signal)
+    model = job.mr_slice.model(job.lines, job.signal)
     rng = np.random.default_rng(job.noise)
     warm = job.warm
     if warm is None and job.image is not None:

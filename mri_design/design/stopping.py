@@ -1,4 +1,4 @@
-"""When a design has enough lines: what is left to gain, or the error that is left, is small enough."""
+"""When a design has enough lines: the information still to be gained, or the remaining error, is small enough."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class NamedRule(Protocol):
 class UntilError:
     """Enough lines once the predicted relative L2 error of the image is small, or cannot become as small as wanted.
 
-    Noise leaves an error however many lines are measured. A design ends where that floor is far above the wanted error,
-    and where it is above it and the prediction has come down to it.
+    Noise leaves an error however many lines are measured. A design also ends where that floor is far above the wanted
+    error, and where the floor is above the wanted error and the prediction has come down to the floor.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class UntilError:
 
     Notes
     -----
-    The prediction is the strategy's (`Forecast.predicted_error`), not a bound: a posterior without correction
-    promises too much.
+    The prediction is the strategy's (`Forecast.predicted_error`), not a bound: that of a posterior without correction
+    is usually too small.
     """
 
     error: float
@@ -105,9 +105,9 @@ class UntilError:
         near = step.predicted_error <= NEAR * least
         return not self._reached(step) and (self.error < FAR * least or (near and self.error < least))
 
-    def _compared(self, found: float) -> str:
-        met = found <= self.error
-        return _compared("predicted error", 100 * found, 100 * self.error, "%", met, "<=")
+    def _compared(self, predicted: float) -> str:
+        met = predicted <= self.error
+        return _compared("predicted error", 100 * predicted, 100 * self.error, "%", met, "<=")
 
     def _out_of_reach(self, least: float, now: float) -> str:
         return (
@@ -119,14 +119,14 @@ class UntilError:
 
 @dataclass(frozen=True)
 class UntilGain:
-    """Enough lines once the best one would tell little.
+    """Enough lines once the best one left would bring little information.
 
     Parameters
     ----------
     gain : float
-        Information in nats (`Forecast.information`); several slices are added up. Strategies that do not compute it
-        tell the most that a line can of the energy that they predict for it, so that equal gains do not mean the same
-        for all strategies.
+        Information in nats (`Forecast.information`), summed over slices. For strategies that do not compute it, it is
+        the most that a line of the predicted energy can hold, so that equal gains do not mean the same for all
+        strategies.
 
     Raises
     ------
@@ -144,7 +144,7 @@ class UntilGain:
         return step.information < self.gain
 
     def reason(self, step: Prospect) -> str:
-        """What the best line would tell against what it should."""
+        """The information of the best line against the smallest that is worth a line."""
         return _compared("gain of the best line", step.information, self.gain, "nats", self(step), "<")
 
     def missed(self, step: Prospect) -> str:
@@ -184,15 +184,15 @@ def _require_positive(name: str, value: float) -> None:
         raise InputError(field=name, got=repr(value), wanted="more than zero")
 
 
-def _compared(what: str, found: float, limit: float, unit: str, met: bool, sign: str) -> str:
+def _compared(what: str, value: float, limit: float, unit: str, met: bool, sign: str) -> str:
     against = sign if met else ">" if sign == "<=" else ">="
-    return f"{what} {_rounded(found, limit, met)} {unit} {against} {limit:g} {unit}"
+    return f"{what} {_rounded(value, limit, met)} {unit} {against} {limit:g} {unit}"
 
 
-def _rounded(found: float, limit: float, met: bool) -> str:
+def _rounded(value: float, limit: float, met: bool) -> str:
     """As many digits as show on which side of the limit it is, three at least."""
     for digits in range(3, 17):
-        text = f"{found:.{digits}g}"
-        if text != f"{limit:.{digits}g}" or found == limit:
+        text = f"{value:.{digits}g}"
+        if text != f"{limit:.{digits}g}" or value == limit:
             break
     return text

@@ -1,4 +1,4 @@
-"""One face for everything that decides which line comes next, Bayesian or not."""
+"""What every strategy is to the engine: it sees a `DesignView` and returns a `Choice`, Bayesian or not."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.trace import DesignStep
+from mri_design.design.decision import Choice, DesignStep, Forecast
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
 
 __all__ = [
-    "Choice",
     "DesignView",
     "NoUsableScoreError",
     "Predicts",
@@ -30,32 +29,6 @@ class NoUsableScoreError(MriDesignError):
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A decision.
-
-    Parameters
-    ----------
-    line : int
-        Line to measure next.
-    scores : float array, shape (ky,), optional
-        Score of every candidate, NaN where a line is not one; None for rules without scores.
-    expected : float array, shape (ky,), optional
-        Energy of the mean's error on every line of the grid as the posterior expects it: summed over readout, coils and
-        posteriors, in the data's units squared, without the noise of a measurement.
-    corrected : float array, shape (ky,), optional
-        The same as the strategy believes it, where it knows better than the posterior.
-    information : float
-        Nats that the line would tell about the image, where the strategy computed them; NaN elsewhere.
-    """
-
-    line: int
-    scores: NDArray[np.float64] | None = None
-    expected: NDArray[np.float64] | None = None
-    corrected: NDArray[np.float64] | None = None
-    information: float = float("nan")
-
-
-@dataclass(frozen=True)
 class DesignView:
     """What a strategy may look at.
 
@@ -66,12 +39,12 @@ class DesignView:
     posteriors : sequence of GaussianPosterior
         One per slice (slices and subjects share one mask); empty for rules that need none.
     steps : sequence of DesignStep
-        Decisions so far, with what was expected and what was found.
+        Decisions so far, with what was predicted and what was measured.
     pending : int
         How many of the last acquired lines were chosen since the last inference: the posteriors know that these lines
-        will be measured, not what they say.
+        will be measured, and do not know their data.
     models : tuple of int
-        Per slice, the candidate model that the posterior is of, as in `DesignStep.models`; empty without candidates.
+        Per slice, the candidate model that the posterior is of, as in `Forecast.models`; empty without candidates.
     """
 
     candidates: LineCandidates
@@ -107,10 +80,8 @@ class Strategy(Protocol):
 class Predicts(Protocol):
     """A strategy that predicts the error of the image, also where no line is left to choose."""
 
-    def predicted(
-        self, view: DesignView, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """`Choice.expected` and `Choice.corrected`, (ky,) each; the latter None where the posterior's word stands."""
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
+        """``expected`` and, where the strategy corrects the posterior, ``corrected``."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Trying lines out on scans whose truth is known: how wrong a reconstruction from them is, and where."""
+"""Trials of lines on scans whose truth is known: how wrong a reconstruction from them is, and on which lines."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ def relative_error(image: Array, truth: Array) -> float:
     return float(np.linalg.norm(np.abs(image) - magnitude) / np.linalg.norm(magnitude))
 
 
-def line_residual(one: MRSlice, image: Array, truth: Array) -> NDArray[np.float64]:
+def line_residual(mr_slice: MRSlice, image: Array, truth: Array) -> NDArray[np.float64]:
     """Energy of image - truth on every line over the truth's energy, (ky,)."""
-    wrong = one.encoding()(image - truth)
+    wrong = mr_slice.encoding()(image - truth)
     energy = np.sum(np.abs(truth) ** 2, dtype=np.float64)
     return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
 

@@ -1,27 +1,63 @@
-"""Design states on disk: written atomically after every line, read back to the same design."""
+"""Design states on disk: written atomically after every line, read back to the same design.
+
+What is stored of a trace and of its decisions is read off their dataclasses: every field becomes an array named by its
+path (``steps__choice__forecast__expected``), so that a new field is stored and read back without a change here.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignState
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError
 from mri_design.inference.base import WarmStart
 from mri_design.scan.io.atomic import write_npz
 
-__all__ = ["fingerprint", "load_state", "save_state"]
+__all__ = ["Checkpoint", "fingerprint", "load_state", "save_state"]
+
+FORMAT = "mri-design checkpoint 2"
+"""Another number for every change that an older program could not read, or read wrongly."""
+
+_IN = "__"
+"""Between the names of a path."""
+
+_DTYPES: dict[Any, type[np.generic]] = {
+    int: np.int64,
+    float: np.float64,
+    bool: np.bool_,
+    str: np.str_,
+    tuple[int, ...]: np.int64,
+    tuple[float, ...]: np.float64,
+    NDArray[np.float64] | None: np.float64,
+}
+"""Types of fields that are arrays in the file, and how they are stored."""
 
 
-_PER_LINE = ("scores", "expected", "corrected")
-"""What a step may hold for every line of the grid."""
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a design keeps its state, and which design it is.
+
+    Parameters
+    ----------
+    path : Path
+        The file; written after every measurement.
+    identity : str
+        `fingerprint` of everything that must be equal for a resumed design to be the same design.
+    """
+
+    path: Path
+    identity: str = ""
 
 
 def fingerprint(settings: Mapping[str, Any]) -> str:
@@ -29,33 +65,15 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def save_state(path: Path, state: DesignState, identity: str) -> None:
-    """Write the state; an older file at ``path`` is replaced in one step or not at all."""
+def save_state(checkpoint: Checkpoint, state: DesignState) -> None:
+    """Write the state; an older file at the path is replaced in one step or not at all."""
     trace = state.trace
-    blank = np.full(trace.n_lines, np.nan)
-    arrays: dict[str, Any] = {
-        "identity": np.array(identity),
-        "strategy": np.array(trace.strategy),
-        "n_lines": np.array(trace.n_lines),
-        "start": np.array(trace.start, dtype=np.int64),
-        "line": np.array([s.line for s in trace.steps], dtype=np.int64),
-        "predicted": np.array([s.predicted_energy for s in trace.steps]),
-        "actual": np.array([s.actual_energy for s in trace.steps]),
-        "converged": np.array([s.converged for s in trace.steps], dtype=bool),
-        "matvecs": np.array([s.matvecs for s in trace.steps], dtype=np.int64),
-        "seconds": np.array([s.seconds for s in trace.steps]),
-        "image_energy": np.array([s.image_energy for s in trace.steps]),
-        "information": np.array([s.information for s in trace.steps]),
-        "least_error": np.array([s.least_error for s in trace.steps]),
-        "pending": np.array([s.pending for s in trace.steps], dtype=np.int64),
-        "signals": np.array(state.signals),
-        "blocks": np.array([len(w.z) for w in state.warm], dtype=np.int64),
-    }
-    for name in _PER_LINE:
-        found = [getattr(step, name) for step in trace.steps]
-        arrays[f"has_{name}"] = np.array([values is not None for values in found], dtype=bool)
-        arrays[name] = np.array([blank if values is None else values for values in found]).reshape(-1, trace.n_lines)
-    arrays |= _choices(trace.steps)
+    arrays: dict[str, Any] = {"format": np.array(FORMAT), "identity": np.array(checkpoint.identity)}
+    arrays |= _plain_arrays(state, "state") | _plain_arrays(trace, "trace")
+    for path, kind in _leaves(DesignStep):
+        arrays |= _column(f"steps{_IN}{path}", [_value(step, path) for step in trace.steps], kind)
+    arrays["n_steps"] = np.array(len(trace.steps))
+    arrays["blocks"] = np.array([len(w.z) for w in state.warm], dtype=np.int64)
     for i, warm in enumerate(state.warm):
         arrays |= _warm_arrays(str(i), warm)
     for i, each in enumerate(state.rivals):
@@ -63,28 +81,147 @@ def save_state(path: Path, state: DesignState, identity: str) -> None:
         for number, rival in enumerate(each):
             arrays |= {} if rival is None else _warm_arrays(f"rival_{i}_{number}", rival)
     arrays["rivals"] = np.array(len(state.rivals))
-    write_npz(path, arrays)
+    write_npz(checkpoint.path, arrays)
 
 
-def _choices(steps: Sequence[DesignStep]) -> dict[str, Any]:
-    """Models in use (steps, slices), and energies of innovations (steps, slices, models), NaN where none was known."""
-    used = [step.models for step in steps]
-    found = [step.model_energies for step in steps]
-    shape = tuple(max((e.shape[axis] for e in found if e is not None), default=0) for axis in (0, 1))
-    energies = np.full((len(steps), *shape), np.nan)
-    for table, known in zip(energies, found, strict=True):
-        if known is not None:
-            table[:, : known.shape[1]] = known
-    return {
-        "models": np.array(used, dtype=np.int64).reshape(len(steps), max(map(len, used), default=0)),
-        "model_energies": energies,
-        "has_model_energies": np.array([0 if e is None else e.shape[1] for e in found], dtype=np.int64),
-    }
+def _plain_arrays(record: DesignState | DesignTrace, name: str) -> dict[str, Any]:
+    """The fields whose types are stored as they are; steps and warm starts are stored apart."""
+    kinds = _plain_fields(type(record))
+    return {f"{name}{_IN}{field}": np.array(getattr(record, field), _DTYPES[kind]) for field, kind in kinds.items()}
+
+
+def _plain_fields(record: type) -> dict[str, Any]:
+    hints = get_type_hints(record)
+    return {each.name: hints[each.name] for each in fields(record) if hints[each.name] in _DTYPES}
+
+
+def _leaves(record: type) -> Iterator[tuple[str, Any]]:
+    """Path and type of every field, those of fields that are dataclasses themselves in their place."""
+    hints = get_type_hints(record)
+    for each in fields(record):
+        kind = hints[each.name]
+        if is_dataclass(kind):
+            yield from ((f"{each.name}{_IN}{path}", inner) for path, inner in _leaves(kind))  # type: ignore[arg-type]
+        else:
+            yield each.name, kind
+
+
+def _value(record: Any, path: str) -> Any:
+    for name in path.split(_IN):
+        record = getattr(record, name)
+    return record
+
+
+def _column(name: str, values: Sequence[Any], kind: Any) -> dict[str, Any]:
+    """One field of all steps: padded to one shape where they have several, with their own shapes beside; -1 is None."""
+    each = [None if value is None else np.asarray(value, _DTYPES[kind]) for value in values]
+    if all(array is not None and array.ndim == 0 for array in each):
+        return {name: np.array(each, _DTYPES[kind])}
+    n_axes = max((array.ndim for array in each if array is not None), default=1)
+    shapes = np.array([[-1] * n_axes if array is None else array.shape for array in each], dtype=np.int64)
+    padded = np.zeros((len(each), *np.maximum(shapes.max(axis=0), 0)), _DTYPES[kind])
+    for place, array in zip(padded, each, strict=True):
+        if array is not None:
+            place[tuple(slice(length) for length in array.shape)] = array
+    return {name: padded, f"{name}{_IN}shape": shapes}
 
 
 def _warm_arrays(name: str, warm: WarmStart) -> dict[str, Any]:
     arrays: dict[str, Any] = {f"mean_{name}": warm.mean} | {f"z_{name}_{j}": z for j, z in enumerate(warm.z)}
     return arrays if warm.samples is None else arrays | {f"samples_{name}": warm.samples}
+
+
+_DAMAGE = (OSError, KeyError, ValueError, TypeError, IndexError, EOFError, RuntimeError, MemoryError)
+"""What NumPy and zipfile raise on files that something happened to."""
+
+
+def load_state(checkpoint: Checkpoint) -> DesignState:
+    """Read a state back.
+
+    Raises
+    ------
+    InputError
+        Where the file is damaged, or another version of the program wrote it.
+    UsageError
+        Where it belongs to another input, recipe, seed or command.
+    """
+    path = checkpoint.path
+    try:
+        # Opened here: NumPy leaves the file open where it is no archive.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            _require_own(path, stored, checkpoint.identity)
+            steps = _steps(stored)
+            warm = tuple(w for i, n in enumerate(stored["blocks"]) if (w := _warm_start(stored, str(i), n)))
+            rivals = tuple(
+                tuple(_warm_start(stored, f"rival_{i}_{number}", n) for number, n in enumerate(stored[f"rivals_{i}"]))
+                for i in range(int(stored["rivals"]))
+            )
+            trace = DesignTrace(**_plain_values(DesignTrace, stored, "trace"), steps=steps)
+            return DesignState(**_plain_values(DesignState, stored, "state"), trace=trace, warm=warm, rivals=rivals)
+    except (*_DAMAGE, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            field=path.name, got=f"an unreadable checkpoint ({error})", wanted="a complete one", cure="Delete it."
+        ) from error
+
+
+def _require_own(path: Path, stored: Any, identity: str) -> None:
+    version = str(stored["format"]) if "format" in stored.files else "without a format, as version 0.1.0 wrote it"
+    if version != FORMAT:
+        raise InputError(
+            field=path.name,
+            got=f"an unreadable checkpoint ({version})",
+            wanted=f"one of this version of the program ({FORMAT})",
+            cure="Finish the design with the version that began it, or begin anew with --overwrite.",
+        )
+    if str(stored["identity"]) != identity:
+        raise UsageError(
+            f"{path.name} is the checkpoint of a design with another input, recipe, seed, start or number of "
+            "lines; give the same options as before, another --out, or --overwrite in place of --resume"
+        )
+
+
+def _plain_values(record: type, stored: Any, name: str) -> dict[str, Any]:
+    return {field: _read(stored[f"{name}{_IN}{field}"], kind) for field, kind in _plain_fields(record).items()}
+
+
+def _steps(stored: Any) -> tuple[DesignStep, ...]:
+    n_steps = int(stored["n_steps"])
+    read = {path: _column_values(stored, f"steps{_IN}{path}", kind, n_steps) for path, kind in _leaves(DesignStep)}
+    return tuple(_built(DesignStep, {path: each[i] for path, each in read.items()}) for i in range(n_steps))
+
+
+def _column_values(stored: Any, name: str, kind: Any, n_steps: int) -> list[Any]:
+    padded = stored[name]
+    if len(padded) != n_steps:
+        raise ValueError(f"{name} of {len(padded)} steps, not {n_steps}")
+    if f"{name}{_IN}shape" not in stored.files:
+        return [_read(value, kind) for value in padded]
+    shapes = stored[f"{name}{_IN}shape"].tolist()
+    return [
+        None if min(shape) < 0 else _read(values[tuple(slice(length) for length in shape)], kind)
+        for values, shape in zip(padded, shapes, strict=True)
+    ]
+
+
+def _read(array: Any, kind: Any) -> Any:
+    """A stored array as the value of a field of that type."""
+    values = np.asarray(array, _DTYPES[kind])
+    if values.ndim == 0:
+        return values.item()
+    return tuple(values.tolist()) if str(kind).startswith("tuple") else values
+
+
+def _built(record: Any, values: Mapping[str, Any]) -> Any:
+    """A dataclass from the values of its leaves by path."""
+    hints = get_type_hints(record)
+    parts: dict[str, Any] = {}
+    for each in fields(record):
+        kind, start = hints[each.name], f"{each.name}{_IN}"
+        inner = {path.removeprefix(start): value for path, value in values.items() if path.startswith(start)}
+        parts[each.name] = _built(kind, inner) if is_dataclass(kind) else values[each.name]
+    return record(**parts)
 
 
 def _warm_start(stored: Any, name: str, blocks: int) -> WarmStart | None:
@@ -94,62 +231,3 @@ def _warm_start(stored: Any, name: str, blocks: int) -> WarmStart | None:
     return WarmStart(
         stored[f"mean_{name}"], z, stored[f"samples_{name}"] if f"samples_{name}" in stored.files else None
     )
-
-
-_DAMAGE = (OSError, KeyError, ValueError, IndexError, EOFError, RuntimeError, MemoryError)
-"""What NumPy and zipfile raise on files that something happened to."""
-
-
-def load_state(path: Path, identity: str) -> DesignState:
-    """Read a state back.
-
-    Raises
-    ------
-    InputError
-        Where the file is damaged.
-    UsageError
-        Where it belongs to another input, recipe, seed or command.
-    """
-    try:
-        # Opened here: NumPy leaves the file open where it is no archive.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            found = str(stored["identity"])
-            if found != identity:
-                raise UsageError(
-                    f"{path.name} is the checkpoint of a design with another input, recipe, seed, start or number of "
-                    "lines; give the same options as before, another --out, or --overwrite in place of --resume"
-                )
-            widths = stored["has_model_energies"]
-            steps = tuple(
-                DesignStep(
-                    line=int(stored["line"][i]),
-                    predicted_energy=float(stored["predicted"][i]),
-                    actual_energy=float(stored["actual"][i]),
-                    converged=bool(stored["converged"][i]),
-                    matvecs=int(stored["matvecs"][i]),
-                    seconds=float(stored["seconds"][i]),
-                    image_energy=float(stored["image_energy"][i]),
-                    pending=int(stored["pending"][i]),
-                    information=float(stored["information"][i]),
-                    least_error=float(stored["least_error"][i]),
-                    models=tuple(int(number) for number in stored["models"][i]),
-                    model_energies=stored["model_energies"][i, :, :width] if (width := int(widths[i])) else None,
-                    **{name: stored[name][i] if stored[f"has_{name}"][i] else None for name in _PER_LINE},
-                )
-                for i in range(len(stored["line"]))
-            )
-            trace = DesignTrace(
-                str(stored["strategy"]), int(stored["n_lines"]), tuple(int(k) for k in stored["start"]), steps
-            )
-            warm = tuple(w for i, n in enumerate(stored["blocks"]) if (w := _warm_start(stored, str(i), n)))
-            rivals = tuple(
-                tuple(_warm_start(stored, f"rival_{i}_{number}", n) for number, n in enumerate(stored[f"rivals_{i}"]))
-                for i in range(int(stored["rivals"]))
-            )
-            return DesignState(trace, tuple(float(s) for s in stored["signals"]), warm, rivals)
-    except (*_DAMAGE, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            field=path.name, got=f"an unreadable checkpoint ({error})", wanted="a complete one", cure="Delete it."
-        ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,20 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.engine import DesignEngine, DesignState, StopRule
 from mri_design.design.slice_inference import Mapping
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError, require_counts, require_working, sequence_of
-from mri_design.experiment.checkpoint import load_state, save_state
+from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
+from mri_design.experiment.checkpoint import Checkpoint, load_state, save_state
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.model.mr_image import MRSlice
 
-__all__ = ["design_seed", "require_lines", "run_design", "start_count", "start_lines"]
+__all__ = ["DesignOptions", "design_seed", "require_lines", "run_design", "start_count", "start_lines"]
 
 
 def start_count(strategy: Strategy, n_lines: int, target: int, recipe: Recipe, calibration_lines: int = 0) -> int:
     """Centre lines a design begins with: the recipe's, else the strategy's.
 
-    Never fewer than the coil calibration took or the constraints force; the strategy's are fewer than a jump spans.
+    There are never fewer than the coil calibration took or the constraints force. Where jumps are limited, the strategy
+    gets fewer than a jump spans.
 
     Raises
     ------
@@ -89,6 +90,52 @@ def design_seed(seed: int, draw: int = 0) -> int:
     return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
 
 
+@dataclass(frozen=True, kw_only=True)
+class DesignOptions:
+    """What a design may be given beside its slices, strategy and settings. By default it is nothing.
+
+    Parameters
+    ----------
+    draw : int
+        Another draw of everything random under the same seed, see `design_seed`.
+    stop : StopRule, optional
+        Ends the design early, for example `UntilError`.
+    checkpoint : Checkpoint, optional
+        Written after every measurement; where its file exists already, the design goes on from it.
+    callback : callable, optional
+        Sees the state after every measurement.
+    mapping : callable
+        Infers the slices, see `DesignEngine.run`.
+    closing : bool
+        Whether to predict the image's error after the last line too.
+
+    Raises
+    ------
+    InputError
+        For a draw that is not a whole number of zero or more, or a rule or callback that cannot be called.
+    """
+
+    draw: int = 0
+    stop: StopRule | None = None
+    checkpoint: Checkpoint | None = None
+    callback: Callable[[DesignState], None] | None = None
+    mapping: Mapping = map
+    closing: bool = False
+
+    def __post_init__(self) -> None:
+        require_counts(draw=self.draw, least=0)
+        if self.stop is not None:
+            require_working(stop=self.stop, wanted="a stop rule, for example UntilError(0.1)", takes=1)
+        if self.callback is not None:
+            require_working(callback=self.callback, wanted="a function of the state", takes=1)
+        if self.checkpoint is not None:
+            require_instance(Checkpoint, wanted="a Checkpoint(path, identity)", checkpoint=self.checkpoint)
+
+
+NO_OPTIONS = DesignOptions()
+"""One design from its beginning to its end, without rule, file or progress."""
+
+
 def run_design(
     slices: Sequence[MRSlice],
     strategy: Strategy,
@@ -96,14 +143,8 @@ def run_design(
     recipe: Recipe,
     *,
     seed: int,
-    draw: int = 0,
     start: int | Sequence[int],
-    stop: StopRule | None = None,
-    checkpoint: Path | None = None,
-    identity: str = "",
-    callback: Callable[[DesignState], None] | None = None,
-    mapping: Mapping = map,
-    closing: bool = False,
+    options: DesignOptions = NO_OPTIONS,
 ) -> DesignState:
     """Design ``target`` lines for slices that share one mask.
 
@@ -112,27 +153,17 @@ def run_design(
     slices : sequence of MRSlice
         Replayed as the measurement source.
     strategy : Strategy
-        Who decides.
+        Decides which line comes next.
     target : int
         Lines in the end, at most where a rule may end the design.
     recipe : Recipe
         Inference settings, lines in a block, and what the sequence asks of the lines.
-    seed, draw : int
+    seed : int
         Of every random decision, see `design_seed`.
     start : int or sequence of int
         How many centre lines to begin with, or the lines of `start_lines`.
-    stop : StopRule, optional
-        Ends the design early.
-    checkpoint : Path, optional
-        Written after every line; where it exists already, the design goes on from it.
-    identity : str
-        See `checkpoint.fingerprint`.
-    callback : callable, optional
-        Sees the state after every line.
-    mapping : callable
-        Infers the slices, see `DesignEngine.run`.
-    closing : bool
-        Whether to predict the image's error after the last line too.
+    options : DesignOptions
+        Stop rule, checkpoint, progress.
 
     Raises
     ------
@@ -144,31 +175,37 @@ def run_design(
         strategy=strategy, wanted="a strategy, for example make_strategy('calibrated')", takes=2, method="choose"
     )
     require_recipe(recipe)
-    require_counts(target=target, seed=seed, draw=draw, least=0)
+    require_counts(target=target, seed=seed, least=0)
     if not isinstance(start, Sequence) or isinstance(start, str):
         require_counts(start=start, least=0)
-    engine = DesignEngine(
-        strategy,
-        recipe.inference.engine(),
-        recipe.design.first_loops,
-        recipe.design.step_loops,
-        design_seed(seed, draw),
-        recipe.design.block,
-        recipe.constraints.rules(),
-        candidate_models(recipe),
-        recipe.phase.rivals_every,
-    )
+    require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
+    engine = _engine(strategy, recipe, design_seed(seed, options.draw))
     measurable = np.logical_and.reduce([s.measured for s in slices])
     forced = recipe.design.start or 0
     first = tuple(start) if isinstance(start, Sequence) else engine.constraints.start(measurable, start, forced)
     LineCandidates(measurable, first, target, constraints=engine.constraints)  # refuses what is impossible at once
-    resumed = checkpoint is not None and checkpoint.exists()
-    state = load_state(checkpoint, identity) if resumed and checkpoint else engine.begin(slices, first)
+    checkpoint, callback = options.checkpoint, options.callback
+    resumed = checkpoint is not None and checkpoint.path.exists()
+    state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)
 
     def after_line(state: DesignState) -> None:
         if checkpoint is not None:
-            save_state(checkpoint, state, identity)
+            save_state(checkpoint, state)
         if callback is not None:
             callback(state)
 
-    return engine.run(slices, state, target, after_line, stop, mapping, closing)
+    return engine.run(slices, state, target, after_line, options.stop, options.mapping, options.closing)
+
+
+def _engine(strategy: Strategy, recipe: Recipe, seed: int) -> DesignEngine:
+    return DesignEngine(
+        strategy,
+        recipe.inference.engine(),
+        first_loops=recipe.design.first_loops,
+        step_loops=recipe.design.step_loops,
+        seed=seed,
+        block=recipe.design.block,
+        constraints=recipe.constraints.rules(),
+        models=candidate_models(recipe),
+        rivals_every=recipe.phase.rivals_every,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
+from typing import Any
 
 from mri_design.design.strategies.baselines import (
     Equispaced,
@@ -16,6 +17,7 @@ from mri_design.design.strategies.baselines import (
     VariableDensity,
 )
 from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategies.densities import DensitySettings
 from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
@@ -43,10 +45,10 @@ _MAKERS: dict[str, Callable[[], Strategy]] = {
     "information-gain-lanczos": LanczosInformationGain,
     "expected-error": AOptimal,
     "random": RandomLines,
-    "fastmri-random": lambda: RandomLines(0.08, name="fastmri-random"),
+    "fastmri-random": lambda: RandomLines(centre_fraction=0.08, name="fastmri-random"),
     "fastmri-equispaced": Equispaced,
-    "vd-polynomial": lambda: VariableDensity("polynomial", 4.0),
-    "vd-gaussian": lambda: VariableDensity("gaussian", 20.0, name="vd-gaussian"),
+    "vd-polynomial": lambda: VariableDensity(family="polynomial", power=4.0),
+    "vd-gaussian": lambda: VariableDensity(family="gaussian", power=20.0, name="vd-gaussian"),
     "vd-jittered": JitteredDensity,
     "vd-systematic": SystematicDensity,
     "vd-golden": GoldenDensity,
@@ -62,7 +64,7 @@ FROM_FILES = ("trained", "hybrid")
 """Families that come as FAMILY:FILE, from what training wrote."""
 
 ORACLES: dict[str, Oracle] = {"oracle-residual": OracleResidual(), "oracle-greedy": OracleGreedy()}
-"""Strategies that need the truth; they cannot choose before `Oracle.knowing`."""
+"""Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
 
 _DETERMINISTIC = ("low-pass", "golden-ratio", "trained")
 
@@ -103,14 +105,15 @@ def make_strategy(name: str) -> Strategy:
     family, colon, setting = name.partition(":")
     if family in FROM_FILES:
         rule = TrainedOrder if family == "trained" else Hybrid
-        return rule(load_trained(Path(setting)), name=strategy_label(name))
+        return rule(design=load_trained(Path(setting)), name=strategy_label(name))
     made = _MAKERS[family]()
     if not colon:
         return made
     if isinstance(made, RegularLines):
         return replace(made, spacing=_spacing(name, setting), name=name)
-    assert isinstance(made, VariableDensity)
-    return replace(made, power=_power(name, setting), name=name)
+    assert isinstance(made, DensitySettings)
+    settings: dict[str, Any] = {"power": _power(name, setting), "name": name}
+    return replace(made, **settings)
 
 
 def check_strategy_name(name: str) -> None:

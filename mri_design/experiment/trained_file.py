@@ -28,9 +28,10 @@ _NUMBERS = {
     "unconverged": (np.dtype(np.int64), 0),
     "profile": (np.dtype(np.float64), 2),
     "errors": (np.dtype(np.float64), 1),
-    "text": (np.dtype(np.uint8), 1),
 }
-"""dtype and number of axes; ``text`` is JSON in UTF-8."""
+"""Fields of a `TrainedDesign` that are arrays in the file: dtype and number of axes."""
+_MEMBERS = _NUMBERS | {"text": (np.dtype(np.uint8), 1)}
+"""All others are in ``text``, which is JSON in UTF-8."""
 
 
 def save_trained(path: Path, design: TrainedDesign) -> None:
@@ -41,16 +42,8 @@ def save_trained(path: Path, design: TrainedDesign) -> None:
         "training": list(design.training),
         "settings": dict(design.settings),
     }
-    arrays: dict[str, Any] = {
-        "grid": np.array(design.grid, dtype=np.int64),
-        "lines": np.array(design.lines, dtype=np.int64),
-        "n_start": np.array(design.n_start, dtype=np.int64),
-        "reconstructions": np.array(design.reconstructions, dtype=np.int64),
-        "unconverged": np.array(design.unconverged, dtype=np.int64),
-        "profile": np.ascontiguousarray(design.profile, dtype=np.float64),
-        "errors": np.ascontiguousarray(design.errors, dtype=np.float64),
-        "text": np.frombuffer(json.dumps(text, sort_keys=True).encode(), dtype=np.uint8),
-    }
+    arrays = {name: np.array(getattr(design, name), dtype, order="C") for name, (dtype, _) in _NUMBERS.items()}
+    arrays["text"] = np.frombuffer(json.dumps(text, sort_keys=True).encode(), dtype=np.uint8)
     write_npz(path, arrays | {"checksum": np.frombuffer(_checksum(arrays), dtype=np.uint8)})
 
 
@@ -64,7 +57,7 @@ def load_trained(path: Path) -> TrainedDesign:
     """
     try:
         check_file(path)
-        arrays, present = read_npz_members(path, {*_NUMBERS, "checksum"}, _LIMITS)
+        arrays, present = read_npz_members(path, {*_MEMBERS, "checksum"}, _LIMITS)
     except OSError as error:
         raise InputError(
             field=f"trained design {path.name}",
@@ -73,7 +66,7 @@ def load_trained(path: Path) -> TrainedDesign:
         ) from error
     checksum = arrays.pop("checksum", None)
     kinds = {name: (array.dtype, array.ndim) for name, array in arrays.items()}
-    if checksum is None or kinds != _NUMBERS or len(present) != len(_NUMBERS) + 1:
+    if checksum is None or kinds != _MEMBERS or len(present) != len(_MEMBERS) + 1:
         raise _damaged(path, "other arrays")
     if checksum.tobytes() != _checksum(arrays):
         raise _damaged(path, "a file that was changed after it was written")
@@ -90,16 +83,16 @@ def load_trained(path: Path) -> TrainedDesign:
     if len(grid) != 2:
         raise _damaged(path, f"a grid of {len(grid)} axes")
     return TrainedDesign(
-        (grid[0], grid[1]),
-        tuple(int(line) for line in arrays["lines"]),
-        int(arrays["n_start"]),
-        arrays["profile"],
-        arrays["errors"],
-        rule,
-        int(arrays["reconstructions"]),
-        int(arrays["unconverged"]),
-        training,
-        settings,
+        grid=(grid[0], grid[1]),
+        lines=tuple(arrays["lines"].tolist()),
+        n_start=int(arrays["n_start"]),
+        profile=arrays["profile"],
+        errors=arrays["errors"],
+        rule=rule,
+        reconstructions=int(arrays["reconstructions"]),
+        unconverged=int(arrays["unconverged"]),
+        training=training,
+        settings=settings,
     )
 
 

@@ -64,7 +64,7 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 # other leaf; composers put leaves together by name.
 GROUND = {
     "operators": {"base", "kernels"},
-    "design/strategies": {"line_features", "baselines", "expected_error", "information_gain"},
+    "design/strategies": {"densities", "line_features"},
 }
 COMPOSERS = {"operators": {"__init__", "measurement"}, "design/strategies": {"__init__"}}
 

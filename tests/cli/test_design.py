@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -194,15 +195,17 @@ def test_a_design_that_chooses_its_model_says_which(run: Run, work: Path, tmp_pa
 
 
 def interrupted_at(lines: int) -> Callable[..., object]:
-    from mri_design.experiment.designing import run_design
+    from mri_design.design.engine import DesignState
+    from mri_design.experiment.designing import DesignOptions, run_design
 
-    def stopping(*arguments: object, callback: Callable[[object], None], **options: object) -> object:
-        def until(state: object) -> None:
-            callback(state)
-            if len(state.trace.lines) == lines:  # type: ignore[attr-defined]
+    def stopping(*arguments: object, options: DesignOptions, **settings: object) -> object:
+        def until(state: DesignState) -> None:
+            assert options.callback is not None
+            options.callback(state)
+            if len(state.trace.lines) == lines:
                 raise KeyboardInterrupt
 
-        return run_design(*arguments, callback=until, **options)  # type: ignore[arg-type]
+        return run_design(*arguments, options=replace(options, callback=until), **settings)  # type: ignore[arg-type]
 
     return stopping
 

@@ -1,21 +1,21 @@
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from mri_design.design.constraints import centre_lines
+from mri_design.design.decision import Choice, DesignStep
 from mri_design.design.engine import DesignEngine
 from mri_design.design.line_variances import all_lines
 from mri_design.design.slice_inference import with_unseen_lines
 from mri_design.design.strategies.information_gain import InformationGain, exact_gain
-from mri_design.design.strategy import Choice, DesignView
-from mri_design.design.trace import DesignStep
+from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.monte_carlo import MonteCarlo
 from tests.design.conftest import SliceMaker
+from tests.design_steps import changed, design_step
 
 START = (8, 7, 9, 6)
 
@@ -41,7 +41,7 @@ def test_a_block_infers_once_and_never_takes_a_line_twice(make_slice: SliceMaker
     calls: list[int] = []
     state = engine.run([one], engine.begin([one], START), 12, lambda s: calls.append(len(s.trace.lines)))
     assert calls == [7, 10, 12]  # the last block is cut short by the target
-    assert [step.pending for step in state.trace.steps] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert [step.choice.pending for step in state.trace.steps] == [0, 1, 2, 0, 1, 2, 0, 1]
     assert len(set(state.trace.lines)) == 12
 
 
@@ -59,10 +59,10 @@ def test_energies_of_a_block_are_those_of_its_start(make_slice: SliceMaker) -> N
     engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(8)), block=4)
     steps = engine.run([one], engine.begin([one], START), 8).trace.steps
     noise = one.noise_variance * 2 * one.shape[1]
-    assert steps[0].expected is not None and steps[3].expected is not None
+    assert steps[0].forecast.expected is not None and steps[3].forecast.expected is not None
     for step in steps:
-        assert step.predicted_energy == pytest.approx(steps[0].expected[step.line] + noise)
-    assert steps[3].expected.sum() < steps[0].expected.sum()  # what is pending will have been learnt
+        assert step.outcome.predicted_energy == pytest.approx(steps[0].forecast.expected[step.line] + noise)
+    assert steps[3].forecast.expected.sum() < steps[0].forecast.expected.sum()  # what is pending will have been learnt
 
 
 def test_a_rule_stops_the_design_before_the_line_it_was_asked_about(make_slice: SliceMaker) -> None:
@@ -83,11 +83,11 @@ def test_a_rule_stops_the_design_before_the_line_it_was_asked_about(make_slice: 
 
 
 def test_predicted_error_is_the_error_of_the_mean_where_the_model_is_true(make_slice: SliceMaker) -> None:
-    step = DesignStep(3, expected=np.array([1.0, 3.0]), image_energy=12.0)
+    step = design_step(3, expected=np.array([1.0, 3.0]), image_energy=12.0)
     assert step.predicted_error == pytest.approx(0.5)
-    assert replace(step, corrected=np.array([0.25, 0.75])).predicted_error == pytest.approx(np.sqrt(1 / 13))
-    assert replace(step, expected=np.array([1e9, 0.0])).predicted_error == pytest.approx(1)  # an image of noise
-    assert np.isnan(DesignStep(3).predicted_error)
+    assert changed(step, corrected=np.array([0.25, 0.75])).predicted_error == pytest.approx(np.sqrt(1 / 13))
+    assert changed(step, expected=np.array([1e9, 0.0])).predicted_error == pytest.approx(1)  # an image of noise
+    assert np.isnan(design_step(3).predicted_error)
 
 
 def test_strategies_see_the_history(make_slice: SliceMaker) -> None:

@@ -86,7 +86,7 @@ def test_a_posterior_strategy_obeys(make_slice: SliceMaker, block: int) -> None:
     assert len(set(trace.lines)) == 12 and not {4, 10} & set(trace.lines)
     assert max(abs(b - a) for a, b in pairwise(trace.lines)) <= 6
     for step in trace.steps:
-        assert step.scores is not None and np.isnan(step.scores[[4, 10]]).all()
+        assert step.choice.scores is not None and np.isnan(step.choice.scores[[4, 10]]).all()
 
 
 def test_an_engine_refuses_a_start_that_breaks_its_constraints(make_slice: SliceMaker) -> None:

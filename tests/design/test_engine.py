@@ -7,10 +7,11 @@ import pytest
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import centre_lines
+from mri_design.design.decision import Choice, Forecast
 from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.strategies.baselines import RandomLines
 from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.strategy import Choice, DesignView
+from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError
 from mri_design.estimation.irls import IRLS
 from mri_design.inference.base import WarmStart
@@ -25,7 +26,7 @@ INFERENCE = DoubleLoop(MonteCarlo(8, 0.03), outer_iterations=3, tolerance=0.03)
 
 
 def engine(seed: int = 0, strategy: object = None, **settings: int) -> DesignEngine:
-    return DesignEngine(strategy or InformationGain(8), INFERENCE, seed=seed, **settings)  # type: ignore[arg-type]
+    return DesignEngine(strategy or InformationGain(draws=8), INFERENCE, seed=seed, **settings)  # type: ignore[arg-type]
 
 
 def designed(slices: list[MRSlice], target: int, start: int = 5, **settings: object) -> DesignState:
@@ -48,7 +49,7 @@ class Recorder:
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         self.seen.append((list(view.posteriors), view.candidates, float(rng.uniform())))
         expected = np.sum([InformationGain().scores(p, rng)[1] for p in view.posteriors], axis=0)
-        return Choice(int(np.flatnonzero(view.candidates.remaining)[0]), expected=expected)
+        return Choice(int(np.flatnonzero(view.candidates.remaining)[0]), forecast=Forecast(expected))
 
 
 def test_the_same_seed_gives_the_same_design_and_another_seed_another_random_one(make_slice: SliceMaker) -> None:
@@ -62,7 +63,7 @@ def test_scores_and_posteriors_are_bitwise_repeatable(make_slice: SliceMaker) ->
     first, again = designed([make_slice()], 8), designed([make_slice()], 8)
     np.testing.assert_array_equal(first.warm[0].mean, again.warm[0].mean)
     for a, b in zip(first.trace.steps, again.trace.steps, strict=True):
-        np.testing.assert_array_equal(a.scores, b.scores)
+        np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
 
 
 @pytest.mark.parametrize("coils", [1, 4])
@@ -113,10 +114,11 @@ def test_slices_share_one_mask_and_their_scores_add(make_slice: SliceMaker) -> N
     first, second = make_slice(), make_slice(name="shepp-logan", seed=1)
     together = designed([first, second], 6).trace.steps[0]
     alone = [designed([s], 6).trace.steps[0] for s in (first, second)]
-    assert together.scores is not None and alone[0].scores is not None and alone[1].scores is not None
-    total = alone[0].scores + alone[1].scores
-    np.testing.assert_allclose(together.scores, total, rtol=0.2)  # other noise in the second slice's variances
-    assert together.matvecs == pytest.approx(sum(s.matvecs for s in alone), rel=0.3)
+    scores = [step.choice.scores for step in (together, *alone)]
+    assert scores[0] is not None and scores[1] is not None and scores[2] is not None
+    total = scores[1] + scores[2]
+    np.testing.assert_allclose(scores[0], total, rtol=0.2)  # other noise in the second slice's variances
+    assert together.cost.matvecs == pytest.approx(sum(s.cost.matvecs for s in alone), rel=0.3)
 
 
 def test_slices_are_only_asked_for_lines_they_all_hold(make_slice: SliceMaker) -> None:
@@ -163,17 +165,17 @@ def test_predicted_and_actual_energy_are_those_of_the_chosen_line(
     wave = np.exp(-2j * np.pi * np.outer(k, k) / 16) / 4
     expected_line = np.einsum("y,cyx,xj->cj", wave[0], maps * posterior.mean, wave)  # line 0, by hand
     actual = np.sum(np.abs(one.kspace[:, 0] - expected_line) ** 2)
-    assert step.actual_energy == pytest.approx(actual, rel=1e-4)
+    assert step.outcome.actual_energy == pytest.approx(actual, rel=1e-4)
     x_new = one.encoding([0]).to_dense_real()
     covariance = x_new @ np.linalg.solve(posterior.precision.dense_real(), x_new.T)
     predicted = one.noise_variance * (np.trace(covariance) + 2 * coils * 16)
-    assert step.predicted_energy == pytest.approx(predicted, rel=0.3)  # twelve draws
+    assert step.outcome.predicted_energy == pytest.approx(predicted, rel=0.3)  # twelve draws
 
 
 def test_rules_without_a_posterior_predict_nothing_and_cost_nothing(make_slice: SliceMaker) -> None:
     step = designed([make_slice()], 6, strategy=RandomLines()).trace.steps[0]
-    assert np.isnan(step.predicted_energy) and np.isnan(step.actual_energy) and np.isnan(step.score)
-    assert (step.matvecs, step.scores, step.converged) == (0, None, True)
+    assert np.isnan([step.outcome.predicted_energy, step.outcome.actual_energy, step.choice.score]).all()
+    assert (step.cost.matvecs, step.choice.scores, step.cost.converged) == (0, None, True)
 
 
 def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
@@ -208,13 +210,13 @@ def test_draws_are_handed_on(make_slice: SliceMaker) -> None:
 def test_steps_after_the_first_are_warm(make_slice: SliceMaker) -> None:
     """One outer loop a step, three at the start, and fewer multiplications for each of them."""
     steps = designed([make_slice(shape=(32, 32))], 12, start=8).trace.steps
-    assert max(s.matvecs for s in steps[1:]) < steps[0].matvecs / 2
+    assert max(s.cost.matvecs for s in steps[1:]) < steps[0].cost.matvecs / 2
 
 
 def test_a_step_whose_variances_did_not_converge_says_so(make_slice: SliceMaker) -> None:
     one = make_slice()
     strict = DoubleLoop(MonteCarlo(4, 1e-6, max_iterations=1), outer_iterations=1)
-    unfinished = DesignEngine(InformationGain(4), strict)
+    unfinished = DesignEngine(InformationGain(draws=4), strict)
     trace = unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 5).trace
     assert not trace.converged
     assert designed([one], 6).trace.converged
@@ -223,7 +225,7 @@ def test_a_step_whose_variances_did_not_converge_says_so(make_slice: SliceMaker)
 def test_a_step_whose_inner_problem_did_not_converge_says_so(make_slice: SliceMaker) -> None:
     one = make_slice()
     inner = replace(IRLS(), max_iterations=1, tolerance=1e-12)
-    unfinished = DesignEngine(InformationGain(4), replace(INFERENCE, inner=inner))
+    unfinished = DesignEngine(InformationGain(draws=4), replace(INFERENCE, inner=inner))
     assert not unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 4).trace.converged
 
 
@@ -242,8 +244,9 @@ def test_slices_may_be_inferred_in_other_processes_and_in_any_order(make_slice: 
     here, there = one.run(slices, begin, 9), one.run(slices, begin, 9, mapping=far_away)
     assert there.trace.lines == here.trace.lines
     for a, b in zip(here.trace.steps, there.trace.steps, strict=True):
-        np.testing.assert_array_equal(a.scores, b.scores)
-        assert (a.matvecs, a.converged, a.actual_energy) == (b.matvecs, b.converged, b.actual_energy)
+        np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
+        assert (a.cost.matvecs, a.cost.converged) == (b.cost.matvecs, b.cost.converged)
+        assert a.outcome.actual_energy == b.outcome.actual_energy
     for first, second in zip(here.warm, there.warm, strict=True):
         np.testing.assert_array_equal(first.mean, second.mean)
 

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignEngine, DesignState
-from mri_design.design.model_choice import model_in_use, paired_energies, rivals_due, sat_out
+from mri_design.design.model_choice import model_in_use, needs_another_loop, paired_energies, rivals_due
 from mri_design.design.strategies.baselines import RandomLines
 from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -15,6 +16,7 @@ from mri_design.model.mr_image import MRSlice, phase_variants
 from mri_design.operators.base import Array
 from mri_design.operators.fourier import CentredFFT
 from mri_design.variances.control_variate import ControlVariate
+from tests.design_steps import design_step
 
 N = (32, 20)
 START = (16, 15, 17, 14, 18, 13, 19, 12)
@@ -45,7 +47,7 @@ def variants(one: MRSlice, image: Array) -> list[MRSlice]:
 
 
 def engine(**settings: object) -> DesignEngine:
-    choice = {"strategy": InformationGain(6), "models": variants, **settings}
+    choice = {"strategy": InformationGain(draws=6), "models": variants, **settings}
     return DesignEngine(inference=DoubleLoop(ControlVariate(4)), **choice)  # type: ignore[arg-type]
 
 
@@ -55,13 +57,13 @@ def designed(slices: list[MRSlice], target: int = 26, **settings: object) -> Des
 
 
 def steps(*rows: list[float], pending: int = 0) -> list[DesignStep]:
-    return [DesignStep(i, models=(0,), model_energies=np.array([row]), pending=pending) for i, row in enumerate(rows)]
+    return [design_step(i, models=(0,), model_energies=np.array([row]), pending=pending) for i, row in enumerate(rows)]
 
 
 def test_only_lines_that_all_models_predicted_count() -> None:
     known = steps([4.0, 1.0], [NAN, 1.0], [4.0], [4.0, 2.0], [0.0, 1.0])
     np.testing.assert_array_equal(paired_energies(known, 0), [[4, 1], [4, 2]])
-    assert paired_energies([DesignStep(0)], 0).shape == (0, 1)
+    assert paired_energies([design_step(0)], 0).shape == (0, 1)
     alone = steps(*[[4.0, 1.0]] * 3, *[[NAN, 1.0]] * 9)
     assert model_in_use(alone, 0, 2) == 0  # three pairs are too few, whatever came after
     assert model_in_use(steps(*[[4.0, 1.0]] * 4), 0, 2) == 1
@@ -93,13 +95,13 @@ def test_lines_of_one_block_are_one_inference() -> None:
 
 
 def test_a_smooth_phase_is_used_and_a_rough_one_is_not() -> None:
-    used = [step.models[0] for step in designed([textured(smooth())]).trace.steps]
+    used = [step.forecast.models[0] for step in designed([textured(smooth())]).trace.steps]
     assert used[:4] == [0, 0, 0, 0]  # nothing is staked on a phase that has predicted nothing
     assert np.mean(used[6:]) == 1
     paired = paired_energies(designed([textured(smooth())]).trace.steps, 0)
     gains = np.log(paired[:, 0] / paired[:, 1])
     assert gains.mean() > 0.25 and gains.mean() > 2 * gains.std(ddof=1) / np.sqrt(len(gains))
-    assert not any(step.models[0] for step in designed([textured(rough())]).trace.steps)
+    assert not any(step.forecast.models[0] for step in designed([textured(rough())]).trace.steps)
 
 
 def test_noise_alone_is_refused() -> None:
@@ -111,16 +113,16 @@ def test_a_faint_image_keeps_the_modulus_and_its_design() -> None:
     dark = textured(smooth(), level=0.007)
     found, plain = designed([dark], 14), designed([dark], 14, models=None)
     assert found.trace.lines == plain.trace.lines
-    assert all(step.models == (0,) and step.model_energies is None for step in found.trace.steps)
-    assert [s.matvecs for s in found.trace.steps] == [s.matvecs for s in plain.trace.steps]
+    assert all(step.forecast.models == (0,) and step.outcome.model_energies is None for step in found.trace.steps)
+    assert [s.cost.matvecs for s in found.trace.steps] == [s.cost.matvecs for s in plain.trace.steps]
 
 
 def test_the_slice_alone_costs_nothing_more() -> None:
     state = designed([textured(smooth())], 12, models=None)
-    assert all(step.models == () and step.model_energies is None for step in state.trace.steps)
+    assert all(step.forecast.models == () and step.outcome.model_energies is None for step in state.trace.steps)
     assert state.rivals == ()
     both = designed([textured(smooth())], 12)
-    assert sum(s.matvecs for s in both.trace.steps) > 1.5 * sum(s.matvecs for s in state.trace.steps)
+    assert sum(s.cost.matvecs for s in both.trace.steps) > 1.5 * sum(s.cost.matvecs for s in state.trace.steps)
 
 
 def test_energies_are_those_of_both_models_on_the_line_and_products_those_of_both() -> None:
@@ -135,10 +137,10 @@ def test_energies_are_those_of_both_models_on_the_line_and_products_those_of_bot
         missed = one.acquire([step.line])[:, 0] - CentredFFT(N)(found.mean)[step.line]
         energies.append(np.sum(np.abs(missed) ** 2))
         products += found.convergence.matvecs
-    assert step.model_energies is not None
-    np.testing.assert_allclose(step.model_energies[0], energies, rtol=1e-3)
-    assert step.matvecs == products
-    assert step.actual_energy == pytest.approx(energies[0], rel=1e-3)
+    assert step.outcome.model_energies is not None
+    np.testing.assert_allclose(step.outcome.model_energies[0], energies, rtol=1e-3)
+    assert step.cost.matvecs == products
+    assert step.outcome.actual_energy == pytest.approx(energies[0], rel=1e-3)
 
 
 @pytest.mark.parametrize("block", [1, 3])
@@ -147,36 +149,38 @@ def test_a_design_that_stops_and_goes_on_chooses_the_same_models(block: int) -> 
     loop = engine(block=block)
     states: list[DesignState] = []
     whole = loop.run(slices, loop.begin(slices, START), 29, states.append)
-    assert {step.models for step in whole.trace.steps} == {(0, 0), (1, 0)}
-    rested = [s.model_energies is not None and np.isnan(s.model_energies[0]).any() for s in whole.trace.steps]
+    assert {step.forecast.models for step in whole.trace.steps} == {(0, 0), (1, 0)}
+    rested = [
+        s.outcome.model_energies is not None and np.isnan(s.outcome.model_energies[0]).any() for s in whole.trace.steps
+    ]
     assert any(rested) and not all(rested)
     for state in states[3:-1:4]:
         again = loop.run(slices, state, 29)
         assert again.trace.lines == whole.trace.lines
-        assert [s.models for s in again.trace.steps] == [s.models for s in whole.trace.steps]
+        assert [s.forecast.models for s in again.trace.steps] == [s.forecast.models for s in whole.trace.steps]
         np.testing.assert_array_equal(again.warm[0].mean, whole.warm[0].mean)
 
 
 def test_rivals_that_rested_are_judged_as_if_they_had_not() -> None:
     """One loop more when they come back: what they miss is what they would have missed."""
-    assert not sat_out([], 0, 1) and not sat_out(steps([1.0, 2.0]), 0, 1)
-    assert sat_out(steps([NAN, 2.0]), 0, 0) and sat_out(steps([2.0]), 0, 1)
+    assert not needs_another_loop([], 0, 1) and not needs_another_loop(steps([1.0, 2.0]), 0, 1)
+    assert needs_another_loop(steps([NAN, 2.0]), 0, 0) and needs_another_loop(steps([2.0]), 0, 1)
     settled = {"step_loops": 2}  # with a single loop a step even those that never rested have not settled
     always, sometimes = (designed([textured(smooth())], 30, rivals_every=every, **settled).trace for every in (1, 4))
     assert always.lines == sometimes.lines
     returned = 0
     for before, one, other in zip(sometimes.steps, always.steps[1:], sometimes.steps[1:], strict=False):
-        assert one.model_energies is not None and other.model_energies is not None
-        if sat_out([before], 0, 0) and np.isfinite(other.model_energies).all():
-            np.testing.assert_allclose(other.model_energies, one.model_energies, rtol=0.02)
+        assert one.outcome.model_energies is not None and other.outcome.model_energies is not None
+        if needs_another_loop([before], 0, 0) and np.isfinite(other.outcome.model_energies).all():
+            np.testing.assert_allclose(other.outcome.model_energies, one.outcome.model_energies, rtol=0.02)
             returned += 1
     assert returned > 0
-    assert sum(s.matvecs for s in sometimes.steps) < sum(s.matvecs for s in always.steps)
+    assert sum(s.cost.matvecs for s in sometimes.steps) < sum(s.cost.matvecs for s in always.steps)
 
 
 def test_every_model_starts_where_it_stood() -> None:
     first, second, third = (WarmStart(np.full((2, 2), value), ()) for value in (1.0, 2.0, 3.0))
-    trace = DesignTrace("rule", 9, (4,), (DesignStep(3, models=(1, 0)),))
+    trace = DesignTrace("rule", 9, (4,), (design_step(3, models=(1, 0)),))
     state = DesignState(trace, (1.0, 1.0), (first, second), ((third, None), (None, None)))
     assert state.warm_start(0, 1) is first and state.warm_start(0, 0) is third
     assert state.warm_start(1, 0) is second and state.warm_start(1, 1) is None
@@ -186,7 +190,7 @@ def test_every_model_starts_where_it_stood() -> None:
 
 def test_rules_without_a_posterior_choose_nothing() -> None:
     state = designed([textured(smooth())], 12, strategy=RandomLines())
-    assert all(s.models == () and s.matvecs == 0 for s in state.trace.steps)
+    assert all(s.forecast.models == () and s.cost.matvecs == 0 for s in state.trace.steps)
 
 
 def test_rivals_at_no_inference_are_refused() -> None:

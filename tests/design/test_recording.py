@@ -27,7 +27,7 @@ def test_a_line_tells_at_most_what_equal_independent_values_would() -> None:
 
 
 @pytest.mark.parametrize("coils", [1, 2])
-@pytest.mark.parametrize("rule", [InformationGain(200), AOptimal(200)])
+@pytest.mark.parametrize("rule", [InformationGain(draws=200), AOptimal(draws=200)])
 def test_information_of_a_decision_against_the_dense_determinant(
     make_slice: SliceMaker, coils: int, rule: Strategy
 ) -> None:
@@ -47,6 +47,6 @@ def test_corrected_energies_are_what_counts(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
     engine = DesignEngine(Calibrated(), DoubleLoop(Exact(), outer_iterations=1))
     step = engine.run([one], engine.begin([one], (16, 15, 17, 14, 18)), 6).trace.steps[0]
-    assert step.corrected is not None
+    assert step.forecast.corrected is not None
     noise = 2 * one.noise_variance * 32
-    assert step.information == pytest.approx(32 * np.log1p(step.corrected[step.line] / noise))
+    assert step.information == pytest.approx(32 * np.log1p(step.forecast.corrected[step.line] / noise))

@@ -5,13 +5,13 @@ import pytest
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints, centre_lines
+from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignEngine
 from mri_design.design.stopping import AnyOf, UntilError, UntilGain
 from mri_design.design.strategies.baselines import LowPass
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
@@ -20,12 +20,13 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.exact import Exact
 from tests.design.conftest import SliceMaker
+from tests.design_steps import changed, design_step
 
 START = (8, 7, 9, 6)
 
 
 def step(error: float = float("nan"), gain: float = float("nan")) -> DesignStep:
-    return DesignStep(1, expected=np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
+    return design_step(1, expected=np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
 
 
 @pytest.mark.parametrize(("error", "stops"), [(0.04, True), (0.05, True), (0.0501, False), (float("nan"), False)])
@@ -47,7 +48,7 @@ def test_an_error_stops_once_it_is_small(error: float, stops: bool) -> None:
 def test_an_error_that_noise_does_not_allow_is_out_of_reach(
     now: float, least: float, stops: bool, missed: bool
 ) -> None:
-    rule, seen = UntilError(0.05), replace(step(now), least_error=least)
+    rule, seen = UntilError(0.05), changed(step(now), least_error=least)
     assert rule.looks_ahead
     assert (rule(seen), bool(rule.missed(seen))) == (stops, missed)
     if missed:
@@ -57,9 +58,9 @@ def test_an_error_that_noise_does_not_allow_is_out_of_reach(
 
 def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
     both = AnyOf((UntilError(0.05), UntilGain(5.0)))
-    seen = replace(step(0.2, 9.0), least_error=0.1)
+    seen = changed(step(0.2, 9.0), least_error=0.1)
     assert both.looks_ahead and both.missed(seen)
-    assert both(replace(seen, information=1.0)) and not both.missed(replace(seen, information=1.0))
+    assert both(changed(seen, information=1.0)) and not both.missed(changed(seen, information=1.0))
     assert not AnyOf((UntilGain(5.0),)).looks_ahead
 
 
@@ -68,7 +69,7 @@ def _dense_error(one: MRSlice, step: DesignStep, posterior: GaussianPosterior, l
     held = posterior.precision
     full = PosteriorPrecision(one.encoding(lines), held.blocks, held.site_precisions)
     left = one.noise_variance * np.trace(np.linalg.inv(full.dense_real()))
-    return float(np.sqrt(left / (step.image_energy + left)))
+    return float(np.sqrt(left / (step.forecast.image_energy + left)))
 
 
 @pytest.mark.parametrize("coils", [1, 2])
@@ -135,7 +136,7 @@ def test_an_empty_image_s_error_is_nothing_to_stop_at() -> None:
 
 @pytest.mark.parametrize("rule", [UntilError(0.1), UntilGain(1.0)])
 def test_strategies_without_predictions_are_never_stopped(rule: UntilError | UntilGain) -> None:
-    assert not rule(DesignStep(3))
+    assert not rule(design_step(3))
 
 
 def test_reasons_say_which_side_of_the_limit_it_is() -> None:
@@ -167,8 +168,8 @@ def test_the_declined_decision_is_the_first_that_meets_the_rule(make_slice: Slic
     one = make_slice()
     engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), block=block)
     whole = engine.run([one], engine.begin([one], START), 14).trace
-    asked = [s for s in whole.steps if not s.pending]
-    rule = UntilGain(float(np.median([s.score / 2 for s in asked])))
+    asked = [s for s in whole.steps if not s.choice.pending]
+    rule = UntilGain(float(np.median([s.choice.score / 2 for s in asked])))
     first = next(i for i, s in enumerate(asked) if rule(s))
     stopped = engine.run([one], engine.begin([one], START), 14, stop=rule).trace
     assert whole.declined is None and stopped.declined is not None
@@ -181,5 +182,5 @@ def test_slices_are_added_up(make_slice: SliceMaker) -> None:
     one = make_slice()
     engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)))
     single, double = (engine.run(s, engine.begin(s, START), 5).trace.steps[0] for s in ([one], [one, one]))
-    assert double.score == pytest.approx(2 * single.score, rel=0.1)
+    assert double.choice.score == pytest.approx(2 * single.choice.score, rel=0.1)
     assert double.predicted_error == pytest.approx(single.predicted_error, rel=0.1)

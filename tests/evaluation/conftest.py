@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trace import DesignTrace
 from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.fourier import CentredFFT
 from mri_design.scan.simulation.scenes import load_phantom
+from tests.design_steps import design_step
 
 TINY = Recipe.model_validate(
     {
@@ -37,8 +38,8 @@ TRACE = DesignTrace(
     8,
     (4, 3),
     (
-        DesignStep(6, scores(_6=9.5, _0=1), 3.0, 6.0, information=9.5 / 2),
-        DesignStep(0, scores(_0=2.25, _7=1), 4.0, 2.0, information=2.25 / 2),
+        design_step(6, scores=scores(_6=9.5, _0=1), predicted_energy=3.0, actual_energy=6.0, information=9.5 / 2),
+        design_step(0, scores=scores(_0=2.25, _7=1), predicted_energy=4.0, actual_energy=2.0, information=2.25 / 2),
     ),
 )
 

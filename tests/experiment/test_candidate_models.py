@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from mri_design.design.engine import DesignState
-from mri_design.design.trace import DesignStep, DesignTrace
-from mri_design.experiment.designing import run_design
+from mri_design.design.trace import DesignTrace
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import NO_OPTIONS, DesignOptions, run_design
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
@@ -16,6 +17,7 @@ from mri_design.inference.base import WarmStart
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.phase.prior import PhasePrior
 from mri_design.operators.fourier import CentredFFT
+from tests.design_steps import design_step
 
 N = (24, 16)
 
@@ -38,9 +40,8 @@ def recipe(small: Recipe, model: str, **phase: object) -> Recipe:
     return small.replacing("phase", model=model, imaginary_ratios=(3.0,), **phase)
 
 
-def design(one: MRSlice, settings: Recipe, target: int = 18, **options: object) -> DesignState:
-    rule = make_strategy("information-gain")
-    return run_design([one], rule, target, settings, seed=0, start=8, identity="me", **options)  # type: ignore[arg-type]
+def design(one: MRSlice, settings: Recipe, options: DesignOptions = NO_OPTIONS) -> DesignState:
+    return run_design([one], make_strategy("information-gain"), 18, settings, seed=0, start=8, options=options)
 
 
 def test_a_recipe_names_its_candidates(phased: MRSlice, small: Recipe) -> None:
@@ -64,8 +65,8 @@ def test_a_design_that_was_killed_chooses_the_same_models(
     settings = recipe(small, model)
     one = MRSlice(phased.kspace, phased.measured, phased.noise_variance, phase=settings.phase.prior())
     whole = design(one, settings)
-    assert {s.models for s in whole.trace.steps} == ({(0,), (1,)} if model == "automatic" else {(0,)})
-    path = tmp_path / "c.npz"
+    assert {s.forecast.models for s in whole.trace.steps} == ({(0,), (1,)} if model == "automatic" else {(0,)})
+    kept = Checkpoint(tmp_path / "c.npz", "me")
     for stop in (10, 13, 17):
 
         def pull(state: DesignState, stop: int = stop) -> None:
@@ -73,13 +74,14 @@ def test_a_design_that_was_killed_chooses_the_same_models(
                 raise PlugPulledError
 
         with pytest.raises(PlugPulledError):
-            design(one, settings, checkpoint=path, callback=pull)
-    again = design(one, settings, checkpoint=path)
+            design(one, settings, DesignOptions(checkpoint=kept, callback=pull))
+    again = design(one, settings, DesignOptions(checkpoint=kept))
     assert again.trace.lines == whole.trace.lines
     np.testing.assert_array_equal(again.warm[0].mean, whole.warm[0].mean)
     for a, b in zip(again.trace.steps, whole.trace.steps, strict=True):
-        assert (a.models, a.matvecs, a.actual_energy) == (b.models, b.matvecs, b.actual_energy)
-        np.testing.assert_array_equal(a.model_energies, b.model_energies)
+        assert (a.forecast.models, a.cost.matvecs) == (b.forecast.models, b.cost.matvecs)
+        assert a.outcome.actual_energy == b.outcome.actual_energy
+        np.testing.assert_array_equal(a.outcome.model_energies, b.outcome.model_energies)
 
 
 def test_the_image_is_made_with_the_model_that_won(phased: MRSlice, small: Recipe) -> None:
@@ -101,7 +103,7 @@ def test_the_last_line_has_a_say(phased: MRSlice, small: Recipe) -> None:
     """Three lines are no evidence; with the fourth there is, though no posterior has followed from it yet."""
     image = phased.central_image(range(8, 16))
     warm = WarmStart(image, ())
-    steps = tuple(DesignStep(i, models=(0,), model_energies=np.array([[4.0, 1.0]])) for i in range(4))
+    steps = tuple(design_step(i, models=(0,), model_energies=np.array([[4.0, 1.0]])) for i in range(4))
     for count, number in ((3, 0), (4, 1)):
         trace = DesignTrace("rule", N[0], (12,), steps[:count])
         state = DesignState(trace, (1.0,), (warm,), ((None, WarmStart(image, ())),))

@@ -1,25 +1,44 @@
 import zipfile
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignState
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.checkpoint import fingerprint, load_state, save_state
-from mri_design.experiment.designing import run_design
+from mri_design.experiment.checkpoint import FORMAT, Checkpoint, fingerprint, load_state, save_state
+from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.model.mr_image import MRSlice
 from mri_design.scan.io.atomic import write_npz
+from tests.design_steps import design_step
 
 SCORES = np.array([np.nan, 4.0, 2.0, np.nan, 1.0])
 STATE = DesignState(
     DesignTrace(
-        "rule", 5, (2, 3), (DesignStep(1, SCORES, 1.5, 2.5, False, 17, 0.25), DesignStep(4, None), DesignStep(0))
+        "rule",
+        5,
+        (2, 3),
+        (
+            design_step(
+                1,
+                scores=SCORES,
+                predicted_energy=1.5,
+                actual_energy=2.5,
+                converged=False,
+                matvecs=17,
+                seconds=0.25,
+                least_error=0.125,
+            ),
+            design_step(4, information=3.5, image_energy=7.0, pending=1, expected=np.arange(5.0)),
+            design_step(0),
+        ),
     ),
     (1.25, 3.5),
     (
@@ -34,7 +53,7 @@ STATE = DesignState(
 
 
 def chosen(line: int, models: tuple[int, ...], energies: list[list[float]] | None) -> DesignStep:
-    return DesignStep(line, models=models, model_energies=None if energies is None else np.array(energies))
+    return design_step(line, models=models, model_energies=None if energies is None else np.array(energies))
 
 
 CHOOSING = DesignState(
@@ -54,11 +73,16 @@ CHOOSING = DesignState(
 )
 
 
+def plain(record: object) -> object:
+    """Of plain values: comparable by NumPy, NaN equal to NaN."""
+    return {f.name: plain(getattr(record, f.name)) for f in fields(record)} if is_dataclass(record) else record
+
+
 def assert_equal(a: DesignState, b: DesignState) -> None:
     assert a.trace.lines == b.trace.lines and a.trace.start == b.trace.start
     assert (a.trace.strategy, a.trace.n_lines, a.signals) == (b.trace.strategy, b.trace.n_lines, b.signals)
     for x, y in zip(a.trace.steps, b.trace.steps, strict=True):
-        np.testing.assert_equal(x.__dict__, y.__dict__)
+        np.testing.assert_equal(plain(x), plain(y))
     for v, w in zip(a.warm, b.warm, strict=True):
         for p, q in zip((v.mean, *v.z), (w.mean, *w.z), strict=True):
             np.testing.assert_array_equal(p, q)
@@ -75,26 +99,26 @@ def assert_equal(a: DesignState, b: DesignState) -> None:
     ids=["full", "before the first line", "with rival models"],
 )
 def test_a_state_comes_back_as_it_was(tmp_path: Path, state: DesignState) -> None:
-    save_state(tmp_path / "c.npz", state, "me")
-    assert_equal(load_state(tmp_path / "c.npz", "me"), state)
+    save_state(Checkpoint(tmp_path / "c.npz", "me"), state)
+    assert_equal(load_state(Checkpoint(tmp_path / "c.npz", "me")), state)
 
 
 def test_a_real_state_comes_back_bitwise(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
     state = run_design([one], make_strategy("information-gain"), 7, small, seed=0, start=4)
-    save_state(tmp_path / "c.npz", state, "me")
-    assert_equal(load_state(tmp_path / "c.npz", "me"), state)
+    save_state(Checkpoint(tmp_path / "c.npz", "me"), state)
+    assert_equal(load_state(Checkpoint(tmp_path / "c.npz", "me")), state)
 
 
 def test_equal_states_are_equal_bytes(tmp_path: Path) -> None:
     for name in ("a.npz", "b.npz"):
-        save_state(tmp_path / name, STATE, "me")
+        save_state(Checkpoint(tmp_path / name, "me"), STATE)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
 def test_another_identity_is_refused(tmp_path: Path) -> None:
-    save_state(tmp_path / "c.npz", STATE, "me")
+    save_state(Checkpoint(tmp_path / "c.npz", "me"), STATE)
     with pytest.raises(UsageError, match=r"c\.npz is the checkpoint of a design with another input, recipe"):
-        load_state(tmp_path / "c.npz", "you")
+        load_state(Checkpoint(tmp_path / "c.npz", "you"))
 
 
 def test_a_fingerprint_is_of_the_content_not_the_order() -> None:
@@ -122,23 +146,23 @@ def text(content: bytes) -> bytes:
 @pytest.mark.parametrize("damage", [cut, without_directory, empty, text])
 def test_a_damaged_file_is_refused_in_words(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "c.npz"
-    save_state(path, STATE, "me")
+    save_state(Checkpoint(path, "me"), STATE)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InputError, match="an unreadable checkpoint") as caught:
-        load_state(path, "me")
+        load_state(Checkpoint(path, "me"))
     assert caught.value.cure == "Delete it."
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_flipped_bit_gives_the_state_or_an_input_error(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "c.npz"
-    save_state(path, STATE, "me")
+    save_state(Checkpoint(path, "me"), STATE)
     content = bytearray(path.read_bytes())
     position, bit = np.random.default_rng(seed).integers([len(content), 8])
     content[position] ^= 1 << bit
     path.write_bytes(content)
     try:
-        found = load_state(path, "me")
+        found = load_state(Checkpoint(path, "me"))
     except InputError:
         return
     assert_equal(found, STATE)
@@ -146,32 +170,66 @@ def test_a_flipped_bit_gives_the_state_or_an_input_error(tmp_path: Path, seed: i
 
 def test_pickles_and_missing_members_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.npz"
-    np.savez(path, identity=np.array(["me", None], dtype=object))
+    np.savez(path, format=np.array(FORMAT), identity=np.array(["me", None], dtype=object))
     with pytest.raises(InputError, match="unreadable"):
-        load_state(path, "me")
-    write_npz(path, {"identity": np.array("me")})
+        load_state(Checkpoint(path, "me"))
+    write_npz(path, {"format": np.array(FORMAT), "identity": np.array("me")})
     with pytest.raises(InputError, match="unreadable"):
-        load_state(path, "me")
+        load_state(Checkpoint(path, "me"))
 
 
 @pytest.mark.parametrize(
-    ("member", "value"), [("line", [1, 1, 0]), ("line", [1, 4, 16]), ("start", [8, -1]), ("line", [8, 1, 2])]
+    ("member", "value"),
+    [
+        ("steps__choice__line", [1, 1, 0]),
+        ("steps__choice__line", [1, 4, 16]),
+        ("trace__start", [8, -1]),
+        ("steps__choice__line", [8, 1, 2]),
+    ],
 )
 def test_forged_lines_are_refused_before_they_are_measured(
     tmp_path: Path, one: MRSlice, small: Recipe, member: str, value: list[int]
 ) -> None:
     path = tmp_path / "c.npz"
     state = run_design([one], make_strategy("random"), 5, small, seed=0, start=2)
-    save_state(path, state, "me")
+    save_state(Checkpoint(path, "me"), state)
     with np.load(path) as stored:
         arrays = {name: stored[name] for name in stored.files}
     write_npz(path, arrays | {member: np.asarray(value)})
     with pytest.raises(InputError, match="different line numbers from 0 to 15"):
-        run_design([one], make_strategy("random"), 9, small, seed=0, start=2, checkpoint=path, identity="me")
+        kept = DesignOptions(checkpoint=Checkpoint(path, "me"))
+        run_design([one], make_strategy("random"), 9, small, seed=0, start=2, options=kept)
+
+
+def test_every_field_of_a_decision_comes_back(tmp_path: Path) -> None:
+    """A value that no default has, for every field there is: a field that were not stored would come back another."""
+    values = {"line": 3, "scores": SCORES, "expected": np.arange(5.0), "corrected": np.ones(5), "information": 1.5}
+    values |= {"image_energy": 2.5, "models": (1, 0), "least_error": 0.25, "pending": 2, "predicted_energy": 4.5}
+    values |= {"actual_energy": 5.5, "model_energies": np.eye(2), "converged": False, "matvecs": 7, "seconds": 8.5}
+    step = design_step(**values)
+    default = design_step(0)
+    for part in ("choice", "forecast", "outcome", "cost"):
+        for each in fields(getattr(step, part)):
+            if each.name != "forecast":
+                assert each.name in values, "give the new field a value here"
+                with pytest.raises(AssertionError):
+                    np.testing.assert_equal(getattr(getattr(default, part), each.name), values[each.name])
+    state = DesignState(DesignTrace("rule", 5, (2,), (step, default)), (1.0,))
+    save_state(Checkpoint(tmp_path / "c.npz"), state)
+    assert_equal(load_state(Checkpoint(tmp_path / "c.npz")), state)
+
+
+@pytest.mark.parametrize("older", [{}, {"format": np.array("mri-design checkpoint 1")}])
+def test_checkpoints_of_other_versions_are_refused_with_a_way_on(tmp_path: Path, older: dict[str, np.ndarray]) -> None:
+    path = tmp_path / "c.npz"
+    write_npz(path, {"identity": np.array("me"), "line": np.array([1, 2])} | older)
+    with pytest.raises(InputError, match="unreadable checkpoint") as caught:
+        load_state(Checkpoint(path, "me"))
+    assert "version" in caught.value.wanted and "--overwrite" in caught.value.cure
 
 
 def test_the_checkpoint_is_not_compressed(tmp_path: Path) -> None:
     """Reading one never unpacks more than its size."""
-    save_state(tmp_path / "c.npz", STATE, "me")
+    save_state(Checkpoint(tmp_path / "c.npz", "me"), STATE)
     with zipfile.ZipFile(tmp_path / "c.npz") as archive:
         assert all(info.compress_type == zipfile.ZIP_STORED for info in archive.infolist())

@@ -7,7 +7,8 @@ import pytest
 
 from mri_design.design.engine import DesignState
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.designing import run_design, start_count
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import NO_OPTIONS, DesignOptions, run_design, start_count
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
@@ -27,9 +28,10 @@ def stop_after(lines: int) -> Callable[[DesignState], None]:
     return callback
 
 
-def design(one: MRSlice, recipe: Recipe, name: str = "information-gain", **options: object) -> DesignState:
-    settings: dict[str, object] = {"seed": 0, "start": 4, "identity": "me"} | options
-    return run_design([one], make_strategy(name), 10, recipe, **settings)  # type: ignore[arg-type]
+def design(
+    one: MRSlice, recipe: Recipe, name: str = "information-gain", options: DesignOptions = NO_OPTIONS
+) -> DesignState:
+    return run_design([one], make_strategy(name), 10, recipe, seed=0, start=4, options=options)
 
 
 @pytest.mark.parametrize("name", ["information-gain", "information-gain-lanczos", "random", "fastmri-equispaced"])
@@ -39,17 +41,18 @@ def test_a_resumed_design_is_the_uninterrupted_one(
 ) -> None:
     small = small.model_copy(update={"inference": small.inference.model_copy(update={"lanczos_steps": 20})})
     whole = design(one, small, name)
-    path = tmp_path / "c.npz"
+    kept = Checkpoint(tmp_path / "c.npz", "me")
     for stop in stops:
         with pytest.raises(PlugPulledError):
-            design(one, small, name, checkpoint=path, callback=stop_after(stop))
+            design(one, small, name, DesignOptions(checkpoint=kept, callback=stop_after(stop)))
     seen: list[int] = []
-    resumed = design(one, small, name, checkpoint=path, callback=lambda s: seen.append(len(s.trace.lines)))
+    watched = DesignOptions(checkpoint=kept, callback=lambda s: seen.append(len(s.trace.lines)))
+    resumed = design(one, small, name, watched)
     assert seen == list(range(stops[-1] + 1, 11))  # nothing was done twice
     assert resumed.trace.lines == whole.trace.lines
     assert resumed.trace.mask().tobytes() == whole.trace.mask().tobytes()
     for a, b in zip(resumed.trace.steps, whole.trace.steps, strict=True):
-        np.testing.assert_array_equal(a.scores, b.scores)
+        np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
     for a, b in zip(resumed.warm, whole.warm, strict=True):
         np.testing.assert_array_equal(a.mean, b.mean)
 
@@ -57,17 +60,18 @@ def test_a_resumed_design_is_the_uninterrupted_one(
 def test_the_checkpoint_is_there_before_the_callback_sees_the_line(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
     path = tmp_path / "c.npz"
     sizes: list[int] = []
-    design(one, small, "random", checkpoint=path, callback=lambda s: sizes.append(path.stat().st_size))
+    look = DesignOptions(checkpoint=Checkpoint(path, "me"), callback=lambda s: sizes.append(path.stat().st_size))
+    design(one, small, "random", look)
     assert len(sizes) == 6 and sizes[0] > 0
 
 
 def test_another_design_s_checkpoint_is_refused(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
     path = tmp_path / "c.npz"
     with pytest.raises(PlugPulledError):
-        design(one, small, checkpoint=path, callback=stop_after(6))
+        design(one, small, options=DesignOptions(checkpoint=Checkpoint(path, "me"), callback=stop_after(6)))
     before = path.read_bytes()
     with pytest.raises(UsageError, match="another input, recipe, seed, start or number of lines"):
-        design(one, small, checkpoint=path, identity="you")
+        design(one, small, options=DesignOptions(checkpoint=Checkpoint(path, "you")))
     assert path.read_bytes() == before
 
 
@@ -91,7 +95,9 @@ def test_the_units_of_the_scan_do_not_matter(small: Recipe, factor: float, estim
     states = [design(prepare(d, small).slice_model(0, small), small) for d in (data, scaled)]
     assert states[0].trace.lines == states[1].trace.lines
     assert states[1].signals[0] == pytest.approx(factor * states[0].signals[0], rel=1e-5)
-    np.testing.assert_allclose(states[1].trace.steps[-1].score, states[0].trace.steps[-1].score, rtol=1e-3)
+    np.testing.assert_allclose(
+        states[1].trace.steps[-1].choice.score, states[0].trace.steps[-1].choice.score, rtol=1e-3
+    )
 
 
 @pytest.mark.parametrize("library", ["scipy", "pyfftw"])

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,8 @@ import pytest
 
 from mri_design.design.stopping import AnyOf, UntilError, UntilGain
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.designing import run_design, start_count, start_lines
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import DesignOptions, run_design, start_count, start_lines
 from mri_design.experiment.ending import checked_end, in_acquisition_order, most_lines, stop_rule
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.strategy_names import make_strategy
@@ -117,19 +119,19 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
 def test_a_resumed_design_stops_where_the_uninterrupted_one_does(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
     recipe = small.replacing("design", block=2).replacing("constraints", forbid="0,5", max_jump=7)
     whole = run_design([one], GAIN, 12, recipe, seed=0, start=3)
-    errors = [s.predicted_error for s in whole.trace.steps if not s.pending]
+    errors = [s.predicted_error for s in whole.trace.steps if not s.choice.pending]
     stop = UntilError(float(np.sort(errors)[1]))
-    alone = run_design([one], GAIN, 12, recipe, seed=0, start=3, stop=stop).trace
+    alone = run_design([one], GAIN, 12, recipe, seed=0, start=3, options=DesignOptions(stop=stop)).trace
     assert 3 < len(alone.lines) < 12
 
     def pull(state: object) -> None:
         raise PlugPulledError
 
-    path = tmp_path / "c.npz"
+    kept = DesignOptions(stop=stop, checkpoint=Checkpoint(tmp_path / "c.npz", "me"))
     with pytest.raises(PlugPulledError):
-        run_design([one], GAIN, 12, recipe, seed=0, start=3, stop=stop, checkpoint=path, identity="me", callback=pull)
+        run_design([one], GAIN, 12, recipe, seed=0, start=3, options=replace(kept, callback=pull))
     for _ in range(2):  # the checkpoint of a stopped design, too, ends where it did
-        again = run_design([one], GAIN, 12, recipe, seed=0, start=3, stop=stop, checkpoint=path, identity="me").trace
+        again = run_design([one], GAIN, 12, recipe, seed=0, start=3, options=kept).trace
         assert again.lines == alone.lines
         assert again.declined is not None and alone.declined is not None
         assert again.declined.line == alone.declined.line

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.experiment.designing import run_design
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
@@ -23,10 +24,8 @@ def test_fifty_kills_change_nothing(one: MRSlice, small: Recipe, tmp_path: Path)
     strategy = make_strategy("information-gain")
 
     def design(folder: Path) -> tuple[int, ...]:
-        state = run_design(
-            [one], strategy, LINES, small, seed=3, start=START, checkpoint=folder / "checkpoint.npz", identity="it"
-        )
-        return state.trace.lines
+        options = DesignOptions(checkpoint=Checkpoint(folder / "checkpoint.npz", "it"))
+        return run_design([one], strategy, LINES, small, seed=3, start=START, options=options).trace.lines
 
     whole = tmp_path / "whole"
     whole.mkdir()

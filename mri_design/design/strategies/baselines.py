@@ -1,25 +1,26 @@
-"""Masks that look at no data: what a designed mask has to beat."""
+"""Masks that look at no data, the competitors of designed masks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.strategy import Choice, DesignView, best_line
+from mri_design.design.decision import Choice
+from mri_design.design.strategies.densities import GOLDEN, DensitySettings
+from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError, require_numbers
 
 __all__ = ["Equispaced", "GoldenRatio", "HalfDensity", "LowPass", "RandomLines", "RegularLines", "VariableDensity"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RegularLines:
     """A comb with teeth R lines apart through the centre, from DC outwards; lines that are over widen the centre.
 
-    The comb's offset is drawn at the first step and found again from the first line chosen. With fewer lines than the
+    The comb's offset is drawn at the first step and read off the first line chosen later. With fewer lines than the
     comb has teeth, the outermost are left out. Of one slice with one phase-encode axis this is also the CAIPI mask:
     there is nothing to shift against.
 
@@ -27,6 +28,11 @@ class RegularLines:
     ----------
     spacing : int or None
         R; None is the smallest whose comb fits into the lines that are not at the start.
+
+    Raises
+    ------
+    InputError
+        For a spacing that is not a whole number of one or more.
     """
 
     spacing: int | None = None
@@ -67,10 +73,7 @@ class RegularLines:
         return candidates.n_lines
 
 
-GOLDEN = (np.sqrt(5) - 1) / 2
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LowPass:
     """The lines nearest to DC."""
 
@@ -86,7 +89,7 @@ class LowPass:
         return Choice(best_line(-np.abs(view.candidates.frequencies).astype(float), view.candidates).line)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RandomLines:
     """Uniformly random lines around a fully sampled centre.
 
@@ -95,11 +98,20 @@ class RandomLines:
     centre_fraction : float or None
         Share of the grid that is sampled at the centre (fastMRI: 0.08 at acceleration 4, 0.04 at 8); None is no
         centre beyond four lines, plain random sampling.
+
+    Raises
+    ------
+    InputError
+        For a share that is not a number between 0 and 1.
     """
 
     centre_fraction: float | None = None
     name: str = "random"
     needs_posterior: bool = False
+
+    def __post_init__(self) -> None:
+        if self.centre_fraction is not None:
+            _require_share(self.centre_fraction)
 
     def default_start(self, n_lines: int, target: int) -> int:
         """Centre lines, never more than the target."""
@@ -112,74 +124,64 @@ class RandomLines:
         return Choice(int(rng.choice(np.flatnonzero(view.candidates.remaining))))
 
 
-@dataclass(frozen=True)
-class VariableDensity:
-    """Random lines drawn without replacement from a density that falls off with |k|.
+@dataclass(frozen=True, kw_only=True)
+class VariableDensity(DensitySettings):
+    """Random lines drawn without replacement from a density that falls off with |k|: settings as `DensitySettings`."""
 
-    Parameters
-    ----------
-    family : {"polynomial", "gaussian"}
-        polynomial: (1 - |k| / k_max)^power (Lustig, Donoho & Pauly 2007); gaussian: exp(-power (|k| / k_max)^2 / 2).
-    power : float
-        Larger is more concentrated; tune it on training images, per number of lines.
-    centre : int
-        Lines always sampled at the centre.
-    """
-
-    family: Literal["polynomial", "gaussian"] = "polynomial"
     power: float = 3.0
-    centre: int = 8
     name: str = "vd-polynomial"
-    needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        if self.family not in ("polynomial", "gaussian"):
-            raise InputError(field="density family", got=repr(self.family), wanted="polynomial or gaussian")
-        require_numbers(**{"density power": self.power})
-
-    def default_start(self, n_lines: int, target: int) -> int:
-        """The forced centre."""
-        return min(target, self.centre)
-
-    def density(self, frequencies: NDArray[np.int_]) -> NDArray[np.float64]:
-        """Relative density at the given k."""
-        radius = np.abs(frequencies) / (np.abs(frequencies).max() + 1)
-        if self.family == "polynomial":
-            return np.asarray((1 - radius) ** self.power, dtype=float)
-        return np.asarray(np.exp(-0.5 * self.power * radius**2), dtype=float)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """One draw from the density over the remaining lines."""
-        candidates = view.candidates
-        weight = np.where(candidates.remaining, np.maximum(self.density(candidates.frequencies), 1e-300), 0.0)
-        return Choice(int(rng.choice(candidates.n_lines, p=weight / weight.sum())))
+        return _drawn(self.density(view.candidates.frequencies), view.candidates, rng)
 
 
-@dataclass(frozen=True)
-class HalfDensity(VariableDensity):
+@dataclass(frozen=True, kw_only=True)
+class HalfDensity(DensitySettings):
     """Variable density on one half of k-space, partial Fourier's: the other half is measured at the centre alone.
 
-    Where an image's phase is smooth, a line tells much of the one opposite to it, and random lines on both sides are
-    not the competitor. Once the half is full, the other one follows.
+    Where an image's phase is smooth, a line nearly determines the opposite one, so that random lines on both sides are
+    a weak competitor. Once the half is full, the other one follows. Settings are those of `DensitySettings`.
     """
 
+    power: float = 3.0
     name: str = "vd-half"
 
-    def density(self, frequencies: NDArray[np.int_]) -> NDArray[np.float64]:
-        """Relative density at the given k."""
-        return np.asarray(np.where(frequencies >= 0, super().density(frequencies), 1e-100))
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """One draw from the density over the remaining lines of the half, then of the other one."""
+        frequencies = view.candidates.frequencies
+        return _drawn(np.where(frequencies >= 0, self.density(frequencies), 1e-100), view.candidates, rng)
 
 
-@dataclass(frozen=True)
+def _drawn(density: NDArray[np.float64], candidates: LineCandidates, rng: np.random.Generator) -> Choice:
+    """One of the remaining lines, drawn from a relative density (ky,)."""
+    weight = np.where(candidates.remaining, np.maximum(density, 1e-300), 0.0)
+    return Choice(int(rng.choice(candidates.n_lines, p=weight / weight.sum())))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Equispaced:
     """Lines at equal distances around a fully sampled centre, with a random offset (fastMRI's equispaced mask).
 
-    The offset is drawn at the first step and found again from the first line chosen, so that the rule needs no memory.
+    The offset is drawn at the first step and read off the first line chosen later, so that the rule needs no memory.
+
+    Parameters
+    ----------
+    centre_fraction : float
+        Share of the grid that is sampled at the centre, 0 to 1.
+
+    Raises
+    ------
+    InputError
+        For a share that is not a number between 0 and 1.
     """
 
     centre_fraction: float = 0.08
     name: str = "fastmri-equispaced"
     needs_posterior: bool = False
+
+    def __post_init__(self) -> None:
+        _require_share(self.centre_fraction)
 
     def default_start(self, n_lines: int, target: int) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
@@ -203,13 +205,27 @@ class Equispaced:
         return Choice(best_line(-distance, candidates).line)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GoldenRatio:
-    """Lines at multiples of the golden ratio of the grid, around a small centre: even coverage at any stopping time."""
+    """Lines at multiples of the golden ratio of the grid, around a small centre: even coverage at any stopping time.
+
+    Parameters
+    ----------
+    centre_fraction : float
+        Share of the grid that is sampled at the centre, 0 to 1.
+
+    Raises
+    ------
+    InputError
+        For a share that is not a number between 0 and 1.
+    """
 
     centre_fraction: float = 0.08
     name: str = "golden-ratio"
     needs_posterior: bool = False
+
+    def __post_init__(self) -> None:
+        _require_share(self.centre_fraction)
 
     def default_start(self, n_lines: int, target: int) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
@@ -227,3 +243,7 @@ class GoldenRatio:
 
 def _centre_share(n_lines: int, target: int, fraction: float) -> int:
     return min(max(1, target // 2), max(1, round(n_lines * fraction)))
+
+
+def _require_share(share: float) -> None:
+    require_numbers(most=1.0, **{"centre fraction": share})

@@ -1,16 +1,17 @@
 """Expected error, corrected by a model of the posterior's own error that learns while the scan runs.
 
-The posterior's line variances are wrong in a systematic way: too small where |k| is large, blind to conjugate symmetry,
-too sure of regular gaps. log(energy of the error on a line) = features . weights + noise describes what the error
-really is. The weights start from synthetic heads (mean and spread between heads) and every measured line corrects them:
-its innovation is a sample of exactly what was predicted.
+The posterior's line variances are wrong in a systematic way: they are too small where |k| is large, they ignore
+conjugate symmetry, and they are overconfident about regular gaps. A linear model describes what the error really is:
+log(energy of the error on a line) = features . weights + noise. The weights start from synthetic heads (their mean and
+their spread between heads), and every measured line corrects them, since its innovation is a sample of exactly what was
+predicted. How good the weights are is measured in results/error-model/README.md.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -18,17 +19,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategies.expected_error import AOptimal
+from mri_design.design.decision import Choice, Forecast
+from mri_design.design.line_variances import expected_energies
 from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
-from mri_design.design.strategy import Choice, DesignView, best_line
-from mri_design.errors import InputError
+from mri_design.design.strategy import DesignView, best_line
+from mri_design.errors import InputError, require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
 
 __all__ = ["Calibrated", "ErrorModel", "shipped_error_model"]
 
 Numbers = NDArray[np.float64]
 
-LEAST_FOUND = 0.5
+LEAST_ENERGY = 0.5
 """An innovation's energy, its noise subtracted, counts as at least this many standard deviations of that noise."""
 
 
@@ -68,36 +70,36 @@ class ErrorModel:
                 field="error model", got="values that are no numbers", wanted="finite ones, and a spread above zero"
             )
 
-    def given(self, features: Numbers, found: Numbers, variances: Numbers) -> ErrorModel:
-        """The model after seeing lines: Bayesian linear regression.
+    def given(self, features: Numbers, log_energies: Numbers, variances: Numbers) -> ErrorModel:
+        """The model after lines have been measured: Bayesian linear regression.
 
         Parameters
         ----------
         features : float array, shape (lines, features)
             As they were before the lines were measured.
-        found : float array, shape (lines,)
-            log(energy found / unit).
+        log_energies : float array, shape (lines,)
+            log(measured energy of the error / unit).
         variances : float array, shape (lines,)
             Variance of each of them beyond ``spread``^2.
         """
         precision = np.linalg.inv(self.covariance)
         weighted = features / (self.spread**2 + variances)[:, None]
         covariance = np.linalg.inv(precision + features.T @ weighted)
-        mean = covariance @ (precision @ self.mean + weighted.T @ found)
+        mean = covariance @ (precision @ self.mean + weighted.T @ log_energies)
         return replace(self, mean=mean, covariance=(covariance + covariance.T) / 2)
 
     def energies(self, features: Numbers) -> Numbers:
         """Energies at the mean weights, in units of the image's centre: what is predicted."""
         return np.asarray(np.exp(features @ self.mean + self.spread**2 / 2))
 
-    def hopes(self, features: Numbers) -> Numbers:
-        """Mean energies over all weights that are possible still: what is worth a look.
+    def marginal_energies(self, features: Numbers) -> Numbers:
+        """Energies averaged over the distribution of the weights: what a choice by possible gain goes by.
 
-        A log-normal's mean follows its tail, so that lines of which little is known yet stand out, several times too
-        large before the first line of a scan; line after line this goes away.
+        The mean of a log-normal distribution follows its tail, so lines about which the weights are uncertain get large
+        energies: several times too large before the first line of a scan, less so with every line measured.
         """
-        doubt = np.einsum("lf,fg,lg->l", features, self.covariance, features)
-        return np.asarray(self.energies(features) * np.exp(doubt / 2))
+        variances = np.einsum("lf,fg,lg->l", features, self.covariance, features)
+        return np.asarray(self.energies(features) * np.exp(variances / 2))
 
 
 ErrorModelName = Literal["one coil", "one coil, phase-aware", "several coils"]
@@ -106,7 +108,7 @@ ErrorModelName = Literal["one coil", "one coil, phase-aware", "several coils"]
 
 @cache
 def shipped_error_model(name: ErrorModelName = "one coil") -> ErrorModel:
-    """What ``benchmarks/error_model.py`` learnt from random heads; results/error-model tells how well it does."""
+    """What ``benchmarks/error_model.py`` learnt from random heads; results/error-model/README.md says how well."""
     text = resources.files("mri_design.design.strategies").joinpath("error_model.json").read_text("utf-8")
     stored = json.loads(text)[name]
     if stored["features"] != list(FEATURES):
@@ -114,38 +116,61 @@ def shipped_error_model(name: ErrorModelName = "one coil") -> ErrorModel:
     return ErrorModel(np.array(stored["mean"]), np.array(stored["covariance"]), float(stored["spread"]))
 
 
-@dataclass(frozen=True)
-class Calibrated(AOptimal):
+@dataclass(frozen=True, kw_only=True)
+class Calibrated:
     """The line on which the corrected error is largest.
 
     Parameters
     ----------
+    draws : int
+        Posterior draws behind the expected energies; inference's own are used as far as they go.
     error_model : ErrorModel, optional
         Where to start; the shipped one without it.
     online : bool
         Whether to learn from the scan's own innovations.
+
+    Raises
+    ------
+    InputError
+        For no draw, or an error model that is none.
     """
 
+    draws: int = 12
     error_model: ErrorModel | None = None
     online: bool = True
-    name: str = field(default="calibrated")
+    name: str = "calibrated"
+    needs_posterior: bool = True
+
+    def __post_init__(self) -> None:
+        require_counts(draws=self.draws, least=1)
+        require_instance(bool, wanted="true or false", online=self.online)
+        if self.error_model is not None:
+            wanted = "an ErrorModel, or None for the shipped one"
+            require_instance(ErrorModel, wanted=wanted, error_model=self.error_model)
 
     def default_start(self, n_lines: int, target: int) -> int:
-        """Eight lines: the model knows what the centre of an image is worth."""
+        """Eight lines: the error model knows how much energy the centre of an image holds."""
         return min(target, 8)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest corrected energy, the doubt about the correction counted as hope."""
+        """The remaining line with the largest corrected energy, averaged over what the weights may still be.
+
+        The forecast goes by the mean weights: the average would predict too much of lines that are little known.
+        """
         expected = self.expected(view, rng)
         now, model = self._informed(view, expected)
         features = line_features(now)
-        best = best_line(now.unit * model.hopes(features), view.candidates)
-        return replace(best, expected=expected, corrected=_believed(now, model, features))
+        best = best_line(now.unit * model.marginal_energies(features), view.candidates)
+        return replace(best, forecast=Forecast(expected, _believed(now, model, features)))
 
-    def predicted(self, view: DesignView, rng: np.random.Generator) -> tuple[Numbers, Numbers | None]:
+    def expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
+        """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
+        return expected_energies(view.posteriors, rng, self.draws)
+
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the error model makes of them."""
         expected = self.expected(view, rng)
-        return expected, self.corrected(view, expected)
+        return Forecast(expected, self.corrected(view, expected))
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
@@ -169,7 +194,7 @@ class Calibrated(AOptimal):
 
 @dataclass(frozen=True)
 class _Scan:
-    """What the measured lines of all slices hold, and the noise in a line."""
+    """Energies of the measured lines, all slices together, and the noise in a line."""
 
     energies: Numbers
     noise: float
@@ -216,25 +241,26 @@ def measured_energies(posterior: GaussianPosterior) -> Numbers:
 def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
     """The error model after the innovations of the lines that have been measured since the start.
 
-    Where the scan chooses among candidate models, only what the models in use now had predicted counts; of several
-    slices, what at least half of them predicted with the model that they use now.
+    Where the design chooses among candidate models, only predictions of the models in use now count; with several
+    slices, those lines that at least half of the slices predicted with the model that they use now.
     """
     acquired, steps = view.candidates.acquired, view.steps
     first = len(acquired) - len(steps)
-    rows, found, variances = [], [], []
+    rows, log_energies, variances = [], [], []
     for i, step in enumerate(steps[: len(steps) - view.pending]):
-        begun = steps[i - step.pending]  # where its block was chosen from
-        if begun.expected is None or not _mostly_equal(step.models, view.models):
+        pending = step.choice.pending
+        expected = steps[i - pending].forecast.expected  # of the posterior that its block was chosen from
+        if expected is None or not _mostly_equal(step.forecast.models, view.models):
             continue
-        known = scan.knowledge(acquired[: first + i - step.pending], begun.expected)
+        known = scan.knowledge(acquired[: first + i - pending], expected)
         noise_sd = scan.noise / np.sqrt(scan.samples)
-        energy = max(step.actual_energy - scan.noise, LEAST_FOUND * noise_sd)
+        energy = max(step.outcome.actual_energy - scan.noise, LEAST_ENERGY * noise_sd)
         rows.append(line_features(known, [step.line])[0])
-        found.append(np.log(energy / known.unit))
+        log_energies.append(np.log(energy / known.unit))
         variances.append((noise_sd / energy) ** 2)
     if not rows:
         return start
-    return start.given(np.array(rows), np.array(found), np.array(variances))
+    return start.given(np.array(rows), np.array(log_energies), np.array(variances))
 
 
 def _mostly_equal(then: tuple[int, ...], now: tuple[int, ...]) -> bool:

@@ -10,38 +10,16 @@ time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.strategies.baselines import GOLDEN, VariableDensity
-from mri_design.design.strategy import Choice, DesignView, best_line
+from mri_design.design.decision import Choice
+from mri_design.design.strategies.densities import GOLDEN, DensitySettings, inclusion_masses
+from mri_design.design.strategy import DesignView, best_line
 
-__all__ = ["GoldenDensity", "JitteredDensity", "SystematicDensity", "inclusion_masses"]
-
-
-def inclusion_masses(density: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """min(1, c density) with a sum of ``count``: how probable it is that each line is among ``count`` drawn ones.
-
-    Parameters
-    ----------
-    density : float array
-        Positive.
-    count : int
-        At most as many as there are entries.
-    """
-    full = np.zeros(len(density), dtype=bool)
-    while True:
-        left = count - int(full.sum())
-        masses = np.where(full, 1.0, 0.0)
-        if left > 0:
-            masses[~full] = density[~full] * (left / density[~full].sum())
-        over = ~full & (masses >= 1)
-        if not over.any():
-            return masses
-        full |= over
+__all__ = ["GoldenDensity", "JitteredDensity", "SystematicDensity"]
 
 
 @dataclass(frozen=True)
@@ -79,66 +57,63 @@ class _Walk:
         return int(rng.choice(self.free, p=share / share.sum()))
 
 
-@dataclass(frozen=True)
-class _EvenDensity(VariableDensity):
-    """A density with the masses of what is to be drawn outside the start."""
-
-    power: float = 4.0
-    family: Literal["polynomial", "gaussian"] = "polynomial"
-
-    def walk(self, candidates: LineCandidates) -> _Walk:
-        """Where the lines that are not at the start lie."""
-        outside = candidates.allowed.copy()
-        outside[list(candidates.acquired[: candidates.n_start])] = False
-        free = np.flatnonzero(outside)
-        density = np.maximum(self.density(candidates.frequencies)[free], 1e-300)
-        masses = inclusion_masses(density, candidates.target - candidates.n_start)
-        high = np.cumsum(masses)
-        return _Walk(free, high - masses, high, candidates.acquired[candidates.n_start :], candidates)
+def _walk(settings: DensitySettings, candidates: LineCandidates) -> _Walk:
+    """Where the lines that are not at the start lie on the masses of what is to be drawn outside it."""
+    outside = candidates.allowed.copy()
+    outside[list(candidates.acquired[: candidates.n_start])] = False
+    free = np.flatnonzero(outside)
+    density = np.maximum(settings.density(candidates.frequencies)[free], 1e-300)
+    masses = inclusion_masses(density, candidates.target - candidates.n_start)
+    high = np.cumsum(masses)
+    return _Walk(free, high - masses, high, candidates.acquired[candidates.n_start :], candidates)
 
 
-@dataclass(frozen=True)
-class JitteredDensity(_EvenDensity):
+@dataclass(frozen=True, kw_only=True)
+class JitteredDensity(DensitySettings):
     """One line drawn from every unit of mass, from one edge of k-space to the other.
 
-    A line that lies on the border of two units is drawn once at most.
+    A line that lies on the border of two units is drawn once at most. Settings are those of `DensitySettings`.
     """
 
     name: str = "vd-jittered"
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """A line of the next unit."""
-        walk = self.walk(view.candidates)
+        walk = _walk(self, view.candidates)
         unit = len(walk.chosen)
         return Choice(walk.within(unit, unit + 1, rng))
 
 
-@dataclass(frozen=True)
-class SystematicDensity(_EvenDensity):
+@dataclass(frozen=True, kw_only=True)
+class SystematicDensity(DensitySettings):
     """Lines at equal distances in mass, with a random offset.
 
-    The offset is drawn at the first step and found again from the first line chosen, to within that line's mass.
+    The offset is drawn at the first step and read off the first line chosen later, to within that line's mass. Settings
+    are those of `DensitySettings`.
     """
 
     name: str = "vd-systematic"
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next tooth of the comb."""
-        walk = self.walk(view.candidates)
+        walk = _walk(self, view.candidates)
         if not walk.chosen:
             return Choice(walk.within(0, 1, rng))
         return Choice(walk.nearest(walk.middle(walk.chosen[0], 1) + len(walk.chosen)))
 
 
-@dataclass(frozen=True)
-class GoldenDensity(_EvenDensity):
-    """Lines at multiples of the golden ratio in mass, with a random offset; a taken line gives way to the nearest."""
+@dataclass(frozen=True, kw_only=True)
+class GoldenDensity(DensitySettings):
+    """Lines at multiples of the golden ratio in mass, with a random offset; a taken line gives way to the nearest.
+
+    Settings are those of `DensitySettings`.
+    """
 
     name: str = "vd-golden"
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line nearest to the next multiple."""
-        walk = self.walk(view.candidates)
+        walk = _walk(self, view.candidates)
         if not walk.chosen:
             return Choice(walk.within(0, walk.total, rng))
         offset = walk.middle(walk.chosen[0], walk.total) / walk.total

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.line_variances import line_energies
-from mri_design.design.strategy import Choice, DesignView, best_line, start_for_posterior
+from mri_design.design.decision import Choice, Forecast
+from mri_design.design.line_variances import expected_energies
+from mri_design.design.strategy import DesignView, best_line, start_for_posterior
+from mri_design.errors import require_counts
 
 __all__ = ["AOptimal"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AOptimal:
     """The line with the largest posterior variance, summed over readout and coils.
 
@@ -24,11 +26,19 @@ class AOptimal:
     ----------
     draws : int
         Posterior draws behind the variances; inference's own are used as far as they go.
+
+    Raises
+    ------
+    InputError
+        For no draw.
     """
 
     draws: int = 12
     name: str = "expected-error"
     needs_posterior: bool = True
+
+    def __post_init__(self) -> None:
+        require_counts(draws=self.draws, least=1)
 
     def default_start(self, n_lines: int, target: int) -> int:
         """As for the information gain: half of the target, between 8 lines and an eighth of the grid."""
@@ -36,15 +46,13 @@ class AOptimal:
 
     def expected(self, view: DesignView, rng: np.random.Generator) -> NDArray[np.float64]:
         """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
-        return np.asarray(np.sum([line_energies(p, rng, self.draws) for p in view.posteriors], axis=0))
+        return expected_energies(view.posteriors, rng, self.draws)
 
-    def predicted(
-        self, view: DesignView, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies; nothing corrects them."""
-        return self.expected(view, rng), None
+        return Forecast(self.expected(view, rng))
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest expected energy."""
         expected = self.expected(view, rng)
-        return replace(best_line(expected, view.candidates), expected=expected)
+        return replace(best_line(expected, view.candidates), forecast=Forecast(expected))

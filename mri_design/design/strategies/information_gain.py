@@ -1,4 +1,4 @@
-"""The papers' design score: how much a line would tell about the image.
+"""The papers' design score: how much information about the image a line would bring.
 
     score = log det(I + X_* A^-1 X_*^H)   over the real rows of a line's X_*
 
@@ -9,6 +9,7 @@ posterior draws.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 
@@ -16,8 +17,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import all_lines, line_values, line_variances, mean_power
-from mri_design.design.strategy import Choice, DesignView, best_line, start_for_posterior
+from mri_design.design.strategy import DesignView, best_line, start_for_posterior
 from mri_design.errors import InputError, described, require_counts
 from mri_design.krylov.block_lanczos import BlockLanczosFactors
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
@@ -104,11 +106,9 @@ def information_gain(
 def _candidate_rows(posterior: GaussianPosterior, candidate: int | LinearOperator) -> LinearOperator:
     measured = posterior.model.measurement
     if isinstance(candidate, LinearOperator):
-        found, wanted = (f"{'complex' if one.in_complex else 'real'} {one.in_shape}" for one in (candidate, measured))
-        if found != wanted:
-            raise InputError(
-                field="candidate", got=f"rows on unknowns that are {found}", wanted=f"{wanted}, the image's"
-            )
+        got, wanted = (f"{'complex' if x.in_complex else 'real'} {x.in_shape}" for x in (candidate, measured))
+        if got != wanted:
+            raise InputError(field="candidate", got=f"rows on unknowns that are {got}", wanted=f"{wanted}, the image's")
         return candidate
     if isinstance(candidate, bool) or not isinstance(candidate, Integral):
         raise InputError(
@@ -167,8 +167,7 @@ def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float6
     Returns
     -------
     float array, shape (ky,)
-        Scores. Measured against `exact_gain` on grids of 16 to 48, 1 to 16 coils: within 2 % for many draws; 12 draws
-        are 2 to 4 % low in the median and rank lines as well.
+        Scores. How far they are from `exact_gain` is measured in results/design-study/measurements.md.
     """
     return gain_from_columns(line_values(draws, encoding))
 
@@ -186,16 +185,16 @@ def gain_from_columns(columns: Array) -> NDArray[np.float64]:
     return scores
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InformationGain:
     """The line with the largest information gain, scores from posterior draws.
 
     Parameters
     ----------
     draws : int
-        Posterior draws behind the scores; inference's own are used as far as they go. Where inference knows what a
-        circulant explains of its draws (`variances.ControlVariate`, one coil), its own are enough: four of them then
-        score as well as twelve plain ones (median error of scores 1.2 % both, against exact ones at 48 and 64).
+        Posterior draws behind the scores; inference's own are used as far as they go. Those of
+        `variances.ControlVariate` (one coil) are enough though they are few: results/design-study/measurements.md
+        compares them.
 
     Raises
     ------
@@ -228,21 +227,17 @@ class InformationGain:
         energies = np.sum(posterior.model.noise_variance * mean_power(columns), axis=1)
         return gain_from_columns(columns), np.asarray(energies)
 
-    def predicted(
-        self, view: DesignView, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies summed over the posteriors; nothing corrects them."""
-        return np.asarray(np.sum([self.scores(p, rng)[1] for p in view.posteriors], axis=0)), None
+        return _forecast([self.scores(p, rng) for p in view.posteriors])
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest total score over the posteriors."""
-        scores, expected = np.sum([self.scores(p, rng) for p in view.posteriors], axis=0)
-        best = best_line(scores, view.candidates)
-        return replace(best, expected=expected, information=float(scores[best.line]) / 2)
+        return _most_informative([self.scores(p, rng) for p in view.posteriors], view)
 
 
-@dataclass(frozen=True)
-class LanczosInformationGain(InformationGain):
+@dataclass(frozen=True, kw_only=True)
+class LanczosInformationGain:
     """The papers' scores, from a Lanczos representation of the posterior.
 
     Parameters
@@ -253,15 +248,19 @@ class LanczosInformationGain(InformationGain):
     Raises
     ------
     InputError
-        For no step; as `InformationGain`.
+        For no step; where the measurement is not one of Cartesian lines.
     """
 
     steps: int = 100
     name: str = "information-gain-lanczos"
+    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         require_counts(steps=self.steps, least=1)
+
+    def default_start(self, n_lines: int, target: int) -> int:
+        """Half of the target, between 8 lines and an eighth of the grid."""
+        return start_for_posterior(n_lines, target)
 
     def scores(
         self, posterior: GaussianPosterior, rng: np.random.Generator
@@ -274,3 +273,23 @@ class LanczosInformationGain(InformationGain):
         overlaps = line_overlaps(factors, all_lines(posterior))
         energies = np.trace(overlaps, axis1=1, axis2=2).real
         return gain_from_overlaps(overlaps), 2 * posterior.model.noise_variance * np.asarray(energies, dtype=np.float64)
+
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
+        """Expected energies summed over the posteriors; nothing corrects them."""
+        return _forecast([self.scores(p, rng) for p in view.posteriors])
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The remaining line with the largest total score over the posteriors."""
+        return _most_informative([self.scores(p, rng) for p in view.posteriors], view)
+
+
+def _forecast(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Forecast:
+    """Expected energies summed over the posteriors, from the scores and energies of each."""
+    return Forecast(np.asarray(np.sum([energies for _, energies in each], axis=0)))
+
+
+def _most_informative(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], view: DesignView) -> Choice:
+    """The remaining line whose scores, half of which are nats, add up to most over the posteriors."""
+    total = np.asarray(np.sum([scores for scores, _ in each], axis=0))
+    best = best_line(total, view.candidates)
+    return replace(best, forecast=replace(_forecast(each), information=float(total[best.line]) / 2))

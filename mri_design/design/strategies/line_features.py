@@ -1,4 +1,4 @@
-"""What can be said about a k-space line before it is measured: where it lies, what is near it, what the posterior says.
+"""What is known of a k-space line before it is measured: where it lies, what is near it, what the posterior expects.
 
 Residual energy depends on more than the posterior's variances: images fill a part of the field of view, so lines next
 to measured ones are partly known; their phase is nearly smooth, so lines opposite to measured ones are partly known;
@@ -8,8 +8,9 @@ the numbers that `Calibrated` weighs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,6 @@ __all__ = ["FEATURES", "LineKnowledge", "line_features"]
 
 Numbers = NDArray[np.float64]
 
-NEIGHBOURS = 3
-"""Lines at distances 1 to this are looked at one by one."""
 CENTRE = 3
 """|k| up to which the measured energy is the unit of energies: the image's own scale, with little noise in it."""
 KERNEL = 3.0
@@ -28,33 +27,6 @@ LEAST_SIGNAL = 0.3
 """A measured line's energy counts as at least this share of the noise in it."""
 PLACES = (4, 8, 16, 32, 64)
 """|k|, on either side, at which a scan's spectrum may be above or below what all else says; linear in log(1 + |k|)."""
-
-FEATURES = (
-    "constant",
-    "log(1 + |k|)",
-    "log(1 + |k|)^2",
-    "log(lines / 16)",
-    "log(1 + |k|) log(lines / 16)",
-    "-k measured",
-    "log(0.1 + smaller gap)",
-    "log(0.1 + larger gap)",
-    "measured at distance 1",
-    "measured at distance 2",
-    "measured at distance 3",
-    "measured at distance 1 of -k",
-    "measured at distance 2 of -k",
-    "log(0.1 + smaller gap at -k), 0 where measured",
-    "measured at distance 1 of k times of -k",
-    "measured at distance 1 of -k, where -k is",
-    "measured at distance 1, times log(1 + |k|)",
-    "-k measured, times log(1 + |k|)",
-    "log expected energy of the error",
-    "log measured energy near |k|",
-    "log noise energy of a line",
-    "sign(k) log(1 + |k|)",
-    *(f"k near {sign}{near}" for sign in "+-" for near in PLACES),
-)
-"""Names, in the order of the columns. Energies are relative to `LineKnowledge.unit`."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +52,8 @@ class LineKnowledge:
     expected: Numbers
 
     @property
-    def heard(self) -> NDArray[np.bool_]:
-        """Measured lines whose data are there."""
+    def with_data(self) -> NDArray[np.bool_]:
+        """Measured lines whose data have come; those of a block that is about to be measured are not among them."""
         return self.measured & (self.energies > 0)
 
     @property
@@ -93,57 +65,137 @@ class LineKnowledge:
     def unit(self) -> float:
         """Energy of the image's centre, to measure others in."""
         k = np.arange(len(self.measured)) - len(self.measured) // 2
-        near = self.heard & (np.abs(k) <= CENTRE)
-        return float(np.sum(self.signal[near if near.any() else self.heard]))
+        near = self.with_data & (np.abs(k) <= CENTRE)
+        return float(np.sum(self.signal[near if near.any() else self.with_data]))
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Some lines in the state of a design: what the features are made of. Every array is (lines,) unless said."""
+
+    known: LineKnowledge
+    at: NDArray[np.intp]
+
+    @property
+    def n_lines(self) -> int:
+        """Lines of the grid."""
+        return len(self.known.measured)
+
+    @cached_property
+    def frequency(self) -> NDArray[np.intp]:
+        """k, DC = 0."""
+        return np.asarray(self.at - self.n_lines // 2)
+
+    @cached_property
+    def log_radius(self) -> Numbers:
+        """log(1 + |k|)."""
+        return np.asarray(np.log1p(np.abs(self.frequency)))
+
+    @cached_property
+    def opposite(self) -> NDArray[np.intp]:
+        """The lines at -k."""
+        return np.asarray((2 * (self.n_lines // 2) - self.at) % self.n_lines)
+
+    @cached_property
+    def measured(self) -> NDArray[np.intp]:
+        """Numbers of the measured lines, (count,)."""
+        return np.flatnonzero(self.known.measured)
+
+    @cached_property
+    def log_count(self) -> Numbers:
+        """log(measured lines / 16), the same for all."""
+        return np.full(len(self.at), np.log(len(self.measured) / 16))
+
+    @cached_property
+    def conjugate(self) -> Numbers:
+        """1 where the line at -k is measured, 0 elsewhere."""
+        return self.known.measured[self.opposite].astype(float)
+
+    @cached_property
+    def gaps(self) -> tuple[Numbers, Numbers]:
+        """Distances to measured lines on the nearer and on the farther side."""
+        return _gaps(self.measured, self.at, self.n_lines)
+
+    @cached_property
+    def opposite_gap(self) -> Numbers:
+        """Distance from -k to the nearest measured line."""
+        return _gaps(self.measured, self.opposite, self.n_lines)[0]
+
+    def near(self, distance: int) -> Numbers:
+        """How many of the two lines at a distance are measured."""
+        return _neighbours(self.known.measured, self.at, distance)
+
+    def near_opposite(self, distance: int) -> Numbers:
+        """The same at -k."""
+        return _neighbours(self.known.measured, self.opposite, distance)
+
+    @cached_property
+    def log_unit(self) -> float:
+        """log of the image's centre energy."""
+        return float(np.log(self.known.unit))
+
+    @cached_property
+    def spectrum(self) -> Numbers:
+        """Mean of the measured log energies, weighted by how near in |k| they are."""
+        with_data = np.flatnonzero(self.known.with_data)
+        apart = np.abs(np.abs(self.frequency)[:, None] - np.abs(with_data - self.n_lines // 2))
+        closeness = np.exp(-apart / KERNEL) + 1e-6
+        return np.asarray(closeness @ np.log(self.known.signal[with_data]) / closeness.sum(axis=1))
+
+    def place(self, index: int, side: int) -> Numbers:
+        """Weight of one of `PLACES` on the side of positive (1) or negative (-1) k; the centre has none."""
+        knots = np.log1p([0, *PLACES])
+        share = np.interp(np.log1p(np.abs(self.frequency)), knots, np.eye(len(knots))[index + 1])
+        return np.asarray(share * (side * self.frequency > 0))
+
+
+Feature = tuple[str, Callable[[_Lines], Numbers]]
+"""A name, and what it is of some lines, (lines,)."""
+
+_TINY = np.finfo(float).tiny
+_FEATURES: tuple[Feature, ...] = (
+    ("constant", lambda x: np.ones(len(x.at))),
+    ("log(1 + |k|)", lambda x: x.log_radius),
+    ("log(1 + |k|)^2", lambda x: x.log_radius**2),
+    ("log(lines / 16)", lambda x: x.log_count),
+    ("log(1 + |k|) log(lines / 16)", lambda x: x.log_radius * x.log_count),
+    ("-k measured", lambda x: x.conjugate),
+    ("log(0.1 + smaller gap)", lambda x: np.log(0.1 + x.gaps[0])),
+    ("log(0.1 + larger gap)", lambda x: np.log(0.1 + x.gaps[1])),
+    ("measured at distance 1", lambda x: x.near(1)),
+    ("measured at distance 2", lambda x: x.near(2)),
+    ("measured at distance 3", lambda x: x.near(3)),
+    ("measured at distance 1 of -k", lambda x: x.near_opposite(1)),
+    ("measured at distance 2 of -k", lambda x: x.near_opposite(2)),
+    (
+        "log(0.1 + smaller gap at -k), 0 where measured",
+        lambda x: np.where(x.conjugate > 0, 0.0, np.log(0.1 + x.opposite_gap)),
+    ),
+    ("measured at distance 1 of k times of -k", lambda x: x.near(1) * x.near_opposite(1)),
+    ("measured at distance 1 of -k, where -k is", lambda x: x.conjugate * x.near_opposite(1)),
+    ("measured at distance 1, times log(1 + |k|)", lambda x: x.log_radius * x.near(1)),
+    ("-k measured, times log(1 + |k|)", lambda x: x.log_radius * x.conjugate),
+    ("log expected energy of the error", lambda x: np.log(np.maximum(x.known.expected[x.at], _TINY)) - x.log_unit),
+    ("log measured energy near |k|", lambda x: x.spectrum - x.log_unit),
+    ("log noise energy of a line", lambda x: np.full(len(x.at), np.log(x.known.noise) - x.log_unit)),
+    ("sign(k) log(1 + |k|)", lambda x: np.sign(x.frequency) * x.log_radius),
+    *(
+        (f"k near {sign}{near}", partial(_Lines.place, index=index, side=side))
+        for sign, side in (("+", 1), ("-", -1))
+        for index, near in enumerate(PLACES)
+    ),
+)
+"""In the order of the columns. Energies are relative to `LineKnowledge.unit`."""
+
+FEATURES = tuple(name for name, _ in _FEATURES)
+"""Names of the features, in the order of the columns."""
 
 
 def line_features(known: LineKnowledge, lines: Sequence[int] | NDArray[np.intp] | None = None) -> Numbers:
     """Features of some lines (all without an argument), shape (lines, `FEATURES`)."""
-    n = len(known.measured)
-    at = np.arange(n) if lines is None else np.asarray(lines, dtype=np.intp)
-    opposite = (2 * (n // 2) - at) % n
-    k = np.log1p(np.abs(at - n // 2))
-    measured = np.flatnonzero(known.measured)
-    count = np.full(len(at), np.log(len(measured) / 16))
-    smaller, larger = _gaps(measured, at, n)
-    smaller_there = _gaps(measured, opposite, n)[0]
-    conjugate = known.measured[opposite].astype(float)
-    near = [_neighbours(known.measured, at, j) for j in range(1, NEIGHBOURS + 1)]
-    near_there = [_neighbours(known.measured, opposite, j) for j in range(1, NEIGHBOURS)]
-    unit = np.log(known.unit)
-    heard = np.flatnonzero(known.heard)
-    closeness = np.exp(-np.abs(np.abs(at - n // 2)[:, None] - np.abs(heard - n // 2)) / KERNEL) + 1e-6
-    spectrum = closeness @ np.log(known.signal[heard]) / closeness.sum(axis=1)
-    columns = [
-        np.ones(len(at)),
-        k,
-        k**2,
-        count,
-        k * count,
-        conjugate,
-        np.log(0.1 + smaller),
-        np.log(0.1 + larger),
-        *near,
-        *near_there,
-        np.where(conjugate > 0, 0.0, np.log(0.1 + smaller_there)),
-        near[0] * near_there[0],
-        conjugate * near_there[0],
-        k * near[0],
-        k * conjugate,
-        np.log(np.maximum(known.expected[at], np.finfo(float).tiny)) - unit,
-        spectrum - unit,
-        np.full(len(at), np.log(known.noise) - unit),
-        np.sign(at - n // 2) * k,
-        *_places(at - n // 2),
-    ]
-    return np.stack(columns, axis=1)
-
-
-def _places(k: NDArray[np.intp]) -> list[Numbers]:
-    """Weights of `PLACES` on the positive, then on the negative side; the centre has none."""
-    knots = np.log1p([0, *PLACES])
-    shares = [np.interp(np.log1p(np.abs(k)), knots, one) for one in np.eye(len(knots))[1:]]
-    return [share * (side * k > 0) for side in (1, -1) for share in shares]
+    at = np.arange(len(known.measured)) if lines is None else np.asarray(lines, dtype=np.intp)
+    each = _Lines(known, at)
+    return np.stack([values(each) for _, values in _FEATURES], axis=1)
 
 
 def _neighbours(measured: NDArray[np.bool_], at: NDArray[np.intp], distance: int) -> Numbers:

@@ -1,4 +1,4 @@
-"""Masks that look at the truth: not designs, but marks to measure designs by."""
+"""Masks that look at the true image: no designs, but references that designs are compared with."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.decision import Choice
 from mri_design.design.line_variances import all_lines
-from mri_design.design.strategy import Choice, DesignView, Strategy, best_line
+from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trials import relative_error
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_working, sequence_of
 from mri_design.operators.base import Array
 
 __all__ = ["Oracle", "OracleGreedy", "OracleResidual", "Reconstruct"]
@@ -29,26 +30,36 @@ class Oracle(Strategy, Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OracleResidual:
-    """The line on which the posterior mean is most wrong: within a few per cent of the greedy oracle, and far cheaper.
+    """The line on which the posterior mean is most wrong: far cheaper than `OracleGreedy`.
+
+    results/design-study/README.md compares strategies with it, results/design-study/measurements.md both oracles.
 
     Parameters
     ----------
     truths : sequence of complex arrays, shape (ky, kx)
         The images, one per slice; none before `knowing`.
+
+    Raises
+    ------
+    InputError
+        For truths that are no images.
     """
 
     truths: tuple[Array, ...] = ()
     name: str = "oracle-residual"
     needs_posterior: bool = True
 
+    def __post_init__(self) -> None:
+        _require_images(self.truths)
+
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleResidual:
         """The same with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
     def default_start(self, n_lines: int, target: int) -> int:
-        """Four lines: whoever knows the truth needs no more."""
+        """Four lines: a mask that looks at the truth needs no larger centre."""
         return min(4, target)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -67,7 +78,7 @@ class OracleResidual:
         return best_line(residual, view.candidates)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OracleGreedy:
     """The line after which the error is least: every candidate is reconstructed at every step.
 
@@ -77,6 +88,11 @@ class OracleGreedy:
         The images, one per slice; none before `knowing`.
     reconstruct : callable
         Makes the images; its errors are relative L2 of the magnitude, mean over slices.
+
+    Raises
+    ------
+    InputError
+        For truths that are no images, or a reconstruction that cannot be called.
     """
 
     truths: tuple[Array, ...] = ()
@@ -84,12 +100,19 @@ class OracleGreedy:
     name: str = "oracle-greedy"
     needs_posterior: bool = False
 
+    def __post_init__(self) -> None:
+        _require_images(self.truths)
+        if self.reconstruct is not None:
+            require_working(
+                reconstruct=self.reconstruct, wanted="a function (number of the slice, lines) -> image (ky, kx)"
+            )
+
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleGreedy:
         """The same with the truth."""
         return replace(self, truths=tuple(truths), reconstruct=reconstruct)
 
     def default_start(self, n_lines: int, target: int) -> int:
-        """Four lines: whoever knows the truth needs no more."""
+        """Four lines: a mask that looks at the truth needs no larger centre."""
         return min(4, target)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -114,6 +137,13 @@ class OracleGreedy:
 
 
 _CURE = "Oracles only run where the whole truth is known; name another strategy."
+
+
+def _require_images(truths: Sequence[Array]) -> None:
+    wanted = "the true image of every slice, a tuple of arrays (ky, kx)"
+    for number, truth in enumerate(sequence_of(np.ndarray, "truths", truths, wanted=wanted)):
+        if truth.ndim != 2:
+            raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted="(ky, kx)")
 
 
 def _require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:

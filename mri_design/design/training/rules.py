@@ -1,4 +1,4 @@
-"""Line orders learnt from scans whose truth is known: what is measured next is tried out on them.
+"""Line orders learnt from scans whose truth is known: on them it can be tried out which line should come next.
 
 Two rules. Residual-greedy takes the line on which the reconstructions are most wrong on average: one reconstruction
 per scan and step. LBCS (Gozcu et al., Learning-based compressive MRI, IEEE TMI 2018, algorithm 1) tries every line
@@ -9,7 +9,7 @@ sampling optimization for compressive dynamic MRI, ICASSP 2020) tries some lines
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,10 +22,10 @@ from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import require_counts
 
-__all__ = ["LBCS", "ResidualGreedy", "TrainingRule", "begin_training", "train"]
+__all__ = ["LBCS", "OrderTraining", "ResidualGreedy", "TrainingRule", "begin_training", "train"]
 
 NOTHING = LineConstraints()
-"""Nothing is asked of the lines."""
+"""No constraints."""
 
 
 class TrainingRule(Protocol):
@@ -109,59 +109,69 @@ def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) 
     return np.sort(rng.choice(items, count, replace=False))
 
 
-def begin_training(
-    scans: Sequence[ReferenceSlice],
-    rule: TrainingRule,
-    start: Sequence[int],
-    target: int,
-    evaluate: Evaluate,
-    constraints: LineConstraints = NOTHING,
-) -> TrainedDesign:
-    """The start lines, and what they leave; parameters as for `train`.
-
-    Raises
-    ------
-    InputError
-        For no scan, scans on different grids, a target that cannot be reached, or constraints that the start breaks.
-    """
-    LineCandidates(shared_lines(scans), tuple(start), target, len(start), constraints)  # refuses what is impossible
-    seen = _looked(list(evaluate([(i, tuple(start)) for i in range(len(scans))])))
-    names = tuple(scan.name for scan in scans)
-    return TrainedDesign(
-        scans[0].one.shape, tuple(start), len(start), seen.residual[None], np.array([seen.error]), rule.name,
-        seen.count, seen.unconverged, names,
-    )  # fmt: skip
-
-
-def train(
-    scans: Sequence[ReferenceSlice],
-    rule: TrainingRule,
-    design: TrainedDesign,
-    target: int,
-    evaluate: Evaluate,
-    *,
-    seed: int = 0,
-    constraints: LineConstraints = NOTHING,
-    callback: Callable[[TrainedDesign], None] | None = None,
-) -> TrainedDesign:
-    """Add lines until there are ``target``.
+@dataclass(frozen=True)
+class OrderTraining:
+    """What an order of lines is to be learnt from, and by which rule.
 
     Parameters
     ----------
     scans : sequence of ReferenceSlice
         On one grid.
     rule : TrainingRule
-        Who decides.
-    design : TrainedDesign
-        From `begin_training`, or of an interrupted run: the order is the same.
+        Decides which line comes next.
     target : int
         Lines in the end.
     evaluate : callable
-        Looks at trials, see `replayed`.
+        Reconstructs and judges trials, see `replayed`.
     seed : int
         Each step has a generator of its own made from it.
     constraints : LineConstraints
         What the sequence asks of the lines.
+    """
+
+    scans: Sequence[ReferenceSlice]
+    rule: TrainingRule
+    target: int
+    evaluate: Evaluate
+    _: KW_ONLY
+    seed: int = 0
+    constraints: LineConstraints = NOTHING
+
+
+def begin_training(training: OrderTraining, start: Sequence[int]) -> TrainedDesign:
+    """The start lines, and the errors that reconstructions from them have.
+
+    Raises
+    ------
+    InputError
+        For no scan, scans on different grids, a target that cannot be reached, or constraints that the start breaks.
+    """
+    _candidates(training, tuple(start), len(start))  # refuses what is impossible
+    seen = _looked(list(training.evaluate([(i, tuple(start)) for i in range(len(training.scans))])))
+    return TrainedDesign(
+        grid=training.scans[0].one.shape,
+        lines=tuple(start),
+        n_start=len(start),
+        profile=seen.residual[None],
+        errors=np.array([seen.error]),
+        rule=training.rule.name,
+        reconstructions=seen.count,
+        unconverged=seen.unconverged,
+        training=tuple(scan.name for scan in training.scans),
+    )
+
+
+def train(
+    training: OrderTraining, design: TrainedDesign, callback: Callable[[TrainedDesign], None] | None = None
+) -> TrainedDesign:
+    """Add lines until there are as many as the training's target.
+
+    Parameters
+    ----------
+    training : OrderTraining
+        Scans, rule and target.
+    design : TrainedDesign
+        From `begin_training`, or of an interrupted run: the order is the same.
     callback : callable, optional
         Sees the design after every line.
 
@@ -170,19 +180,20 @@ def train(
     InputError
         As `begin_training`.
     """
-    candidates = LineCandidates(shared_lines(scans), design.lines, target, design.n_start, constraints)
-    while len(candidates.acquired) < target:
+    candidates = _candidates(training, design.lines, design.n_start)
+    n_scans = len(training.scans)
+    while len(candidates.acquired) < training.target:
         outcomes: list[Outcome] = []
 
         def noted(trials: Sequence[Trial], outcomes: list[Outcome] = outcomes) -> list[Outcome]:
-            found = list(evaluate(trials))
-            outcomes.extend(found)
-            return found
+            these = list(training.evaluate(trials))
+            outcomes.extend(these)
+            return these
 
-        rng = np.random.default_rng([seed, len(candidates.acquired)])
-        scores = rule.scores(candidates, design.profile[-1], len(scans), noted, rng)
+        rng = np.random.default_rng([training.seed, len(candidates.acquired)])
+        scores = training.rule.scores(candidates, design.profile[-1], n_scans, noted, rng)
         candidates = candidates.after(best_line(scores, candidates).line)
-        seen = _looked(noted([(i, candidates.acquired) for i in range(len(scans))]))
+        seen = _looked(noted([(i, candidates.acquired) for i in range(n_scans)]))
         design = replace(
             design,
             lines=candidates.acquired,
@@ -194,6 +205,10 @@ def train(
         if callback is not None:
             callback(design)
     return design
+
+
+def _candidates(training: OrderTraining, lines: tuple[int, ...], n_start: int) -> LineCandidates:
+    return LineCandidates(shared_lines(training.scans), lines, training.target, n_start, training.constraints)
 
 
 @dataclass(frozen=True)

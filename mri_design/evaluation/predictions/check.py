@@ -1,7 +1,7 @@
 """How right a design's own predictions were: energy of the error on every line, predicted against actual.
 
-A design believes before each line how wrong its mean still is (`design.DesignStep.believed`). Where all lines of the
-scan are known, the same mean can be made again and held against them.
+A design believes before each line how wrong its mean still is (`design.decision.Forecast.believed`). Where all lines of
+the scan are known, the same mean can be made again and held against them.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class SliceMeans:
     def _followed(self, trace: DesignTrace, count: int) -> bool:
         """Whether the design too went from the last mean to this one, or began here."""
         between = trace.steps[max(self._count - len(trace.start) + 1, 0) : count - len(trace.start)]
-        return all(step.pending for step in between) and (self._count > 0 or count == len(trace.start))
+        return all(step.choice.pending for step in between) and (self._count > 0 or count == len(trace.start))
 
     def _number(self, trace: DesignTrace, count: int) -> int:
         forecast = trace.forecast(count)

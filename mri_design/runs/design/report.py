@@ -47,7 +47,7 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         **simulation_summary([simulated_from(known.data)]),
         **({"model of the image": result.model} if result.model else {}),
         **known.summary(),
-        "multiplications with A": sum(step.matvecs for step in trace.steps),
+        "multiplications with A": sum(step.cost.matvecs for step in trace.steps),
     }
     record = replace(result.record, settings={**result.record.settings, **found})
     title = f"{'Oracle, not a design' if name in ORACLES else 'Line design'}: {known.data.name}"

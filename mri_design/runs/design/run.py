@@ -16,7 +16,8 @@ from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
 from mri_design.evaluation.predictions.slice_means import Replay
-from mri_design.experiment.designing import require_lines, run_design, start_lines
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.ending import checked_end, most_lines
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
@@ -184,11 +185,12 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         recipe,
         seed=run.seed,
         start=first,
-        stop=stop,
-        checkpoint=run.folder.output_path(CHECKPOINT),
-        identity=record.identity,
-        callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
-        closing=True,
+        options=DesignOptions(
+            stop=stop,
+            checkpoint=Checkpoint(run.folder.output_path(CHECKPOINT), record.identity),
+            callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
+            closing=True,
+        ),
     )
     trace = state.trace
     ended = how_it_ended(trace, stop, most)
@@ -231,5 +233,5 @@ def _status(trace: DesignTrace, rule: NamedRule | None, reconstruction: Converge
         return missed_goal
     if not reconstruction.converged:
         return f"not converged ({reconstruction.status.value})"
-    missed = sum(not step.converged for step in trace.steps)
+    missed = sum(not step.cost.converged for step in trace.steps)
     return f"not converged ({missed} of {len(trace.steps)} design steps)" if missed else Status.CONVERGED.value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import measure
-from mri_design.experiment.designing import run_design
+from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import ORACLES, make_strategy
@@ -85,13 +85,13 @@ class DesignedMask:
         In acquisition order.
     converged_lines : int
         That many of the first lines were chosen by steps that converged.
-    told : mapping of int to float
-        Energy of each chosen line's innovation, where its data were looked at.
+    innovation_energies : mapping of int to float
+        As in `DesignTrace`.
     """
 
     lines: Lines
     converged_lines: int
-    told: Mapping[int, float] = field(default_factory=dict)
+    innovation_energies: Mapping[int, float] = field(default_factory=dict)
 
 
 def design_mask(material: Material, job: MaskJob) -> DesignedMask:
@@ -122,9 +122,11 @@ def tuning_error(material: Material, job: TuningJob) -> float:
 def _design(
     material: Material, slices: Sequence[MRSlice], strategy: Strategy, target: int, start: int, draw: int
 ) -> DesignedMask:
-    trace = run_design(slices, strategy, target, material.recipe, seed=material.seed, draw=draw, start=start).trace
-    missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.converged]
-    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.told)
+    options = DesignOptions(draw=draw)
+    state = run_design(slices, strategy, target, material.recipe, seed=material.seed, start=start, options=options)
+    trace = state.trace
+    missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.cost.converged]
+    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.innovation_energies)
 
 
 def _error(material: Material, image: ReferenceSlice, lines: Lines) -> dict[str, object]:

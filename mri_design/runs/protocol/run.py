@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from mri_design.design.trace import DesignTrace
-from mri_design.design.training.exchanges import Exchange, Refinement, begin_refinement, refine, with_exchanges
+from mri_design.design.training.exchanges import (
+    Exchange,
+    ExchangeRules,
+    Refinement,
+    begin_refinement,
+    refine,
+    with_exchanges,
+)
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.identity import CHECKPOINT, require_same_run
 from mri_design.evaluation.output.manifest import InputFile
-from mri_design.experiment.designing import require_lines, run_design, start_lines
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
@@ -233,10 +241,11 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
             recipe,
             seed=run.seed,
             start=first,
-            checkpoint=files[CHECKPOINT],
-            identity=record.identity,
-            callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
-            mapping=mapping,
+            options=DesignOptions(
+                checkpoint=Checkpoint(files[CHECKPOINT], record.identity),
+                callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
+                mapping=mapping,
+            ),
         ).trace
 
         def after_exchange(state: Refinement) -> None:
@@ -298,16 +307,9 @@ def _refined(
     def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
         return workers.map(trial_outcome, trials)
 
-    return refine(
-        scans,
-        begun or begin_refinement(scans, trace.lines, evaluate),
-        swaps,
-        evaluate,
-        keep=trace.start,
-        allowed=rules.allowed(trace.n_lines),
-        importance=trace.told,
-        callback=after_exchange,
-    )
+    state = begun or begin_refinement(scans, trace.lines, evaluate)
+    kept = ExchangeRules(keep=trace.start, allowed=rules.allowed(trace.n_lines), importance=trace.innovation_energies)
+    return refine(scans, state, swaps, evaluate, kept, after_exchange)
 
 
 def _test(lines: tuple[int, ...], comparison: Comparison, tested: ComparisonProgress, show: Show) -> None:
@@ -332,7 +334,7 @@ def _test(lines: tuple[int, ...], comparison: Comparison, tested: ComparisonProg
 
 
 def _status(trace: DesignTrace, refined: Refinement | None, tested: ComparisonProgress) -> str:
-    missed = sum(not step.converged for step in trace.steps)
+    missed = sum(not step.cost.converged for step in trace.steps)
     parts = [f"{missed} of {len(trace.steps)} design steps not converged"] if missed else []
     if refined is not None and refined.unconverged:
         parts.append(f"{refined.unconverged} of {refined.reconstructions} reconstructions of exchanges not converged")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def model_settings(trace: DesignTrace, names: Sequence[str]) -> dict[str, object
     """For a manifest: how many lines were chosen under each model, slices together; nothing without a choice."""
     if not _chose(trace):
         return {}
-    used = [number for step in trace.steps for number in step.models]
+    used = [number for step in trace.steps for number in step.forecast.models]
     return {"lines_chosen_under": {name: used.count(number) for number, name in enumerate(names)}}
 
 
@@ -29,7 +30,7 @@ def model_rows(trace: DesignTrace, names: Sequence[str]) -> Rows:
     """One row per decision and slice, for models.csv: the model in use, and the line's energy under each candidate."""
     rows: Rows = []
     for index, step in enumerate(trace.steps):
-        for number, used in enumerate(step.models):
+        for number, used in enumerate(step.forecast.models):
             row: dict[str, object] = {
                 "lines": len(trace.start) + index,
                 "line": step.line,
@@ -37,7 +38,8 @@ def model_rows(trace: DesignTrace, names: Sequence[str]) -> Rows:
                 "slice": number,
                 "model": names[used],
             }
-            known = [] if step.model_energies is None else step.model_energies[number].tolist()
+            energies = step.outcome.model_energies
+            known = [] if energies is None else energies[number].tolist()
             known += [np.nan] * (len(names) - len(known))
             rows.append(row | {f"found, {n}": e if np.isfinite(e) else None for n, e in zip(names, known, strict=True)})
     return rows
@@ -50,7 +52,8 @@ def model_totals(trace: DesignTrace, names: Sequence[str]) -> Rows:
     standard error.
     """
     rows: Rows = []
-    for index in range(max((len(step.models) for step in trace.steps), default=0)):
+    used = [step.forecast.models for step in trace.steps]
+    for index in range(max(map(len, used), default=0)):
         paired = paired_energies(trace.steps, index)
         for number, name in enumerate(names):
             gains = np.log(paired[:, 0] / paired[:, number]) if number < paired.shape[1] else np.empty(0)
@@ -59,7 +62,7 @@ def model_totals(trace: DesignTrace, names: Sequence[str]) -> Rows:
                 {
                     "slice": index,
                     "model": name,
-                    "lines_chosen": sum(step.models[index] == number for step in trace.steps if step.models),
+                    "lines_chosen": sum(m[index] == number for m in used if m),
                     "paired_lines": len(gains),
                     "gain": float(gains.mean()) if many else None,
                     "gain_error": float(gains.std(ddof=1) / np.sqrt(len(gains))) if many else None,
@@ -83,7 +86,8 @@ def model_sections(folder: RunFolder, trace: DesignTrace, names: Sequence[str]) 
     if not _chose(trace):
         return []
     folder.write_table("models.csv", model_rows(trace, names))
-    switches = sum(a.models != b.models for a, b in zip(trace.steps, trace.steps[1:], strict=False) if b.models)
+    used = [step.forecast.models for step in trace.steps]
+    switches = sum(a != b for a, b in pairwise(used) if b)
     text = (
         "Every line was predicted under several models before it was measured; the design goes by the one that missed "
         f"least, and by {names[0]} until another is clearly better. It changed {switches} times. The products with A "
@@ -101,4 +105,4 @@ def model_sections(folder: RunFolder, trace: DesignTrace, names: Sequence[str]) 
 
 
 def _chose(trace: DesignTrace) -> bool:
-    return any(step.model_energies is not None for step in trace.steps)
+    return any(step.outcome.model_energies is not None for step in trace.steps)

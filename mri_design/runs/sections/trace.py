@@ -40,7 +40,7 @@ def save_design(
     ]
     first = len(trace.start)
     for row, step in zip(rows[first:], trace.steps, strict=True):
-        row["score"] = None if step.scores is None else step.score
+        row["score"] = None if step.choice.scores is None else step.choice.score
     folder.write_lines(rows)
     folder.write_mask(trace.mask())
     return design_sections(folder, trace, noise_variance, checks)
@@ -100,12 +100,12 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
 
 
 def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
-    scored = [s for s in trace.steps if s.scores is not None]
+    scored = [s for s in trace.steps if s.choice.scores is not None]
     if not scored:
         return []
     folder.write_table("scores.csv", score_rows(trace))
     unit = SCORE_UNIT if score_is_information(trace) else f"score of {trace.strategy}"
-    scores, chosen, last = np.array([s.scores for s in scored]), [s.line for s in scored], len(scored) - 1
+    scores, chosen, last = np.array([s.choice.scores for s in scored]), [s.line for s in scored], len(scored) - 1
     order = len(trace.start) + 1
     return [
         saved_figure(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mri_design.design.trained_design import TrainedDesign
-from mri_design.design.training.rules import LBCS, ResidualGreedy, TrainingRule, begin_training, train
+from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.manifest import InputFile
@@ -127,13 +127,12 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
             return workers.map(trial_outcome, trials)
 
+        training = OrderTraining(scans, request.rule, lines, evaluate, seed=work.seed, constraints=rules)
         design = file.unfinished(record.identity)
         if design is None:
-            begun = begin_training(scans, request.rule, centre, lines, evaluate, rules)
+            begun = begin_training(training, centre)
             design = replace(begun, settings={**record.settings, "identity": record.identity})
-        return train(
-            scans, request.rule, design, lines, evaluate, seed=work.seed, constraints=rules, callback=after_line
-        )
+        return train(training, design, after_line)
 
 
 def _start(images: Sequence[ReferenceSlice], start: int | None, lines: int) -> int:

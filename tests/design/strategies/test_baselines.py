@@ -20,10 +20,10 @@ from mri_design.errors import InputError
 RULES: list[Strategy] = [
     LowPass(),
     RandomLines(),
-    RandomLines(0.08, name="fastmri-random"),
+    RandomLines(centre_fraction=0.08, name="fastmri-random"),
     VariableDensity(),
-    VariableDensity("gaussian", 20.0),
-    VariableDensity("polynomial", 300.0),  # so steep that the density underflows at the edge
+    VariableDensity(family="gaussian", power=20.0),
+    VariableDensity(family="polynomial", power=300.0),  # so steep that the density underflows at the edge
     JitteredDensity(),
     JitteredDensity(power=300.0),
     HalfDensity(),
@@ -34,8 +34,8 @@ RULES: list[Strategy] = [
     GoldenDensity(),
     GoldenDensity(power=300.0),
     RegularLines(),
-    RegularLines(3),
-    RegularLines(1000),
+    RegularLines(spacing=3),
+    RegularLines(spacing=1000),
     Equispaced(),
     GoldenRatio(),
 ]
@@ -87,14 +87,14 @@ def test_low_pass_is_the_centre(n: int) -> None:
     [
         (RandomLines(), 256, 64, 4),
         (RandomLines(), 256, 3, 3),
-        (RandomLines(0.08), 320, 80, 26),  # round(320 x 0.08): fastMRI at acceleration 4
-        (RandomLines(0.04), 320, 40, 13),  # and at 8
-        (RandomLines(0.08), 320, 10, 10),
-        (RandomLines(0.001), 320, 10, 1),
-        (Equispaced(0.08), 320, 80, 26),
-        (Equispaced(0.08), 320, 40, 20),
-        (Equispaced(0.08), 320, 1, 1),
-        (GoldenRatio(0.08), 320, 80, 26),
+        (RandomLines(centre_fraction=0.08), 320, 80, 26),  # round(320 x 0.08): fastMRI at acceleration 4
+        (RandomLines(centre_fraction=0.04), 320, 40, 13),  # and at 8
+        (RandomLines(centre_fraction=0.08), 320, 10, 10),
+        (RandomLines(centre_fraction=0.001), 320, 10, 1),
+        (Equispaced(centre_fraction=0.08), 320, 80, 26),
+        (Equispaced(centre_fraction=0.08), 320, 40, 20),
+        (Equispaced(centre_fraction=0.08), 320, 1, 1),
+        (GoldenRatio(centre_fraction=0.08), 320, 80, 26),
         (VariableDensity(centre=8), 256, 64, 8),
         (VariableDensity(centre=8), 256, 5, 5),
         (LowPass(), 256, 64, 1),
@@ -114,7 +114,9 @@ def test_random_lines_are_uniform_over_what_remains() -> None:
     assert chisquare(counts[candidates.remaining]).pvalue > 0.001
 
 
-@pytest.mark.parametrize("rule", [VariableDensity("polynomial", 3.0), VariableDensity("gaussian", 6.0)])
+@pytest.mark.parametrize(
+    "rule", [VariableDensity(family="polynomial", power=3.0), VariableDensity(family="gaussian", power=6.0)]
+)
 def test_draws_follow_the_density(rule: VariableDensity) -> None:
     candidates = LineCandidates(np.ones(17, dtype=bool), (8,), 2, 1)
     picks = [rule.choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(6000)]
@@ -128,15 +130,15 @@ def test_draws_follow_the_density(rule: VariableDensity) -> None:
 
 def test_densities_are_the_formulas_of_their_families() -> None:
     k = np.arange(-4, 4)
-    np.testing.assert_allclose(VariableDensity("polynomial", 2.0).density(k), (1 - np.abs(k) / 5) ** 2)
-    np.testing.assert_allclose(VariableDensity("gaussian", 2.0).density(k), np.exp(-((k / 5) ** 2)))
-    np.testing.assert_array_equal(VariableDensity("polynomial", 0.0).density(k), 1.0)
+    np.testing.assert_allclose(VariableDensity(family="polynomial", power=2.0).density(k), (1 - np.abs(k) / 5) ** 2)
+    np.testing.assert_allclose(VariableDensity(family="gaussian", power=2.0).density(k), np.exp(-((k / 5) ** 2)))
+    np.testing.assert_array_equal(VariableDensity(family="polynomial", power=0.0).density(k), 1.0)
 
 
 def test_a_larger_power_is_more_concentrated() -> None:
     spreads = []
     for power in (0.5, 3.0, 9.0):
-        rule = VariableDensity("polynomial", power)
+        rule = VariableDensity(power=power)
         lines = [line for seed in range(20) for line in lines_of(rule, np.ones(64, dtype=bool), 24, seed)[8:]]
         spreads.append(np.mean(np.abs(np.array(lines) - 32)))
     assert spreads[0] > 1.2 * spreads[1] > 1.2 * spreads[2]

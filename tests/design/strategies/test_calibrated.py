@@ -16,6 +16,7 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.variances.control_variate import ControlVariate
+from tests.design_steps import changed
 
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
@@ -47,8 +48,8 @@ def test_expected_energies_are_traces_of_the_dense_covariance(
         exact = [np.trace(r @ covariance @ r.T) for r in (x[:, :, k].reshape(-1, x.shape[-1]) for k in range(16))]
         view = DesignView(LineCandidates(np.ones(16, bool), (8, 7, 9, 6, 3), 8), [posterior])
         choice = AOptimal(draws=600).choose(view, np.random.default_rng(0))
-        assert choice.expected is not None and choice.scores is not None
-        np.testing.assert_allclose(choice.expected, exact, rtol=0.12)
+        assert choice.forecast.expected is not None and choice.scores is not None
+        np.testing.assert_allclose(choice.forecast.expected, exact, rtol=0.12)
         assert choice.line == np.nanargmax(choice.scores)
         assert np.isnan(choice.scores[[8, 7, 9, 6, 3]]).all()
 
@@ -68,7 +69,7 @@ def test_learning_is_bayesian_regression() -> None:
     np.testing.assert_allclose(halves.mean, after.mean, atol=1e-7)
 
 
-def test_energies_are_means_over_the_spread_and_hopes_over_the_weights_too() -> None:
+def test_energies_are_means_over_the_spread_and_marginal_ones_over_the_weights_too() -> None:
     rng = np.random.default_rng(1)
     n = len(FEATURES)
     start = ErrorModel(0.1 * rng.standard_normal(n), 0.01 * np.eye(n), 0.4)
@@ -76,7 +77,7 @@ def test_energies_are_means_over_the_spread_and_hopes_over_the_weights_too() -> 
     noise = 0.4 * rng.standard_normal((200_000, 2))
     np.testing.assert_allclose(start.energies(x), np.exp(x @ start.mean + noise).mean(axis=0), rtol=0.02)
     weights = start.mean + 0.1 * rng.standard_normal((200_000, n))
-    np.testing.assert_allclose(start.hopes(x), np.exp(weights @ x.T + noise).mean(axis=0), rtol=0.02)
+    np.testing.assert_allclose(start.marginal_energies(x), np.exp(weights @ x.T + noise).mean(axis=0), rtol=0.02)
 
 
 def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
@@ -86,7 +87,8 @@ def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
     late = {}
     for online in (True, False):
         steps = design(one, Calibrated(error_model=model(wrong, 3.0), online=online)).trace.steps[3:]
-        pairs = [(s.corrected[s.line], s.actual_energy - noise) for s in steps if s.corrected is not None]
+        known = [(s, s.forecast.corrected) for s in steps if s.forecast.corrected is not None]
+        pairs = [(corrected[s.line], s.outcome.actual_energy - noise) for s, corrected in known]
         late[online] = float(np.median([np.log(p / a) for p, a in pairs]))
     assert late[False] > np.log(10)  # far too large, and it stays so
     assert abs(late[True]) < np.log(2)
@@ -112,7 +114,7 @@ def test_only_what_the_models_in_use_predicted_teaches(make_slice: SliceMaker) -
     rule = Calibrated(error_model=model(np.log(50.0), 3.0))
     trace = design(one, rule).trace
     posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
-    early, late = ([replace(s, models=(m,)) for s in part] for m, part in ((0, trace.steps[:5]), (1, trace.steps[5:])))
+    early, late = ([changed(s, models=(m,)) for s in part] for m, part in ((0, trace.steps[:5]), (1, trace.steps[5:])))
     view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], (*early, *late))
     means = {m: rule.error_models(replace(view, models=(m,)))[1].mean for m in (0, 1, 2)}
     np.testing.assert_array_equal(means[2], model(np.log(50.0), 3.0).mean)
@@ -126,7 +128,7 @@ def test_one_slice_of_many_that_changes_its_model_does_not_unteach_the_others(ma
     rule = Calibrated(error_model=model(np.log(50.0), 3.0))
     trace = design(one, rule).trace
     posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
-    steps = tuple(replace(step, models=(0, 0, 0)) for step in trace.steps)
+    steps = tuple(changed(step, models=(0, 0, 0)) for step in trace.steps)
     view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], steps, models=(0, 0, 0))
     taught = rule.error_models(view)[1].mean
     np.testing.assert_array_equal(rule.error_models(replace(view, models=(1, 0, 0)))[1].mean, taught)
@@ -160,17 +162,17 @@ def test_what_it_learns_does_not_depend_on_where_the_design_was_interrupted(make
     half = engine.run([one], engine.begin([one], START), 12)
     resumed = engine.run([one], half, 16)
     assert resumed.trace.lines == whole.trace.lines
-    np.testing.assert_array_equal(resumed.trace.steps[-1].corrected, whole.trace.steps[-1].corrected)
+    np.testing.assert_array_equal(resumed.trace.steps[-1].forecast.corrected, whole.trace.steps[-1].forecast.corrected)
 
 
 def test_measured_lines_keep_the_posterior_s_own_energy(make_slice: SliceMaker) -> None:
     step = design(make_slice(shape=(32, 32)), Calibrated(error_model=model(2.0)), 9).trace.steps[0]
-    assert step.expected is not None and step.corrected is not None
-    np.testing.assert_array_equal(step.corrected[list(START)], step.expected[list(START)])
+    assert step.forecast.expected is not None and step.forecast.corrected is not None
+    np.testing.assert_array_equal(step.forecast.corrected[list(START)], step.forecast.expected[list(START)])
     left = np.setdiff1d(np.arange(32), START)
-    assert np.all(step.corrected[left] > step.expected[left])
+    assert np.all(step.forecast.corrected[left] > step.forecast.expected[left])
     assert step.predicted_error == pytest.approx(
-        np.sqrt(step.corrected.sum() / (step.image_energy + step.corrected.sum()))
+        np.sqrt(step.forecast.corrected.sum() / (step.forecast.image_energy + step.forecast.corrected.sum()))
     )
 
 
@@ -180,7 +182,7 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
     start = model(1.0, 2.0)
     rule = Calibrated(error_model=start)
     trace = design(one, rule, 16, block=4).trace
-    assert [step.pending for step in trace.steps] == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert [step.choice.pending for step in trace.steps] == [0, 1, 2, 3, 0, 1, 2, 3]
     energies = np.sum(np.abs(one.kspace) ** 2, axis=(0, 2), dtype=np.float64)
     noise = 2 * one.noise_variance * 32
     noise_sd = noise / np.sqrt(32)
@@ -189,10 +191,10 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
         first = 4 * (i // 4)
         measured = np.zeros(32, dtype=bool)
         measured[list(trace.lines[: len(START) + first])] = True
-        expected = trace.steps[first].expected
+        expected = trace.steps[first].forecast.expected
         assert expected is not None
         known = LineKnowledge(measured, np.where(trace.mask(), energies, 0), noise, expected)
-        energy = max(step.actual_energy - noise, 0.5 * noise_sd)
+        energy = max(step.outcome.actual_energy - noise, 0.5 * noise_sd)
         rows.append(line_features(known, [step.line])[0])
         found.append(np.log(energy / known.unit))
         variances.append((noise_sd / energy) ** 2)
@@ -206,13 +208,13 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
     np.testing.assert_allclose(rule.error_models(pending)[1].mean, first_block.mean, rtol=1e-5, atol=1e-8)
 
 
-def test_doubt_is_hope_in_the_choice_and_not_in_the_prediction(make_slice: SliceMaker) -> None:
+def test_uncertain_weights_raise_the_score_of_a_line_and_not_its_prediction(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
     doubtful = model()
     doubtful.covariance[(at := FEATURES.index("k near -16")), at] = 50.0
     sure, unsure = (design(one, Calibrated(error_model=m), 9).trace.steps[0] for m in (model(), doubtful))
     assert unsure.line < 8 < sure.line  # far out on the side of which little is known
-    np.testing.assert_array_equal(unsure.corrected, sure.corrected)
+    np.testing.assert_array_equal(unsure.forecast.corrected, sure.forecast.corrected)
 
 
 @pytest.mark.parametrize("name", ["one coil", "one coil, phase-aware", "several coils"])

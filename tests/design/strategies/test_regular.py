@@ -20,7 +20,7 @@ def chosen(rule: RegularLines, n: int, target: int, start: int, seed: int = 0) -
 def test_the_comb_runs_through_the_whole_grid_and_the_rest_widens_the_centre(
     spacing: int, n: int, target: int, start: int
 ) -> None:
-    lines = chosen(RegularLines(spacing), n, target, start)
+    lines = chosen(RegularLines(spacing=spacing), n, target, start)
     offset = lines[0] % spacing
     mask = np.zeros(n, dtype=bool)
     mask[[*lines, *centre_lines(np.ones(n, dtype=bool), start)]] = True
@@ -32,7 +32,7 @@ def test_the_comb_runs_through_the_whole_grid_and_the_rest_widens_the_centre(
 
 
 def test_too_few_lines_leave_out_the_outermost_teeth() -> None:
-    lines = np.sort(chosen(RegularLines(4), 64, 12, 4))
+    lines = np.sort(chosen(RegularLines(spacing=4), 64, 12, 4))
     assert set(np.diff(lines)) <= {4, 8}  # a tooth in the centre was there already
     assert np.abs(lines - 32).max() <= 20
 
@@ -48,10 +48,10 @@ def test_without_a_spacing_the_comb_fits_the_lines(target: int) -> None:
 
 
 def test_offsets_follow_the_seed() -> None:
-    assert len({chosen(RegularLines(4), 64, 20, 4, seed)[0] % 4 for seed in range(20)}) == 4
+    assert len({chosen(RegularLines(spacing=4), 64, 20, 4, seed)[0] % 4 for seed in range(20)}) == 4
 
 
 @pytest.mark.parametrize("spacing", [0, -2, 1.5])
 def test_impossible_spacings_are_refused(spacing: float) -> None:
     with pytest.raises(InputError, match="line spacing"):
-        RegularLines(spacing)  # type: ignore[arg-type]
+        RegularLines(spacing=spacing)  # type: ignore[arg-type]

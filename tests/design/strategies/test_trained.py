@@ -26,7 +26,7 @@ def learnt() -> TrainedDesign:
 
 def test_the_order_is_followed(learnt: TrainedDesign, rng: np.random.Generator) -> None:
     candidates = LineCandidates(np.ones(16, dtype=bool), ORDER[:3], 7, 3)
-    rule = TrainedOrder(learnt)
+    rule = TrainedOrder(design=learnt)
     assert rule.default_start(16, 7) == 3
     for line in ORDER[3:]:
         assert rule.choose(DesignView(candidates), rng).line == line
@@ -39,7 +39,7 @@ def test_lines_without_data_are_passed_over_and_the_last_residual_goes_on(
     measurable = np.ones(16, dtype=bool)
     measurable[3] = False
     candidates = LineCandidates(measurable, ORDER[:3], 15, 3)
-    rule = TrainedOrder(learnt)
+    rule = TrainedOrder(design=learnt)
     while len(candidates.acquired) < 15:
         candidates = candidates.after(rule.choose(DesignView(candidates), rng).line)
     assert candidates.acquired[3:6] == ORDER[4:]
@@ -54,14 +54,14 @@ def test_the_hybrid_s_score_is_its_formula(
     acquired = (8, 7, 9, 6, 3)
     candidates = LineCandidates(np.ones(16, dtype=bool), acquired, 8, 5)
     view = DesignView(candidates, [posterior, posterior])
-    choice = Hybrid(learnt, beta=0.7).choose(view, np.random.default_rng(3))
+    choice = Hybrid(design=learnt, beta=0.7).choose(view, np.random.default_rng(3))
     same = np.random.default_rng(3)
     energies = InformationGain().scores(posterior, same)[1] + InformationGain().scores(posterior, same)[1]
     wanted = np.log(energies) + 0.7 * np.log(learnt.residuals(5))
     left = candidates.remaining
-    assert choice.scores is not None and choice.expected is not None
+    assert choice.scores is not None and choice.forecast.expected is not None
     np.testing.assert_allclose(choice.scores[left], wanted[left])
-    np.testing.assert_allclose(choice.expected, energies)
+    np.testing.assert_allclose(choice.forecast.expected, energies)
     assert np.isnan(choice.scores[~left]).all()
     assert choice.line == np.flatnonzero(left)[np.argmax(wanted[left])]
 
@@ -73,9 +73,9 @@ def test_without_weight_the_hybrid_is_the_posterior_and_with_much_it_is_the_trai
     view = DesignView(candidates, [make_posterior()])
     energies = InformationGain().scores(view.posteriors[0], np.random.default_rng(0))[1]
     left = np.flatnonzero(candidates.remaining)
-    alone = Hybrid(learnt, beta=0.0).choose(view, np.random.default_rng(0)).line
+    alone = Hybrid(design=learnt, beta=0.0).choose(view, np.random.default_rng(0)).line
     assert alone == left[np.argmax(energies[left])]
-    trained = Hybrid(learnt, beta=1e6).choose(view, np.random.default_rng(0)).line
+    trained = Hybrid(design=learnt, beta=1e6).choose(view, np.random.default_rng(0)).line
     assert trained == left[np.argmax(learnt.residuals(5)[left])]
 
 
@@ -95,10 +95,10 @@ def test_a_line_that_training_took_stays_as_important_as_the_most_important_one_
 @pytest.mark.parametrize("rule", [TrainedOrder, Hybrid])
 def test_another_grid_is_refused(rule: Callable[..., TrainedOrder], learnt: TrainedDesign) -> None:
     with pytest.raises(InputError, match="Train on scans of the same matrix size"):
-        rule(learnt).default_start(24, 8)
+        rule(design=learnt).default_start(24, 8)
     view = DesignView(LineCandidates(np.ones(24, dtype=bool), (12,), 8, 1))
     with pytest.raises(InputError, match="16 for a scan with 24"):
-        rule(learnt).choose(view, np.random.default_rng(0))
+        rule(design=learnt).choose(view, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_parts_that_disagree_are_refused(learnt: TrainedDesign, changes: dict[st
 @pytest.mark.parametrize("beta", [-1.0, np.nan, np.inf])
 def test_a_senseless_weight_is_refused(learnt: TrainedDesign, beta: float) -> None:
     with pytest.raises(InputError, match="beta"):
-        Hybrid(learnt, beta=beta)
+        Hybrid(design=learnt, beta=beta)

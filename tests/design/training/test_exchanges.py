@@ -5,13 +5,21 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.design.trace import DesignStep, DesignTrace
-from mri_design.design.training.exchanges import Exchange, Refinement, begin_refinement, refine, with_exchanges
+from mri_design.design.trace import DesignTrace
+from mri_design.design.training.exchanges import (
+    Exchange,
+    ExchangeRules,
+    Refinement,
+    begin_refinement,
+    refine,
+    with_exchanges,
+)
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
 from mri_design.errors import InputError
 from mri_design.estimation.least_squares import zero_filled
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from tests.design_steps import design_step
 
 POOR = (8, 7, 9, 0, 1, 15, 14)
 """A centre, and the edge of k-space where there is little."""
@@ -48,7 +56,7 @@ def test_an_exchange_drops_what_hurts_least_and_adds_where_the_images_are_most_w
     scans: list[ReferenceSlice], evaluate: Evaluate
 ) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
-    first = refine(scans, begun, 1, evaluate, keep=POOR[:3], shortlist=99).exchanges[0]
+    first = refine(scans, begun, 1, evaluate, ExchangeRules(keep=POOR[:3], shortlist=99)).exchanges[0]
     without = {gone: [line for line in POOR if line != gone] for gone in POOR[3:]}
     assert first.removed == min(without, key=lambda gone: mean_error(scans, without[gone]))
     residual = np.mean([scan.outcome(plain(scan.one, without[first.removed])).residual for scan in scans], axis=0)
@@ -64,7 +72,7 @@ def test_the_error_never_rises_and_is_that_of_the_lines(
 ) -> None:
     seen: list[Refinement] = []
     begun = begin_refinement(scans, lines, evaluate)
-    final = refine(scans, begun, 8, evaluate, keep=lines[:1], shortlist=shortlist, callback=seen.append)
+    final = refine(scans, begun, 8, evaluate, ExchangeRules(keep=lines[:1], shortlist=shortlist), seen.append)
     errors = [begun.error, *(state.error for state in seen)]
     assert all(b <= a for a, b in pairwise(errors))
     for state in seen:
@@ -79,18 +87,19 @@ def test_the_error_never_rises_and_is_that_of_the_lines(
 
 def test_it_ends_where_no_exchange_helps(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
-    final = refine(scans, begun, 500, evaluate, keep=POOR[:3], shortlist=2)
+    final = refine(scans, begun, 500, evaluate, ExchangeRules(keep=POOR[:3], shortlist=2))
     assert len(final.exchanges) < 100
     assert [e.accepted for e in final.exchanges[-4:]] == [False] * 4
     assert {e.removed for e in final.exchanges[-4:]} == set(final.lines) - set(POOR[:3])
-    assert refine(scans, final, 1000, evaluate, keep=POOR[:3], shortlist=2) == final
+    assert refine(scans, final, 1000, evaluate, ExchangeRules(keep=POOR[:3], shortlist=2)) == final
 
 
-def test_what_told_least_is_tried_first(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
+def test_the_least_important_lines_are_tried_first(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
-    told = {0: 4.0, 1: 2.0, 15: 3.0}
-    for line, importance in ((1, told), (0, {}), (15, {1: 9.0, 15: 8.0})):
-        found = refine(scans, begun, 1, evaluate, keep=POOR[:3], importance=importance, shortlist=1)
+    known = {0: 4.0, 1: 2.0, 15: 3.0}
+    for line, importance in ((1, known), (0, {}), (15, {1: 9.0, 15: 8.0})):
+        rules = ExchangeRules(keep=POOR[:3], importance=importance, shortlist=1)
+        found = refine(scans, begun, 1, evaluate, rules)
         assert found.exchanges[0].removed == line
 
 
@@ -98,7 +107,7 @@ def test_lines_without_data_do_not_come_in(scans: list[ReferenceSlice], evaluate
     measured = np.ones(16, dtype=bool)
     measured[[5, 6, 10, 11]] = False
     gaps = [replace(scan, one=replace(scan.one, measured=measured)) for scan in scans]
-    final = refine(gaps, begin_refinement(gaps, POOR, evaluate), 12, evaluate, keep=POOR[:3])
+    final = refine(gaps, begin_refinement(gaps, POOR, evaluate), 12, evaluate, ExchangeRules(keep=POOR[:3]))
     assert final.exchanges and measured[[e.added for e in final.exchanges]].all()
 
 
@@ -116,7 +125,7 @@ def test_reconstructions_are_counted(scans: list[ReferenceSlice]) -> None:
         made += len(trials)
         return [replace(o, converged=i == 0) for (i, _), o in zip(trials, replayed(plain, scans)(trials), strict=True)]
 
-    final = refine(scans, begin_refinement(scans, POOR, counted), 3, counted, shortlist=2)
+    final = refine(scans, begin_refinement(scans, POOR, counted), 3, counted, ExchangeRules(shortlist=2))
     assert final.reconstructions == made == 2 + 3 * (2 * 2 + 2)
     assert final.unconverged == made // 2
 
@@ -124,20 +133,20 @@ def test_reconstructions_are_counted(scans: list[ReferenceSlice]) -> None:
 def test_senseless_requests_are_refused(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
     with pytest.raises(InputError, match=r"\[3\], not in the mask"):
-        refine(scans, begun, 1, evaluate, keep=[3, 8])
+        refine(scans, begun, 1, evaluate, ExchangeRules(keep=[3, 8]))
     with pytest.raises(InputError, match="attempts"):
         refine(scans, begun, -1, evaluate)
     with pytest.raises(InputError, match="shortlist"):
-        refine(scans, begun, 1, evaluate, shortlist=0)
+        ExchangeRules(shortlist=0)
     assert refine(scans, begun, 0, evaluate) == begun
-    assert refine(scans, begun, 5, evaluate, keep=POOR) == begun
+    assert refine(scans, begun, 5, evaluate, ExchangeRules(keep=POOR)) == begun
 
 
 def test_lines_that_may_not_be_measured_do_not_come_in(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     allowed = np.ones(16, dtype=bool)
     allowed[[5, 6, 10, 11]] = False
     begun = begin_refinement(scans, POOR, evaluate)
-    final = refine(scans, begun, 12, evaluate, keep=POOR[:3], allowed=allowed)
+    final = refine(scans, begun, 12, evaluate, ExchangeRules(keep=POOR[:3], allowed=allowed))
     assert final.exchanges and allowed[[e.added for e in final.exchanges]].all()
 
 
@@ -145,16 +154,18 @@ def test_steps_that_stay_keep_what_their_block_had_expected() -> None:
     """Two blocks of three; the first line of the second is dropped, one of the first comes back unpredicted."""
     expected = [np.full(12, 100.0)] * 3 + [np.full(12, 10.0)] * 3
     steps = tuple(
-        DesignStep(line, predicted_energy=e[0] + 1, actual_energy=7.0, expected=e, corrected=e / 2, pending=i % 3)
+        design_step(line, predicted_energy=e[0] + 1, actual_energy=7.0, expected=e, corrected=e / 2, pending=i % 3)
         for i, (line, e) in enumerate(zip(range(6), expected, strict=True))
     )
     trace = DesignTrace("calibrated", 12, (6, 7), steps)
     exchanges = (Exchange(3, 9, 0.2, True), Exchange(1, 8, 0.3, False), Exchange(2, 11, 0.2, True))
     made = with_exchanges(trace, Refinement((6, 7, 0, 1, 4, 5, 9, 11), 0.2, exchanges))
     assert made.lines == (6, 7, 0, 1, 4, 5, 9, 11)
-    assert [step.pending for step in made.steps] == [0] * 6
-    assert [None if s.corrected is None else s.corrected[0] for s in made.steps] == [50, 50, 5, 5, None, None]
-    assert [s.predicted_energy - s.expected[0] for s in made.steps[:4] if s.expected is not None] == [1, 1, 1, 1]
+    assert [step.choice.pending for step in made.steps] == [0] * 6
+    forecasts = [step.forecast for step in made.steps]
+    assert [None if f.corrected is None else f.corrected[0] for f in forecasts] == [50, 50, 5, 5, None, None]
+    known = [(s.outcome.predicted_energy, s.forecast.expected) for s in made.steps[:4]]
+    assert [predicted - expected[0] for predicted, expected in known if expected is not None] == [1, 1, 1, 1]
     there_and_back = (Exchange(0, 9, 0.3, True), Exchange(9, 0, 0.2, True))
     back = with_exchanges(trace, Refinement((6, 7, 1, 2, 3, 4, 5, 0), 0.2, there_and_back))
-    assert np.isnan(back.steps[-1].actual_energy)
+    assert np.isnan(back.steps[-1].outcome.actual_energy)

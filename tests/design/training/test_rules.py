@@ -6,7 +6,7 @@ import pytest
 
 from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.trained_design import TrainedDesign
-from mri_design.design.training.rules import LBCS, ResidualGreedy, TrainingRule, begin_training, train
+from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
 from mri_design.errors import InputError
 from mri_design.estimation.least_squares import zero_filled
@@ -29,12 +29,22 @@ def scans(make_slice: SliceMaker) -> list[ReferenceSlice]:
     return [ReferenceSlice(f"{i}", one, truth) for i, (one, truth) in enumerate(zip(slices, truths, strict=True))]
 
 
+def training(
+    scans: Sequence[ReferenceSlice],
+    rule: TrainingRule,
+    target: int = 8,
+    evaluate: Evaluate | None = None,
+    seed: int = 0,
+) -> OrderTraining:
+    return OrderTraining(scans, rule, target, evaluate or replayed(plain, scans), seed=seed)
+
+
 def learnt(scans: Sequence[ReferenceSlice], rule: TrainingRule, target: int = 8, seed: int = 0) -> TrainedDesign:
-    return train(scans, rule, begun(scans, rule, target), target, replayed(plain, scans), seed=seed)
+    return train(training(scans, rule, target, seed=seed), begun(scans, rule, target))
 
 
 def begun(scans: Sequence[ReferenceSlice], rule: TrainingRule, target: int = 8) -> TrainedDesign:
-    return begin_training(scans, rule, START, target, replayed(plain, scans))
+    return begin_training(training(scans, rule, target), START)
 
 
 def error(scan: ReferenceSlice, lines: Sequence[int]) -> float:
@@ -93,7 +103,7 @@ def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[ReferenceSli
         return replayed(plain, scans)(trials)
 
     rule = LBCS(candidates=4, scans=2)
-    train(scans, rule, begun(scans, rule), 7, watched, seed=1)
+    train(training(scans, rule, 7, watched, seed=1), begun(scans, rule))
     for attempt in tried[::2]:
         assert len({lines[-1] for _, lines in attempt}) == 4
         assert len({scan for scan, _ in attempt}) == 2
@@ -118,7 +128,8 @@ def test_reconstructions_are_counted(scans: list[ReferenceSlice], rule: Training
         made += len(trials)
         return replayed(plain, scans)(trials)
 
-    state = train(scans, rule, begin_training(scans, rule, START, 8, counted), 8, counted)
+    watched = training(scans, rule, 8, counted)
+    state = train(watched, begin_training(watched, START))
     assert state.reconstructions == made == count
 
 
@@ -127,8 +138,9 @@ def test_reconstructions_that_did_not_converge_are_counted(scans: list[Reference
         found = replayed(plain, scans)(trials)
         return [replace(outcome, converged=i != 1) for (i, _), outcome in zip(trials, found, strict=True)]
 
-    begin = begin_training(scans, ResidualGreedy(), START, 8, one_of_three)
-    state = train(scans, ResidualGreedy(), begin, 8, one_of_three)
+    watched = training(scans, ResidualGreedy(), 8, one_of_three)
+    begin = begin_training(watched, START)
+    state = train(watched, begin)
     assert (begin.unconverged, state.unconverged, state.reconstructions) == (1, 6, 18)
 
 
@@ -143,9 +155,8 @@ def test_rows_of_the_profile_belong_to_line_counts(scans: list[ReferenceSlice]) 
 @pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=5, scans=2)])
 def test_an_interrupted_training_goes_on_to_the_same_order(scans: list[ReferenceSlice], rule: TrainingRule) -> None:
     seen: list[TrainedDesign] = []
-    evaluate: Evaluate = replayed(plain, scans)
-    whole = train(scans, rule, begun(scans, rule), 8, evaluate, seed=3, callback=seen.append)
-    rest = train(scans, rule, seen[2], 8, evaluate, seed=3)
+    whole = train(training(scans, rule, seed=3), begun(scans, rule), seen.append)
+    rest = train(training(scans, rule, seed=3), seen[2])
     assert (rest.lines, rest.reconstructions) == (whole.lines, whole.reconstructions)
     np.testing.assert_array_equal(rest.errors, whole.errors)
     np.testing.assert_array_equal(rest.profile, whole.profile)
@@ -162,7 +173,7 @@ def test_an_empty_line_is_never_taken(scans: list[ReferenceSlice]) -> None:
 
 def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: list[ReferenceSlice]) -> None:
     with pytest.raises(InputError, match="at least one"):
-        begin_training([], LBCS(), START, 8, replayed(plain, []))
+        begun([], LBCS())
     other = make_slice(shape=(12, 12))
     small = ReferenceSlice("small", other, other.encoding().adjoint(other.kspace))
     with pytest.raises(InputError, match="one grid"):
@@ -181,9 +192,9 @@ def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: lis
 def test_constraints_are_obeyed(scans: list[ReferenceSlice], rule: TrainingRule) -> None:
     asked = LineConstraints(forbidden=(6, 10), partial_fourier=0.75)
     everything = np.ones(16, dtype=bool)
-    begin = begin_training(scans, rule, asked.start(everything, 3), 9, replayed(plain, scans), asked)
-    lines = train(scans, rule, begin, 9, replayed(plain, scans), constraints=asked).lines
+    constrained = replace(training(scans, rule, 9), constraints=asked)
+    lines = train(constrained, begin_training(constrained, asked.start(everything, 3))).lines
     assert asked.allowed(16)[list(lines)].all()
     assert set(lines) != set(learnt(scans, rule, 9).lines)
     with pytest.raises(InputError, match="number of lines"):
-        begin_training(scans, rule, asked.start(everything, 3), 12, replayed(plain, scans), asked)
+        begin_training(replace(constrained, target=12), asked.start(everything, 3))

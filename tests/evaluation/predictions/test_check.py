@@ -9,7 +9,7 @@ import pytest
 from mri_design.design.engine import DesignEngine
 from mri_design.design.strategies.baselines import RandomLines
 from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trace import DesignTrace
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.estimation.irls import IRLS
@@ -25,6 +25,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_variants
 from mri_design.variances.control_variate import ControlVariate
+from tests.design_steps import changed, design_step
 
 MakeImage = Callable[..., ReferenceSlice]
 
@@ -97,17 +98,17 @@ def test_shapes_that_disagree_are_refused() -> None:
 
 
 def test_counts_spread_over_the_run_and_skip_what_was_not_predicted() -> None:
-    known = DesignStep(0, expected=np.ones(64), image_energy=1.0)
-    steps = [replace(known, line=i) for i in range(4, 34)]
+    known = design_step(0, expected=np.ones(64), image_energy=1.0)
+    steps = [changed(known, line=i) for i in range(4, 34)]
     trace = DesignTrace("x", 64, (0, 1, 2, 3), tuple(steps))
     counts = check_counts(trace)
     assert len(counts) == 8
     assert (counts[0], counts[-1]) == (4, 33)
     assert set(np.diff(counts)) <= {4, 5}
-    blocks = replace(trace, steps=tuple(replace(s, pending=i % 3) for i, s in enumerate(steps)))
+    blocks = replace(trace, steps=tuple(changed(s, pending=i % 3) for i, s in enumerate(steps)))
     assert all((count - 4) % 3 == 0 for count in check_counts(blocks))
     assert check_counts(replace(trace, steps=tuple(steps[:3]))) == [4, 5, 6]
-    assert check_counts(replace(trace, steps=(DesignStep(9),))) == []
+    assert check_counts(replace(trace, steps=(design_step(9),))) == []
 
 
 def test_the_truth_is_what_explains_the_data_within_their_noise(make_image: MakeImage) -> None:
@@ -168,9 +169,9 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
     for found in checks:
         index = found.n_measured - 4
         for step in trace.steps[index : index + block]:
-            assert found.actual[step.line] + noise == pytest.approx(step.actual_energy, rel=1e-4)
-        assert np.array_equal(found.predicted, trace.steps[index].believed)
-        assert found.predicted_level == trace.steps[index].predicted_level
+            assert found.actual[step.line] + noise == pytest.approx(step.outcome.actual_energy, rel=1e-4)
+        assert np.array_equal(found.predicted, trace.steps[index].forecast.believed)
+        assert found.predicted_level == trace.steps[index].forecast.predicted_level
         assert np.array_equal(found.acquired, trace.mask(found.n_measured))
 
 
@@ -185,7 +186,7 @@ def test_the_means_are_those_of_the_models_the_design_went_by(phased_slice: MRSl
     loop = DoubleLoop(ControlVariate(4, 0.01), IRLS(tolerance=1e-5))
     engine = DesignEngine(InformationGain(draws=4), loop, seed=5, models=models, rivals_every=1)
     state = engine.run([one], engine.begin([one], [12, 11, 13, 10, 14, 9, 15, 8]), 20)
-    used = [step.models[0] for step in state.trace.steps]
+    used = [step.forecast.models[0] for step in state.trace.steps]
     assert (0 in used and 1 in used) or not ratios
     counts = check_counts(state.trace, 99)
     replay = Replay(loop, seed=5, models=models)
@@ -194,14 +195,14 @@ def test_the_means_are_those_of_the_models_the_design_went_by(phased_slice: MRSl
         checks = check_predictions([one], state.trace, replay, signals=state.signals, counts=chosen)
         for found in checks:
             step = state.trace.steps[found.n_measured - 8]
-            assert found.actual[step.line] + noise == pytest.approx(step.actual_energy, rel=tolerance)
+            assert found.actual[step.line] + noise == pytest.approx(step.outcome.actual_energy, rel=tolerance)
 
 
 def test_the_corrected_prediction_is_judged_where_there_is_one(make_image: MakeImage, tiny: Recipe) -> None:
     image = make_image("t2w", n=24)
     engine = DesignEngine(InformationGain(draws=4), tiny.inference.engine())
     state = engine.run([image.one], engine.begin([image.one], [12, 11, 13, 10]), 6)
-    better = replace(state.trace, steps=tuple(replace(s, corrected=4 * s.expected) for s in state.trace.steps))
+    better = replace(state.trace, steps=tuple(changed(s, corrected=4 * s.forecast.expected) for s in state.trace.steps))
     plain, corrected = (
         check_predictions([image.one], trace, Replay(engine.inference), signals=state.signals, truths=[image.reference])
         for trace in (state.trace, better)
@@ -214,7 +215,7 @@ def test_the_corrected_prediction_is_judged_where_there_is_one(make_image: MakeI
 
 def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: Recipe) -> None:
     one = make_image("t2w", n=24).one
-    engine = DesignEngine(RandomLines(0.2), tiny.inference.engine())
+    engine = DesignEngine(RandomLines(centre_fraction=0.2), tiny.inference.engine())
     state = engine.run([one], engine.begin([one], [12, 11]), 6)
     told: list[tuple[int, int]] = []
     settings = {"signals": state.signals, "callback": lambda *n: told.append(n)}

@@ -16,6 +16,7 @@ from mri_design.runs.held_out import comparison
 from mri_design.runs.held_out import jobs as comparison_pieces
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
+from tests.design_steps import changed
 
 ImageMaker = Callable[..., ReferenceSlice]
 STRATEGIES = ("information-gain", "vd-polynomial", "low-pass")
@@ -228,7 +229,7 @@ def test_only_masks_whose_own_steps_converged_are_trusted(
         state = run_design(*arguments, **options)  # type: ignore[arg-type]
         steps = list(state.trace.steps)
         if state.trace.strategy == "information-gain":
-            steps[7 - len(state.trace.start)] = replace(steps[7 - len(state.trace.start)], converged=False)
+            steps[7 - len(state.trace.start)] = changed(steps[7 - len(state.trace.start)], converged=False)
         return replace(state, trace=replace(state.trace, steps=tuple(steps)))
 
     monkeypatch.setattr(comparison_pieces, "run_design", missing_one)

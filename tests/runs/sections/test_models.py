@@ -6,17 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.decision import DesignStep
+from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.page import Paragraph
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.runs.sections.models import model_rows, model_sections, model_settings, model_totals
+from tests.design_steps import design_step
 
 NAMES = ("modulus", "phase-aware 2")
 NAN = float("nan")
 
 
 def step(line: int, models: tuple[int, ...], energies: list[list[float]] | None) -> DesignStep:
-    return DesignStep(line, models=models, model_energies=None if energies is None else np.array(energies))
+    return design_step(line, models=models, model_energies=None if energies is None else np.array(energies))
 
 
 TRACE = DesignTrace(
@@ -59,7 +61,7 @@ def test_the_report_says_how_often_it_changed(tmp_path: Path) -> None:
     assert model_settings(TRACE, NAMES) == {"lines_chosen_under": {"modulus": 6, "phase-aware 2": 2}}
 
 
-@pytest.mark.parametrize("trace", [ALONE, DesignTrace("random", 8, (4,), (DesignStep(5),)), DesignTrace("r", 8, (4,))])
+@pytest.mark.parametrize("trace", [ALONE, DesignTrace("random", 8, (4,), (design_step(5),)), DesignTrace("r", 8, (4,))])
 def test_designs_with_one_model_say_nothing(tmp_path: Path, trace: DesignTrace) -> None:
     assert model_sections(RunFolder(tmp_path / "run"), trace, NAMES) == []
     assert model_settings(trace, NAMES) == {}

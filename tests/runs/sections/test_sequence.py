@@ -4,16 +4,18 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import UntilError
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.page import Paragraph
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.sections.sequence import how_it_ended, save_acquisition, what_was_missed
+from tests.design_steps import changed, design_step
 
 
 def step(line: int, error: float, pending: int = 0) -> DesignStep:
-    return DesignStep(line, None, expected=np.array([error**2]), image_energy=1 - error**2, pending=pending)
+    return design_step(line, expected=np.array([error**2]), image_energy=1 - error**2, pending=pending)
 
 
 TRACE = DesignTrace("information-gain", 8, (4, 3), (step(6, 0.5), step(0, 0.25), step(1, 0.1, 1)))
@@ -36,7 +38,7 @@ def test_what_cannot_be_reached_is_said_at_any_end() -> None:
     everything = replace(TRACE, closing=replace(step(0, 0.21).forecast, least_error=0.21))
     assert what_was_missed(everything, RULE).startswith("an error of 20 % is out of reach: every line that may be")
     assert "21 % with every" not in what_was_missed(replace(everything, closing=step(0, 0.19).forecast), RULE)
-    hopeless = replace(TRACE, declined=replace(step(2, 0.4), least_error=0.3))
+    hopeless = replace(TRACE, declined=changed(step(2, 0.4), least_error=0.3))
     assert "would leave 30 %" in what_was_missed(hopeless, RULE)
     assert "out of reach" in how_it_ended(hopeless, RULE, 8)
     assert what_was_missed(everything, None) == what_was_missed(TRACE, RULE) == ""

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.decision import DesignStep
+from mri_design.design.trace import DesignTrace
 from mri_design.runs.sections.steps import WINDOW, information_gains, innovations, score_rows, step_rows
+from tests.design_steps import changed, design_step
 
 NOISE = 0.5  # per real component
 SHARE = 2 * NOISE * 10  # of a line of ten complex values
@@ -17,11 +19,11 @@ def step(line: int, expected: float, found: float = 30.0, score: float = 4.0, pe
     scores = np.full(8, np.nan)
     scores[line] = score
     energies = np.full(8, expected)
-    return DesignStep(
+    return design_step(
         line,
-        scores,
-        expected + SHARE,
-        found,
+        scores=scores,
+        predicted_energy=expected + SHARE,
+        actual_energy=found,
         expected=energies,
         image_energy=1000.0,
         pending=pending,
@@ -40,7 +42,7 @@ def test_gains_are_those_of_the_steps_and_bounds_for_rules_that_do_not_compute_t
 
 
 def test_rules_that_know_nothing_tell_nothing() -> None:
-    blind = DesignTrace("random", 8, (4,), (DesignStep(6), DesignStep(0)))
+    blind = DesignTrace("random", 8, (4,), (design_step(6), design_step(0)))
     assert np.isnan(information_gains(blind)[0]).all()
     assert innovations(blind) is None
     assert innovations(replace(blind, steps=())) is None
@@ -63,7 +65,7 @@ def test_innovations_and_their_running_ratio() -> None:
 
 
 def test_a_line_that_came_in_by_an_exchange_hides_nothing_of_the_others() -> None:
-    exchanged = replace(TRACE, steps=(*TRACE.steps, DesignStep(1)))
+    exchanged = replace(TRACE, steps=(*TRACE.steps, design_step(1)))
     news = innovations(exchanged)
     assert news is not None
     assert news["running"] == pytest.approx([1, 0.5, np.nan], nan_ok=True)
@@ -74,19 +76,19 @@ def test_a_line_that_came_in_by_an_exchange_hides_nothing_of_the_others() -> Non
 
 
 def test_what_the_strategy_believes_is_what_counts() -> None:
-    believing = replace(TRACE.steps[0], corrected=np.full(8, 50.0))
+    believing = changed(TRACE.steps[0], corrected=np.full(8, 50.0))
     news = innovations(replace(TRACE, steps=(believing,)))
     assert news is not None and news["predicted"].tolist() == [60]
 
 
 def test_in_a_block_the_prediction_is_that_of_its_start() -> None:
     """Later steps of a block expect less; what they are held against is a mean from before the block."""
-    second = replace(step(6, 5.0, pending=1), predicted_energy=20.0 + SHARE)
+    second = changed(step(6, 5.0, pending=1), predicted_energy=20.0 + SHARE)
     trace = replace(TRACE, steps=(step(5, 20.0), second))
     news = innovations(trace)
     assert news is not None
     assert news["noise"] == pytest.approx([SHARE, SHARE])
-    believing = (replace(trace.steps[0], corrected=np.full(8, 40.0)), replace(second, corrected=np.full(8, 7.0)))
+    believing = (changed(trace.steps[0], corrected=np.full(8, 40.0)), changed(second, corrected=np.full(8, 7.0)))
     corrected = innovations(replace(trace, steps=believing))
     assert corrected is not None and corrected["predicted"] == pytest.approx([50, 50])
 

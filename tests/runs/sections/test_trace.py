@@ -7,18 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.predictions.check import PredictionCheck
 from mri_design.runs.sections.trace import design_sections
+from tests.design_steps import changed, design_step
 from tests.evaluation.conftest import TRACE
 
 ALWAYS = {"mask", "mask-growth", "order"}
 SCORED = {"scores", "score-profiles", "information"}
 
-BLIND = DesignTrace("random", 8, (4,), (DesignStep(6), DesignStep(0)))
-KNOWING = replace(TRACE, steps=tuple(replace(s, expected=np.full(8, 2.0), image_energy=1584.0) for s in TRACE.steps))
+BLIND = DesignTrace("random", 8, (4,), (design_step(6), design_step(0)))
+KNOWING = replace(TRACE, steps=tuple(changed(s, expected=np.full(8, 2.0), image_energy=1584.0) for s in TRACE.steps))
 
 
 @pytest.fixture
@@ -80,7 +81,9 @@ def test_the_information_adds_up(folder: RunFolder) -> None:
 def test_calibration_is_predicted_over_found_as_a_geometric_mean(folder: RunFolder) -> None:
     text = texts(design_sections(folder, TRACE, 1.0))
     assert "geometric mean over lines: 1.00" in text  # (3/6 * 4/2)^(1/2)
-    twice = replace(TRACE, steps=tuple(replace(s, predicted_energy=2 * s.predicted_energy) for s in TRACE.steps))
+    twice = replace(
+        TRACE, steps=tuple(changed(s, predicted_energy=2 * s.outcome.predicted_energy) for s in TRACE.steps)
+    )
     assert "geometric mean over lines: 2.00" in texts(design_sections(folder, twice, 1.0))
 
 

@@ -1,0 +1,195 @@
+"""One decision of a design, carried whole: what was chosen and why, what the line turned out to hold, what it took.
+
+A decision is one `DesignStep` of three parts. The trace keeps it as it is, a checkpoint writes and reads the fields of
+its parts whatever they are called (`experiment.checkpoint`), and steps.csv has a column for every field that is marked
+as one (`columns`). A new field is added here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Choice", "DesignStep", "Forecast", "LineOutcome", "StepCost", "columns"]
+
+COLUMN: Mapping[str, bool] = {"column": True}
+"""Metadata of a field that is a column of steps.csv under its own name."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is predicted about the image's error at one moment of a design.
+
+    A strategy gives ``expected``, and ``corrected`` and ``information`` where it has them; the engine adds the rest.
+
+    Parameters
+    ----------
+    expected : float array, shape (ky,), optional
+        Energy of the mean's error on every line of the grid as the posterior expects it: summed over readout, coils and
+        posteriors, in the data's units squared, without the noise of a measurement. On measured lines it is what their
+        noise leaves. None for rules without a posterior.
+    corrected : float array, shape (ky,), optional
+        The same as the strategy believes it, where it corrects the posterior.
+    information : float
+        Information about the image, in nats, that the chosen line is expected to bring: as the strategy computes it,
+        else the most that a line of the believed energy can hold (`recording.most_information`). NaN without a
+        posterior. At the end of a design it is that of the last decision.
+    image_energy : float
+        Energy of the mean, summed over slices.
+    models : tuple of int
+        Per slice, the candidate model that the mean is of; empty without candidates to choose from.
+    least_error : float
+        Relative L2 error predicted to be left once every line that may be measured has been; NaN where nobody asked.
+    """
+
+    expected: NDArray[np.float64] | None = None
+    corrected: NDArray[np.float64] | None = None
+    information: float = float("nan")
+    image_energy: float = field(default=float("nan"), metadata=COLUMN)
+    models: tuple[int, ...] = ()
+    least_error: float = float("nan")
+
+    @property
+    def believed(self) -> NDArray[np.float64] | None:
+        """Energy of the error on every line as the strategy believes it, (ky,); None for rules without a posterior."""
+        return self.expected if self.corrected is None else self.corrected
+
+    @property
+    def predicted_level(self) -> float:
+        """Expected energy of the image: that of the mean and that of its error; NaN without a posterior."""
+        return float("nan") if self.believed is None else float(self.image_energy + np.sum(self.believed))
+
+    @property
+    def predicted_error(self) -> float:
+        """Predicted relative L2 error of the mean over all lines, 0 to 1; NaN without a posterior."""
+        if self.believed is None or not self.predicted_level > 0:
+            return float("nan")
+        return float(np.sqrt(np.sum(self.believed) / self.predicted_level))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which line comes next, and why.
+
+    Parameters
+    ----------
+    line : int
+        Line to measure next.
+    scores : float array, shape (ky,), optional
+        Score of every candidate, NaN where a line is not one; None for rules without scores.
+    forecast : Forecast
+        What was predicted before the line was measured.
+    pending : int
+        Lines chosen before this one from the same inference: ``forecast.expected`` counts them as measured, the mean is
+        from before they were.
+    """
+
+    line: int
+    scores: NDArray[np.float64] | None = None
+    forecast: Forecast = field(default_factory=Forecast)
+    pending: int = 0
+
+    @property
+    def score(self) -> float:
+        """Score of the chosen line, NaN without scores."""
+        return float("nan") if self.scores is None else float(self.scores[self.line])
+
+
+@dataclass(frozen=True)
+class LineOutcome:
+    """What the chosen line turned out to hold, beside what had been predicted.
+
+    Parameters
+    ----------
+    predicted_energy, actual_energy : float
+        Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices: expected by the
+        posterior (noise included), and measured. NaN for rules without a posterior.
+    model_energies : float array, shape (slice, model), optional
+        Measured energy of the innovation under each candidate model, NaN under those that were not inferred; None
+        without candidates to choose from.
+    """
+
+    predicted_energy: float = float("nan")
+    actual_energy: float = float("nan")
+    model_energies: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a decision took.
+
+    Parameters
+    ----------
+    converged : bool
+        Whether the inner problem and the variances of the last outer loop met their tolerances.
+    matvecs : int
+        Multiplications with A, per vector, summed over slices.
+    seconds : float
+        Wall time.
+    """
+
+    converged: bool = field(default=True, metadata=COLUMN)
+    matvecs: int = field(default=0, metadata=COLUMN)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class DesignStep:
+    """One decision.
+
+    Parameters
+    ----------
+    choice : Choice
+        What was chosen and why.
+    outcome : LineOutcome
+        What the line turned out to hold.
+    cost : StepCost
+        What the decision took.
+    """
+
+    choice: Choice
+    outcome: LineOutcome = field(default_factory=LineOutcome)
+    cost: StepCost = field(default_factory=StepCost)
+
+    @property
+    def line(self) -> int:
+        """Chosen line."""
+        return self.choice.line
+
+    @property
+    def forecast(self) -> Forecast:
+        """What was predicted before the line was measured."""
+        return self.choice.forecast
+
+    @property
+    def predicted_error(self) -> float:
+        """`Forecast.predicted_error` before the line: with the next two, what a stop rule asks a decision for."""
+        return self.forecast.predicted_error
+
+    @property
+    def information(self) -> float:
+        """`Forecast.information` of the line."""
+        return self.forecast.information
+
+    @property
+    def least_error(self) -> float:
+        """`Forecast.least_error` before the line."""
+        return self.forecast.least_error
+
+
+def columns(record: DesignStep | Forecast) -> dict[str, Any]:
+    """Those fields that are columns of steps.csv, in the order in which they are declared."""
+    return dict(_columns(record))
+
+
+def _columns(record: Any) -> Iterator[tuple[str, Any]]:
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if is_dataclass(value):
+            yield from _columns(value)
+        elif each.metadata.get("column"):
+            yield each.name, value

@@ -1,0 +1,41 @@
+"""Decisions for tests, told by their fields alone, whatever part of a `DesignStep` each belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from mri_design.design.decision import Choice, DesignStep
+
+__all__ = ["changed", "design_step"]
+
+
+def design_step(line: int, **values: Any) -> DesignStep:
+    """A decision for ``line``; the other fields by name, as ``actual_energy=2.0``."""
+    return changed(DesignStep(Choice(line)), **values)
+
+
+def changed(step: DesignStep, **values: Any) -> DesignStep:
+    """The decision with other values of some fields.
+
+    Raises
+    ------
+    TypeError
+        For a name that no part has.
+    """
+    left = dict(values)
+    made: DesignStep = _changed(step, left)
+    if left:
+        raise TypeError(f"no field of a decision: {sorted(left)}")
+    return made
+
+
+def _changed(record: Any, left: dict[str, Any]) -> Any:
+    parts: dict[str, Any] = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if each.name in left:
+            parts[each.name] = left.pop(each.name)
+        elif is_dataclass(value):
+            parts[each.name] = _changed(value, left)
+    return replace(record, **parts)
