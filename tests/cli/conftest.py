@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from mri_design.cli.main import app
 from mri_design.scan.simulation.scenes import load_phantom
+from tests.undrawn import undrawn
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """
@@ -45,11 +47,15 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run(work: Path) -> Callable[..., Result]:
-    """Call the command line in this process; words that name a file of the work folder become its path."""
+    """Call the command line in this process; words that name a file of the work folder become its path.
 
-    def call(*words: object) -> Result:
+    Figures stay empty unless ``drawn`` is asked for.
+    """
+
+    def call(*words: object, drawn: bool = False) -> Result:
         known = {path.name: str(path) for path in work.iterdir()}
-        return CliRunner().invoke(app, [known.get(str(word), str(word)) for word in words])
+        with nullcontext() if drawn else undrawn():
+            return CliRunner().invoke(app, [known.get(str(word), str(word)) for word in words])
 
     return call
 

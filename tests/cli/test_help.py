@@ -2,7 +2,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import Result
 
@@ -45,6 +47,19 @@ def test_help_does_not_wait_for_the_numerics(heavy: str) -> None:
     """A handful of such imports is the difference between half a second and four."""
     code = f"import mri_design.cli.main, sys; sys.exit('{heavy}' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_info_of_a_small_file_loads_neither_compiler_nor_figures(tmp_path: Path) -> None:
+    np.save(tmp_path / "small.npy", np.ones((16, 16), dtype=np.complex64))
+    code = (
+        "import atexit, sys; heavy = {'numba', 'matplotlib', 'sigpy', 'jinja2'}\n"
+        "atexit.register(lambda: print('loaded:', heavy & set(sys.modules)))\n"
+        f"sys.argv = ['mri-design', 'info', {str(tmp_path / 'small.npy')!r}]\n"
+        "from mri_design.cli.main import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("loaded: set()\n")
 
 
 def test_the_version_is_the_installed_one(run: Run) -> None:

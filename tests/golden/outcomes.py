@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import re
@@ -11,14 +10,13 @@ from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
-from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from mri_design.cli.main import app
 from tests.golden.runs import RUNS
+from tests.undrawn import undrawn
 
 __all__ = ["EXPECTED", "carried_out", "differences"]
 
@@ -28,7 +26,6 @@ DIGITS = 4  # significant, so that the rounding is well below the tolerance
 ABOUT = "~"  # before the numbers of multiplications, where an iteration more or less depends on last bits
 ABOUT_TOLERANCE = 1e-2
 LONG_TABLES = ("scores.csv", "prediction-lines.csv")  # a column or a row for every line of the grid
-EMPTY_PICTURE = b'<svg xmlns="http://www.w3.org/2000/svg" width="1pt" height="1pt" viewBox="0 0 1 1"/>'
 NUMBER = re.compile(r"(?<![\w.])([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?![\w.]*[A-Za-z])")
 
 
@@ -47,16 +44,12 @@ def carried_out(name: str, folder: Path) -> dict[str, Any]:
     verb = run.words.split()[0]
     out = f"{name}/order.npz" if verb == "train" else name
     words = [*run.words.split(), "--recipe", f"{name}.toml", "--out", out]
-    with chdir(folder), mock.patch.object(Figure, "savefig", _leave_undrawn):
+    with chdir(folder), undrawn():
         result = CliRunner().invoke(app, words)
     if result.exit_code not in (0, 4):
         raise RuntimeError(f"{name} ended with {result.exit_code}: {result.output}") from result.exception
     said = {"command": run.words, "exit_code": result.exit_code, "stdout": result.stdout.splitlines()}
     return said | _left(folder / name)
-
-
-def _leave_undrawn(figure: Figure, target: io.BytesIO, **options: object) -> None:
-    target.write(EMPTY_PICTURE)
 
 
 def _left(folder: Path) -> dict[str, Any]:

@@ -1,5 +1,20 @@
 """Small scans and recipes, as the tests of judging and showing have them."""
 
+from collections.abc import Iterator
+
+import pytest
+
 from tests.evaluation.conftest import make_image, phased_slice, tiny
+from tests.undrawn import undrawn
 
 __all__ = ["make_image", "phased_slice", "tiny"]
+
+
+@pytest.fixture(autouse=True)
+def leave_figures_empty(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Drawing is what the tests of figures are for, and those marked ``drawn``."""
+    if "drawn" in request.keywords:
+        yield
+        return
+    with undrawn():
+        yield
