@@ -44,6 +44,9 @@ class Forecast:
         Per slice, the candidate model that the mean is of; empty without candidates to choose from.
     least_error : float
         Relative L2 error predicted to be left once every line that may be measured has been; NaN where nobody asked.
+    recent_fall : float
+        Share by which the smallest predicted error so far fell over the last lines (an eighth of the grid, eight lines
+        at least); 0 where every line has been measured; NaN where there were fewer lines, or nobody asked.
     """
 
     expected: NDArray[np.float64] | None = None
@@ -52,6 +55,7 @@ class Forecast:
     image_energy: float = field(default=float("nan"), metadata=COLUMN)
     models: tuple[int, ...] = ()
     least_error: float = float("nan")
+    recent_fall: float = float("nan")
 
     @property
     def believed(self) -> NDArray[np.float64] | None:
@@ -179,6 +183,11 @@ class DesignStep:
     def least_error(self) -> float:
         """`Forecast.least_error` before the line."""
         return self.forecast.least_error
+
+    @property
+    def recent_fall(self) -> float:
+        """`Forecast.recent_fall` before the line."""
+        return self.forecast.recent_fall
 
 
 def columns(record: DesignStep | Forecast) -> dict[str, Any]:

@@ -32,6 +32,10 @@ For a rule whose attribute ``looks_ahead`` is true the engine computes `Forecast
 """
 
 
+WINDOW, FEWEST_LINES = 8, 8
+"""Predictions have come to rest where they do not fall over this part of the grid's lines, this many at least."""
+
+
 @dataclass(frozen=True)
 class DesignState:
     """Everything a later process needs to go on: what was decided, and where inference stood.
@@ -168,10 +172,8 @@ class DesignEngine:
         while len(candidates.acquired) < target:
             steps, inferred = self._decide(slices, state, candidates, mapping)
             if getattr(stop, "looks_ahead", False) and inferred.posteriors:
-                forecast = steps[0].forecast
-                least = self._least_error(inferred.posteriors, candidates, forecast)
-                choice = replace(steps[0].choice, forecast=replace(forecast, least_error=least))
-                steps[0] = replace(steps[0], choice=choice)
+                forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
+                steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=forecast))
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             for step in steps:
@@ -185,13 +187,18 @@ class DesignEngine:
             if callback is not None:
                 callback(state)
         if closing:
-            return replace(state, trace=replace(state.trace, closing=self._closing(slices, state, candidates, mapping)))
+            ahead = bool(getattr(stop, "looks_ahead", False))
+            end = self._closing(slices, state, candidates, mapping, ahead)
+            return replace(state, trace=replace(state.trace, closing=end))
         return state
 
     def _closing(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping, ahead: bool
     ) -> Forecast | None:
-        """The forecast after one more inference from all the lines; None for strategies that predict nothing."""
+        """The forecast after one more inference from all the lines; None for strategies that predict nothing.
+
+        With ``ahead`` it says what the lines that were not measured would have left.
+        """
         if not isinstance(self.strategy, Predicts):
             return None
         inferred = self._infer(slices, state, candidates, mapping)
@@ -202,8 +209,24 @@ class DesignEngine:
             models=inferred.models,
             information=state.trace.steps[-1].information if state.trace.steps else float("nan"),
         )
-        everything = not (candidates.allowed & ~candidates.mask).any()
-        return replace(forecast, least_error=forecast.predicted_error) if everything else forecast
+        if not (candidates.allowed & ~candidates.mask).any():
+            return replace(forecast, least_error=forecast.predicted_error, recent_fall=0.0)
+        return self._ahead(state.trace, inferred.posteriors, candidates, forecast) if ahead else forecast
+
+    def _ahead(
+        self,
+        trace: DesignTrace,
+        posteriors: Sequence[GaussianPosterior],
+        candidates: LineCandidates,
+        forecast: Forecast,
+    ) -> Forecast:
+        """The forecast with what the end is predicted to be, and whether predictions still fall."""
+        errors = np.array([*(step.predicted_error for step in trace.steps), forecast.predicted_error])
+        window = max(FEWEST_LINES, trace.n_lines // WINDOW)
+        known = len(errors) > window and bool(np.isfinite(errors).all())
+        fall = float(1 - errors.min() / errors[:-window].min()) if known else float("nan")
+        least = self._least_error(posteriors, candidates, forecast)
+        return replace(forecast, least_error=min(least, forecast.predicted_error), recent_fall=fall)
 
     def _least_error(
         self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, forecast: Forecast

@@ -9,10 +9,10 @@ from mri_design.errors import InputError, require_numbers
 
 __all__ = ["AnyOf", "NamedRule", "UntilError", "UntilGain"]
 
-NEAR = 1.02
-"""A prediction within this factor of what noise leaves is down to it."""
-FAR = 0.85
-"""Below this part of what noise leaves, as predicted after any number of lines, an error is out of reach."""
+FAR = 0.75
+"""Below this part of what noise is predicted to leave an error is out of reach: the prediction is seldom that wrong."""
+AT_REST = 0.02
+"""Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""
 
 
 class Prospect(Protocol):
@@ -23,6 +23,9 @@ class Prospect(Protocol):
 
     @property
     def least_error(self) -> float: ...
+
+    @property
+    def recent_fall(self) -> float: ...
 
     @property
     def information(self) -> float: ...
@@ -54,8 +57,9 @@ class NamedRule(Protocol):
 class UntilError:
     """Enough lines once the predicted relative L2 error of the image is small, or cannot become as small as wanted.
 
-    Noise leaves an error however many lines are measured. A design also ends where that floor is far above the wanted
-    error, and where the floor is above the wanted error and the prediction has come down to the floor.
+    Noise leaves an error however many lines are measured. A design also ends where that floor, as it is predicted, is
+    far above the wanted error; and where the floor is above the wanted error and the predicted error has not fallen
+    for many lines. The floor itself is a prediction, which later lines may correct by some ten per cent.
 
     Parameters
     ----------
@@ -102,8 +106,8 @@ class UntilError:
 
     def _hopeless(self, step: Prospect) -> bool:
         least = step.least_error
-        near = step.predicted_error <= NEAR * least
-        return not self._reached(step) and (self.error < FAR * least or (near and self.error < least))
+        at_rest = step.recent_fall < AT_REST
+        return not self._reached(step) and (self.error < FAR * least or (at_rest and self.error < least))
 
     def _compared(self, predicted: float) -> str:
         met = predicted <= self.error
@@ -112,7 +116,7 @@ class UntilError:
     def _out_of_reach(self, least: float, now: float) -> str:
         return (
             f"an error of {100 * self.error:g} % is out of reach: every line that may be measured would leave "
-            f"{_rounded(100 * least, 100 * self.error, False)} %, as noise and the other lines have it; "
+            f"some {_rounded(100 * least, 100 * self.error, False)} %, as noise and the other lines have it; "
             f"predicted now: {100 * now:.3g} %"
         )
 

@@ -70,7 +70,7 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
 
 def _calibration(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
     try:
-        scan = prepare(data, recipe)
+        scan = prepare(data, recipe, ordinary=True)
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
     deviation = scan.unit * float(np.sqrt(scan.data.noise_variance or 0.0))

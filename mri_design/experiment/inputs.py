@@ -137,7 +137,12 @@ class PreparedScan:
 
 
 def prepare(
-    data: KSpaceData, recipe: Recipe, *, calibration_lines: int | None = None, measured: Array | None = None
+    data: KSpaceData,
+    recipe: Recipe,
+    *,
+    calibration_lines: int | None = None,
+    measured: Array | None = None,
+    ordinary: bool = False,
 ) -> PreparedScan:
     """Estimate what is unknown: noise (variance, or covariance and whitening for several coils), then coil maps.
 
@@ -152,6 +157,10 @@ def prepare(
     measured : bool array, shape (ky,), optional
         Lines that coil calibration may look at (a mask's); all measured ones by default. The noise is the
         scanner's, not the mask's: it is always estimated from everything that was measured.
+    ordinary : bool
+        Whether amplitudes far from 1 (beyond 1e10 or its inverse) stay scaled to ordinary numbers, in which case images
+        have to be multiplied by `PreparedScan.unit`. Otherwise the data keep their units; models of such data calculate
+        in double precision.
 
     Raises
     ------
@@ -165,6 +174,8 @@ def prepare(
     data, noise_source = _with_noise(before, recipe, scale)
     white = data.n_coils > 1 and data.kspace is not before.kspace  # in units of the noise, whatever the scale
     unit = 1.0 if white else 1 / scale
+    if not ordinary and unit != 1:
+        data, unit = data.scaled(unit), 1.0
     known_maps = "one coil" if data.n_coils == 1 else f"given ({data.card.get('coil_maps_file', 'with the data')})"
     if data.n_coils == 1 or data.coil_maps is not None:
         return PreparedScan(data, 0, noise_source, known_maps, unit)

@@ -307,7 +307,7 @@ class MRSlice:
         """
         near = sorted(central_run(lines, self.shape[0]), key=lambda line: abs(line - self.shape[0] // 2))[:CENTRE]
         samples = self.acquire(near)
-        energy = float(np.sum(np.abs(samples) ** 2, dtype=np.float64))
+        energy = float(np.sum(np.abs(samples).astype(np.float64) ** 2))
         noise = 2 * self.noise_variance * (samples.size + NOISE_ONLY * np.sqrt(samples.size))
         if energy <= noise:
             raise InputError(

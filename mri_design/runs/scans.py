@@ -51,7 +51,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
                     cure="Give a complete scan, or one with a reference image; recon reconstructs what is there.",
                 )
             require_whole_lines(source.path, chosen.samplings[0])
-            scan = prepare(chosen, recipe, calibration_lines=recipe.design.start)
+            scan = prepare(chosen, recipe, calibration_lines=recipe.design.start, ordinary=True)
             reference = scan.reference(0)
             assert reference is not None
             one = scan.slice_model(0, recipe)

@@ -35,25 +35,27 @@ def test_an_error_stops_once_it_is_small(error: float, stops: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "least", "stops", "missed"),
+    ("now", "least", "fall", "stops", "missed"),
     [
-        (0.2, 0.03, False, False),  # noise leaves less than wanted
-        (0.2, 0.055, False, False),  # above what is wanted, but perhaps not in the end
-        (0.2, 0.06, True, True),  # far above it
-        (0.056, 0.055, True, True),  # the prediction has come down to it
-        (0.05, 0.055, True, False),  # reached, whatever the look ahead said
-        (0.2, float("nan"), False, False),
+        (0.2, 0.03, 0.0, False, False),  # noise leaves less than wanted
+        (0.2, 0.055, 0.1, False, False),  # above what is wanted, but predictions fall: perhaps not in the end
+        (0.055, 0.055, 0.1, False, False),
+        (0.055, 0.055, np.nan, False, False),  # too early to tell
+        (0.2, 0.07, 0.1, True, True),  # far above it
+        (0.056, 0.055, 0.01, True, True),  # predictions have come to rest
+        (0.05, 0.055, 0.0, True, False),  # reached, whatever the look ahead said
+        (0.2, np.nan, np.nan, False, False),
     ],
 )
 def test_an_error_that_noise_does_not_allow_is_out_of_reach(
-    now: float, least: float, stops: bool, missed: bool
+    now: float, least: float, fall: float, stops: bool, missed: bool
 ) -> None:
-    rule, seen = UntilError(0.05), changed(step(now), least_error=least)
+    rule, seen = UntilError(0.05), changed(step(now), least_error=least, recent_fall=fall)
     assert rule.looks_ahead
     assert (rule(seen), bool(rule.missed(seen))) == (stops, missed)
     if missed:
         assert rule.reason(seen) == rule.missed(seen)
-        assert f"would leave {100 * least:.3g} %" in rule.missed(seen)
+        assert f"would leave some {100 * least:.3g} %" in rule.missed(seen)
 
 
 def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.estimation.map_estimate import map_estimate
+from mri_design.experiment.inputs import load_input, mr_image_model, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.scan.calibration.noise import estimate_noise_variance
@@ -218,7 +219,7 @@ def test_amplitudes_far_from_one_are_calculated_with_as_ordinary_numbers(
         kspace=(data.kspace * size).astype(np.complex64),
         noise_variance=None if data.noise_variance is None else data.noise_variance * size**2,
     )
-    near, found = prepare(data, small), prepare(far, small)
+    near, found = prepare(data, small), prepare(far, small, ordinary=True)
     assert 1e-3 < float(np.abs(found.data.kspace).max()) < 1e4
     white = coils > 1 and not known
     assert found.unit * np.abs(found.data.kspace).max() == pytest.approx(
@@ -236,6 +237,19 @@ def test_amplitudes_far_from_one_are_calculated_with_as_ordinary_numbers(
 
 def test_amplitudes_in_the_ordinary_range_are_left_alone(small: Recipe, make_scan: ScanMaker) -> None:
     data = replace(make_scan(), kspace=(make_scan().kspace * 1e-7).astype(np.complex64), noise_variance=1e-18)
-    scan = prepare(data, small)
+    scan = prepare(data, small, ordinary=True)
     assert scan.unit == 1
     np.testing.assert_array_equal(scan.data.kspace, data.kspace)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-19, 1e20, 1e30])
+def test_images_made_in_python_have_the_units_of_the_data(small: Recipe, size: float) -> None:
+    data = replace(load_input("phantom:brain", simulating(small, matrix=32)), reference=None, noise_variance=None)
+    images = []
+    for factor in (1.0, size):
+        scan = prepare(replace(data, kspace=(data.kspace * factor).astype(np.complex64)), small)
+        result = reconstruct(scan.slice_model(0, small), range(8, 24), "mean", small, np.random.default_rng(0))
+        model = mr_image_model((data.kspace[0, 0] * factor).astype(np.complex64), recipe=small)
+        images.append([one.astype(np.complex128) / factor for one in (result.image, map_estimate(model).image)])
+    for one, other in zip(*images, strict=True):
+        assert np.linalg.norm(other - one) < 0.02 * np.linalg.norm(one)

@@ -168,7 +168,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
-    scan = prepare(data, recipe, calibration_lines=recipe.design.start)
+    scan = prepare(data, recipe, calibration_lines=recipe.design.start, ordinary=True)
     one = scan.slice_model(0, recipe)
     strategy, stop = request.strategy, request.stop
     if recipe.design.strategy in ORACLES:

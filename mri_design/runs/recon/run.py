@@ -111,7 +111,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
     mask = data.measured if request.mask is None else read_mask(request.mask, data.measured)
     lines = np.flatnonzero(mask).tolist()
     run.finished(record.identity)  # the same reconstruction may be made again
-    scan = prepare(data, recipe, measured=mask)
+    scan = prepare(data, recipe, measured=mask, ordinary=True)
     one = scan.slice_model(0, recipe)
     signal = one.signal_level(lines)
     if simulated_from(data):
