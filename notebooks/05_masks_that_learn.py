@@ -59,9 +59,8 @@ figure
 # %%
 def design(strategy, slices=(one,), stop=None, lines=LINES):
     start = strategy.default_start(MATRIX, lines)
-    return md.run_design(
-        slices, strategy, lines, recipe, seed=0, start=start, options=md.DesignOptions(stop=stop)
-    ).trace
+    options = md.DesignOptions(stop=stop)
+    return md.run_design(slices, strategy, lines, recipe, seed=0, start=start, options=options).trace
 
 
 def error(lines):

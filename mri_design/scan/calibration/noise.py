@@ -100,6 +100,10 @@ def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
     that `estimate_noise_variance` finds 1 in the whitened data: that air is quieter than the middle of the
     image, and coils of unequal noise count alike once they are whitened.
 
+    Lines with holes have no profiles, and the outermost samples hold signal too, whose correlations would shade the
+    image if they were taken for those of noise. There the coils count as equally noisy and independent; noise readouts,
+    or a covariance given with the data, do better.
+
     Parameters
     ----------
     data : KSpaceData
@@ -116,7 +120,9 @@ def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
         Where there are fewer than four samples per coil, or a coil without noise.
     """
     regions = NoiseRegions.of(data)
-    samples = regions.air_samples() if regions.has_profiles else regions.rim_samples()
+    if not regions.has_profiles:
+        return np.eye(data.n_coils, dtype=np.complex128) * estimate_noise_variance(data)
+    samples = regions.air_samples()
     n_coils, n_samples = samples.shape
     if n_samples < 4 * n_coils:
         raise InputError(

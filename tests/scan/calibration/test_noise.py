@@ -11,6 +11,7 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.simulation.scenes import load_phantom
 
 
 def without_lines(data: KSpaceData, keep: np.ndarray) -> KSpaceData:
@@ -118,3 +119,14 @@ def test_too_few_samples_for_the_coils_are_refused() -> None:
     kspace = np.random.default_rng(0).standard_normal((1, 16, 4, 4)).astype(np.complex64)
     with pytest.raises(InputError, match="noise samples for 16 coils"):
         estimate_noise_covariance(KSpaceData(kspace, np.ones(4, dtype=bool)))
+
+
+def test_signal_at_the_rim_of_a_mask_with_holes_is_not_taken_for_correlated_noise():
+    rng = np.random.default_rng(0)
+    data = load_phantom("shepp-logan", shape=(64, 64), n_coils=4, rng=rng)
+    distance = np.abs(np.arange(64) - 32) / 32
+    shutter = np.hypot(distance[:, None], distance) <= 0.9
+    holes = replace(data, kspace=np.where(shutter, data.kspace, 0), noise_variance=None)
+    covariance = estimate_noise_covariance(holes)
+    np.testing.assert_allclose(covariance, covariance[0, 0] * np.eye(4))
+    assert covariance[0, 0].real == pytest.approx(estimate_noise_variance(holes))
