@@ -226,7 +226,7 @@ class DesignEngine:
         known = len(errors) > window and bool(np.isfinite(errors).all())
         fall = float(1 - errors.min() / errors[:-window].min()) if known else float("nan")
         least = self._least_error(posteriors, candidates, forecast)
-        return replace(forecast, least_error=min(least, forecast.predicted_error), recent_fall=fall)
+        return replace(forecast, least_error=least, recent_fall=fall)
 
     def _least_error(
         self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, forecast: Forecast

@@ -61,7 +61,7 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
     if not sampling.whole_lines:
         within = sampling.samples[lines].mean()
         rows["samples"] = (
-            f"{sampling.share:.1%} of the grid: along ky {lines.mean():.1%} of the lines hold some, along kx "
+            f"{sampling.percentage} of the grid: along ky {lines.mean():.1%} of the lines hold some, along kx "
             f"{columns.mean():.1%} of the columns; a measured line holds {within:.1%} of its samples on average"
         )
     rows["fully sampled"] = "yes" if sampling.full else f"no: {sampling.missing}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,11 +104,20 @@ class KnownScan:
         noise = None if reference is None else reference_noise(scan.data, reference)
         return cls(data, scan, one, signal, reference, noise)
 
+    def acceleration(self, lines: Sequence[int]) -> float:
+        """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
+        sampling = self.data.samplings[0]
+        if sampling.whole_lines:
+            return self.one.shape[0] / len(lines)
+        return sampling.samples.size / int(sampling.samples[list(lines)].sum())
+
     def settings(self) -> dict[str, object]:
-        """For a manifest: noise, coil maps, signal."""
+        """For a manifest: noise, coil maps, signal, and what is missing inside lines."""
         noise = {} if self.reference_noise is None else {"reference_noise": self.reference_noise}
         levels = level_settings(self.one.noise_variance, self.signal, self.scan.unit)
-        return {**calibration_settings(self.scan), **noise, **levels}
+        sampling = self.data.samplings[0]
+        missing = {} if sampling.whole_lines else {"missing_samples": sampling.missing_samples}
+        return {**calibration_settings(self.scan), **noise, **levels, **missing}
 
     def summary(self) -> dict[str, object]:
         """The same for a report's table."""

@@ -93,6 +93,12 @@ class Sampling:
         return float(self.samples.mean())
 
     @property
+    def percentage(self) -> str:
+        """`share` in words, with as many digits as keep a sample that is missing from being rounded away."""
+        texts = (f"{self.share:.{digits}%}" for digits in range(1, 9))
+        return next((text for text in texts if self.share == 1 or float(text[:-1]) < 100), "nearly 100%")
+
+    @property
     def whole_lines(self) -> bool:
         """True where every measured line has all its samples."""
         return bool(self.samples[self.lines].all())
@@ -151,7 +157,7 @@ def require_whole_lines(name: str, sampling: Sampling) -> None:
     if not sampling.whole_lines:
         raise InputError(
             field=name,
-            got=f"{sampling.share:.0%} of the grid's samples: {sampling.missing_samples}",
+            got=f"{sampling.percentage} of the grid's samples: {sampling.missing_samples}",
             wanted="all readout samples in every measured line, since lines are chosen and replayed whole",
             cure="Give a scan whose lines are whole; `mri-design recon` reconstructs this one from the samples it has.",
         )

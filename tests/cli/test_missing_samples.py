@@ -1,6 +1,7 @@
 """Samples missing inside lines, as masks over two directions, shutters and partial echoes leave them."""
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,8 +85,14 @@ def test_recon_takes_the_samples_that_are_there_for_data_and_no_others(run: Run,
     result = run("recon", holed, "--recipe", "quick.toml", "--out", tmp_path / "x")
     assert result.exit_code == 0, result.output
     with (tmp_path / "x" / "metrics.csv").open(newline="") as stream:
-        error = {row["method"]: float(row["relative_l2"]) for row in csv.DictReader(stream)}
+        rows = list(csv.DictReader(stream))
+    error = {row["method"]: float(row["relative_l2"]) for row in rows}
     assert error["mean"] < 0.9 * error["zero-filled"]
+    with np.load(holed) as scan:
+        measured = np.count_nonzero(scan["kspace"].any(axis=(0, 1)))
+    assert float(rows[0]["acceleration"]) == pytest.approx(N[0] * N[1] / measured, rel=1e-3)
+    manifest = json.loads((tmp_path / "x" / "manifest.json").read_text())
+    assert "columns" in manifest["settings"]["missing_samples"] or "samples" in manifest["settings"]["missing_samples"]
     assert np.load(tmp_path / "x" / "std.npy").shape == N
 
 

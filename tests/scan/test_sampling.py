@@ -107,7 +107,7 @@ def test_empty_slices_are_not_asked_and_not_selected() -> None:
 
 def test_lines_with_holes_are_refused_where_they_are_needed_whole() -> None:
     require_whole_lines("scan", Sampling(mask_with(lambda m: m.__setitem__(7, False))))
-    with pytest.raises(InputError, match=r"scan: got 12% of the grid.*whole. .*recon"):
+    with pytest.raises(InputError, match=r"scan: got 12.2% of the grid.*whole. .*recon"):
         require_whole_lines("scan", Sampling(mask_with(scattered)))
 
 
@@ -120,3 +120,10 @@ def test_a_sampling_is_a_mask(samples: np.ndarray) -> None:
 def test_runs_of_indices() -> None:
     assert index_runs([True, True, False, True, False]) == "0-1, 3"
     assert index_runs([False, False]) == ""
+
+
+def test_a_missing_sample_is_not_rounded_away() -> None:
+    samples = np.ones((64, 64), dtype=bool)
+    assert Sampling(samples).percentage == "100.0%"
+    samples[3, 5] = False
+    assert Sampling(samples).percentage == "99.98%"

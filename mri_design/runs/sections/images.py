@@ -58,7 +58,7 @@ def with_zero_filled(images: Sequence[NamedImage], one: MRSlice, lines: Sequence
     return [*images, NamedImage(ZERO_FILLED, plain)]
 
 
-def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: int, n_grid: int) -> Rows:
+def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: int, acceleration: float) -> Rows:
     """Rows of metrics.csv; error columns are empty where there is no reference."""
     rows: Rows = []
     for named in images:
@@ -67,7 +67,7 @@ def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: 
             {
                 "method": named.name,
                 "lines": n_lines,
-                "acceleration": n_grid / n_lines,
+                "acceleration": acceleration,
                 "relative_l2": found.relative_l2 if found else None,
                 "psnr": found.psnr if found else None,
                 "ssim": found.ssim if found else None,
@@ -180,6 +180,6 @@ def save_reconstruction(
     lines : sequence of int
         Lines behind all of them.
     """
-    rows = metric_rows(images, known.reference, len(lines), known.one.shape[0])
+    rows = metric_rows(images, known.reference, len(lines), known.acceleration(lines))
     save_images(folder, images[0].reconstruction, rows, known.scan.unit)
     return image_sections(folder, images, known.reference, known.data.orientation, rows, known.reference_noise)

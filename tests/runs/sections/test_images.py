@@ -71,12 +71,12 @@ def test_metric_rows_by_hand(image: np.ndarray) -> None:
         NamedImage("mean", Reconstruction(image, None, DONE)),
         NamedImage("map", Reconstruction(2 * image, None, STOPPED)),
     ]
-    first, second = metric_rows(named, reference, 2, 8)
+    first, second = metric_rows(named, reference, 2, 4.0)
     assert first["method"] == "mean"
     assert (first["lines"], first["acceleration"], first["matvecs"]) == (2, 4.0, 40)
     assert first["relative_l2"] == measure(image, reference).relative_l2
     assert (first["converged"], second["converged"]) == (True, False)
-    blank = metric_rows(named, None, 2, 8)[0]
+    blank = metric_rows(named, None, 2, 4.0)[0]
     assert (blank["relative_l2"], blank["psnr"], blank["ssim"]) == (None, None, None)
 
 
@@ -128,7 +128,7 @@ def test_figures_of_images_show_what_is_known(
 ) -> None:
     named = [NamedImage("mean", Reconstruction(image, np.abs(image) if std else None, DONE))]
     truth = image + 0.1 if reference else None
-    rows = metric_rows(named, truth, 4, 8)
+    rows = metric_rows(named, truth, 4, 2.0)
     (section,) = image_sections(folder, named, truth, "ky-rows", rows)
     assert figures(folder) == expected
     assert isinstance(section.blocks[0], ReportTable)
