@@ -16,7 +16,7 @@ from mri_design.design.recording import Inferred, image_energy, record
 from mri_design.design.slice_inference import Mapping, SliceInference, infer_slice, least_energies, with_unseen_lines
 from mri_design.design.strategy import DesignView, Predicts, Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError, require_counts
+from mri_design.errors import InputError, require_counts, require_working
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
@@ -110,6 +110,8 @@ class DesignEngine:
     rivals_every: int = 4
 
     def __post_init__(self) -> None:
+        wanted = "a strategy, for example make_strategy('calibrated')"
+        require_working(strategy=self.strategy, wanted=wanted, takes=2, method="choose")
         require_counts(block=self.block, rivals_every=self.rivals_every, least=1)
 
     def begin(self, slices: Sequence[MRSlice], start: Sequence[int]) -> DesignState:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.errors import InputError, require_counts, require_instance
+from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
@@ -268,7 +268,7 @@ def mr_image_model(
     if noise_variance is not None:
         data = replace(data, noise_variance=noise_variance)
     if coil_maps is not None:
-        data = replace(data, coil_maps=np.asarray(coil_maps, dtype=np.complex64)[None])
+        data = replace(data, coil_maps=number_array("coil_maps", coil_maps).astype(np.complex64)[None])
     flags = data.measured if mask is None else np.asarray(mask)
     if flags.dtype != np.bool_ or flags.shape != data.measured.shape or (flags & ~data.measured).any():
         raise InputError(
@@ -281,10 +281,17 @@ def mr_image_model(
 
 
 def _as_data(kspace: Array) -> KSpaceData:
-    array = np.asarray(kspace)
+    array = number_array("kspace", kspace)
     if array.ndim not in (2, 3, 4) or not np.iscomplexobj(array):
         raise InputError(
             field="kspace", got=f"{array.dtype} {array.shape}", wanted="complex (ky, kx), (coil, ky, kx) or more"
+        )
+    if np.isfinite(array).all() and np.abs(array).max(initial=0) > np.finfo(np.float32).max:
+        raise InputError(
+            field="kspace",
+            got=f"samples up to {np.abs(array).max():.0e}",
+            wanted="samples that single precision can hold, below 3e38",
+            cure="Divide the data by a constant; images are divided by it too.",
         )
     full = array.reshape((1,) * (4 - array.ndim) + array.shape).astype(np.complex64)
     return KSpaceData(full, np.any(full, axis=(0, 1, 3)))

@@ -27,7 +27,10 @@ def recipe_error(error: ValidationError, schema: Schema, recipe: str) -> InputEr
     recipe : str
         How to call the recipe, ``"recipe mine.toml"``.
     """
-    first = error.errors()[0]
+    first, *others = error.errors()
+    if first["type"] == "missing":  # perhaps because it is misspelt
+        beside = (one for one in others if one["type"] == "extra_forbidden" and one["loc"][:-1] == first["loc"][:-1])
+        first = next(beside, first)
     place, kind, value = first["loc"], first["type"], first.get("input")
     field = f"{recipe}: {_dotted(place)}" if place else recipe
     inside = first.get("ctx", {}).get("error")

@@ -123,6 +123,7 @@ def require_no_slices(source: str, option: str) -> None:
     """
     path, mark, slices = source.rpartition("#")
     if mark and not Path(source).exists():
+        slices = slices if slices.isdecimal() else "N"
         raise UsageError(f"{source}: slices behind # belong to verbs that take several; {option.format(path, slices)}")
 
 

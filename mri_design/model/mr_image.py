@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from mri_design.errors import InputError, described, positive_number, require_counts
+from mri_design.errors import InputError, described, positive_number, require_counts, require_instance
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.phase.map import estimate_phase
 from mri_design.model.phase.prior import PhasePrior, PhaseSites
@@ -240,6 +240,7 @@ class MRSlice:
         InputError
             Where noise variance or coil maps are still unknown.
         """
+        require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
         if data.noise_variance is None:
             raise InputError(field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first.")
         one = data.select_slice(index)

@@ -289,7 +289,8 @@ def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
             field="posterior",
             got="no criterion: its variances do not know log|A|",
             wanted="a criterion",
-            cure='Infer with Exact variances, or with DoubleLoop(criterion="estimate").',
+            cure='Infer by DoubleLoop with Exact variances, or DoubleLoop(criterion="estimate"); sites that the double '
+            "loop does not take, as counts, by DecoupledGaussian or VariationalGaussian(Exact()).",
         )
     if posterior.criterion_kind != "exact" and not allow_estimates:
         raise InputError(

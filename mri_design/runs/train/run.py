@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
@@ -36,7 +36,8 @@ def training_rule(name: str, candidates: int | None = None, scans: int | None = 
         For an unknown name, or subsets for a rule that takes none.
     """
     if name not in RULES:
-        raise UsageError(f"unknown rule {name!r}; known are: {', '.join(RULES)}")
+        near = did_you_mean(name, RULES)
+        raise UsageError(f"--rule: unknown rule {name!r}; known are: {', '.join(RULES)}{'. ' if near else ''}{near}")
     if name == "stochastic-lbcs":
         return LBCS(candidates or STOCHASTIC_LINES, scans or STOCHASTIC_SCANS, name=name)
     if candidates is not None or scans is not None:
