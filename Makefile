@@ -12,17 +12,21 @@ export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types notebooks docs bench lock clean
+.PHONY: help demo test test-fast lint format types notebooks docs bench lock clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
 
 demo: $(READY)  ## hold designed lines against random ones, design a real scan, write a report to demo-run/
 	$(BIN)/mri-design demo --out demo-run --overwrite
 	@echo "The report: $(CURDIR)/demo-run/report.html"
 
-test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest
+# Files go to the processes whole, so that what a file's tests share is made once; the longest come first.
+test: $(READY)  ## run the tests, in as many processes as there are cores
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+test-fast: $(READY)  ## run the tests that take no more than a second each
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint: $(READY)  ## check style and formatting
 	$(BIN)/ruff check .

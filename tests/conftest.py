@@ -1,6 +1,7 @@
 """Tiny models of every kind, small enough for dense linear algebra, shared by the rooms from `model` upwards."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,6 +78,18 @@ def _parts(name: str, rng: np.random.Generator) -> tuple[LinearOperator, np.ndar
         )
     group = (-3,) if name == "groups" else ()
     return X, u, {"pixels": (Identity(shape), 0.5, ()), "differences": (FiniteDifferences(shape), 1.0, group)}
+
+
+SLOW_ROOMS = {"benchmarks", "cli", "docs", "golden"}
+"""Rooms of tests that run the whole program: `make test-fast` leaves them out, with all that is marked slow."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs the whole program as slow, and begin with the longest, so that no process ends alone."""
+    for item in items:
+        if SLOW_ROOMS.intersection(item.path.relative_to(Path(__file__).parent).parts):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")

@@ -68,6 +68,7 @@ def test_the_other_estimators_give_image_variances_too(estimator: object) -> Non
     np.testing.assert_allclose(posterior.image_variances, 0.3 * np.diag(np.linalg.inv(a)), rtol=0.15)
 
 
+@pytest.mark.slow
 def test_the_fixed_names_on_a_scan() -> None:
     recipe = md.Recipe.model_validate({"simulation": {"matrix": 32}})
     scan = md.load_kspace("phantom:brain", recipe=recipe)

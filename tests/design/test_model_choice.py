@@ -94,6 +94,7 @@ def test_lines_of_one_block_are_one_inference() -> None:
     assert rivals_due([*clear, *block, *block, *block], 0, 4)
 
 
+@pytest.mark.slow
 def test_a_smooth_phase_is_used_and_a_rough_one_is_not() -> None:
     used = [step.forecast.models[0] for step in designed([textured(smooth())]).trace.steps]
     assert used[:4] == [0, 0, 0, 0]  # nothing is staked on a phase that has predicted nothing
@@ -143,6 +144,7 @@ def test_energies_are_those_of_both_models_on_the_line_and_products_those_of_bot
     assert step.outcome.actual_energy == pytest.approx(energies[0], rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 3])
 def test_a_design_that_stops_and_goes_on_chooses_the_same_models(block: int) -> None:
     slices = [textured(smooth()), textured(rough(), seed=1)]
@@ -161,6 +163,7 @@ def test_a_design_that_stops_and_goes_on_chooses_the_same_models(block: int) -> 
         np.testing.assert_array_equal(again.warm[0].mean, whole.warm[0].mean)
 
 
+@pytest.mark.slow
 def test_rivals_that_rested_are_judged_as_if_they_had_not() -> None:
     """One loop more when they come back: what they miss is what they would have missed."""
     assert not needs_another_loop([], 0, 1) and not needs_another_loop(steps([1.0, 2.0]), 0, 1)

@@ -48,6 +48,7 @@ def test_moments_are_those_of_the_dense_posterior(n_coils, make_slice):
     assert likely.log_density > max(wider.log_density, narrower.log_density)
 
 
+@pytest.mark.slow
 def test_lines_choose_the_phase_where_it_is_right_and_not_where_it_is_wrong():
     for offset, better in ((0.0, True), (np.pi / 2, False)):
         energies = []

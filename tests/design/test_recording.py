@@ -43,6 +43,7 @@ def test_information_of_a_decision_against_the_dense_determinant(
         assert exact < step.information < 1.5 * exact
 
 
+@pytest.mark.slow
 def test_corrected_energies_are_what_counts(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
     engine = DesignEngine(Calibrated(), DoubleLoop(Exact(), outer_iterations=1))

@@ -36,6 +36,7 @@ def lowest(problem: PenalisedProblem, tolerance: float = 1e-13) -> float:
     return value_at(problem, u)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", SITES)
 @pytest.mark.parametrize("offsets", [False, True])
 def test_bounds_the_excess_anywhere_and_closes_at_the_minimum(
@@ -135,6 +136,7 @@ def test_an_estimate_that_was_too_hopeful_leaves_no_older_gap_behind(name, scale
     assert statuses == {Status.CONVERGED, Status.MAX_ITERATIONS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("method", "status"),

@@ -72,6 +72,7 @@ def test_lbfgs_stalls_at_a_cusp_and_says_by_how_much():
     assert convergence.residual > 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [LBFGS(1e-14, 3000), IRLS(1e-14, 300, solver_tolerance=1e-3)])
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 def test_converged_without_progress_is_the_minimum_to_rounding(solver, real):

@@ -114,6 +114,7 @@ def test_sites_that_are_not_log_concave_end_in_a_stationary_point(
         assert value_at(problem, u) < value_at(problem, start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
 def test_the_tolerance_is_an_excess_per_unknown(tight, tolerance, tiny_model, model_name):
     """Estimated, so held to ten times."""
@@ -125,6 +126,7 @@ def test_the_tolerance_is_an_excess_per_unknown(tight, tolerance, tiny_model, mo
     assert value_at(problem, u) - value_at(problem, best) < 10 * tolerance * problem.model.measurement.in_size
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single_and_agrees(tight, tiny_model, model_name):
     double, single = (problem_of(tiny_model(model_name, real=real)) for real in (np.float64, np.float32))
     u, convergence = replace(tight, tolerance=1e-6)(single, single.model.back_projection())

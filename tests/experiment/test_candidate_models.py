@@ -58,6 +58,7 @@ def test_a_recipe_names_its_candidates(phased: MRSlice, small: Recipe) -> None:
     assert names == [("modulus",), ("phase-aware 3",), ("modulus", "phase-aware 3")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["automatic", "aware"])
 def test_a_design_that_was_killed_chooses_the_same_models(
     tmp_path: Path, phased: MRSlice, small: Recipe, model: str
@@ -84,6 +85,7 @@ def test_a_design_that_was_killed_chooses_the_same_models(
         np.testing.assert_array_equal(a.outcome.model_energies, b.outcome.model_energies)
 
 
+@pytest.mark.slow
 def test_the_image_is_made_with_the_model_that_won(phased: MRSlice, small: Recipe) -> None:
     truth = CentredFFT(N).adjoint(phased.kspace[0])
     settings = recipe(small, "automatic")

@@ -103,6 +103,7 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path, state: DesignState) -> Non
     assert_equal(load_state(Checkpoint(tmp_path / "c.npz", "me")), state)
 
 
+@pytest.mark.slow
 def test_a_real_state_comes_back_bitwise(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
     state = run_design([one], make_strategy("information-gain"), 7, small, seed=0, start=4)
     save_state(Checkpoint(tmp_path / "c.npz", "me"), state)
@@ -204,7 +205,14 @@ def test_forged_lines_are_refused_before_they_are_measured(
 def test_every_field_of_a_decision_comes_back(tmp_path: Path) -> None:
     """A value that no default has, for every field there is: a field that were not stored would come back another."""
     values = {"line": 3, "scores": SCORES, "expected": np.arange(5.0), "corrected": np.ones(5), "information": 1.5}
-    values |= {"image_energy": 2.5, "models": (1, 0), "least_error": 0.25, "pending": 2, "predicted_energy": 4.5}
+    values |= {
+        "image_energy": 2.5,
+        "models": (1, 0),
+        "least_error": 0.25,
+        "recent_fall": 0.125,
+        "pending": 2,
+        "predicted_energy": 4.5,
+    }
     values |= {"actual_energy": 5.5, "model_energies": np.eye(2), "converged": False, "matvecs": 7, "seconds": 8.5}
     step = design_step(**values)
     default = design_step(0)

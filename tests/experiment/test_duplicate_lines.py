@@ -41,6 +41,7 @@ def twice(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_line_that_comes_twice_needs_a_recipe_that_says_what_to_do(twice: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"duplicates='average' or 'last', in a recipe under \[input\]"):
         load_input(str(twice), load_recipe(None))

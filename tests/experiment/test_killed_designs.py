@@ -19,6 +19,7 @@ from mri_design.scan.io.atomic import remove_stale_temporaries
 KILLS, LINES, START = 50, 14, 4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork")
 def test_fifty_kills_change_nothing(one: MRSlice, small: Recipe, tmp_path: Path) -> None:
     strategy = make_strategy("information-gain")

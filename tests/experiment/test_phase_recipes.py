@@ -36,6 +36,7 @@ def smooth() -> np.ndarray:
     return 1.5 * y + 3 * x**2
 
 
+@pytest.mark.slow
 def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not():
     settings = recipe(model="automatic", imaginary_ratios=(3.0,))
     chosen = choose_phase_model(textured(smooth()), LINES, settings, np.random.default_rng(0))

@@ -23,6 +23,7 @@ NOT_CONVEX = ["Student-t", "power 0.6", "mixture"]
 ODD = ["logistic", "tilted"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["first", "hybrid", "second"])
 @pytest.mark.parametrize("name", ["matrix", "groups", "parts"])
 @pytest.mark.parametrize("site", CONVEX)
@@ -45,6 +46,7 @@ def test_every_algorithm_falls_to_the_same_minimum_on_convex_models(site, name, 
     assert posterior.criterion_kind == "exact"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["first", "hybrid", "second"])
 @pytest.mark.parametrize("name", ["matrix", "coils"])
 @pytest.mark.parametrize("site", NOT_CONVEX)
@@ -61,6 +63,7 @@ def test_every_algorithm_ends_in_a_local_minimum_elsewhere(site, name, algorithm
     assert posterior.stationarity < 1e-3
 
 
+@pytest.mark.slow
 def test_sites_of_every_kind_in_one_model(tiny_model, sites, accurate):
     model = tiny_model("parts", sites["logistic"])
     mixed = (

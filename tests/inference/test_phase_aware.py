@@ -86,6 +86,7 @@ def test_the_inner_solvers_agree(sites):
         np.testing.assert_allclose(u, found[0][0], atol=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sites", ["shared", "apart"])
 @pytest.mark.parametrize(
     "estimator", [MonteCarlo(400, 1e-3), ControlVariate(400, 0.03)], ids=lambda e: type(e).__name__
@@ -104,6 +105,7 @@ def test_sampled_variances_are_those_of_the_dense_matrix(sites, estimator):
         assert 0.8 < np.sqrt(np.mean(standard**2)) < 1.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sites", ["shared", "apart"])
 def test_the_criterion_falls_and_warm_starts_stay(sites):
     model = one_slice(replace(KNOWN, sites=sites)).model(HALF)

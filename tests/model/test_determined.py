@@ -84,6 +84,7 @@ def test_a_null_space_of_a_large_model_is_found_by_a_probe(free, kind):
         DoubleLoop().infer(large(free, kind), np.random.default_rng(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_large_determined_models_pass_the_probe(kind):
     require_determined(large(0, kind))

@@ -32,6 +32,7 @@ def test_without_a_folder_for_the_cache_loops_are_compiled_all_the_same(monkeypa
     assert asked[:2] == [True, False]
 
 
+@pytest.mark.slow
 def test_compiled_loops_are_kept_on_disk(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(tmp_path)}
     code = (

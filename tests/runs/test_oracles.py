@@ -53,6 +53,7 @@ def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMak
     assert lines[4] == min(set(range(16)) - set(lines[:4]), key=error)
 
 
+@pytest.mark.slow
 def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Comparison, tmp_path: Path) -> None:
     progress = study.run(ComparisonProgress(None, ""))
     assert [name for name in study.expanded() if name.startswith("oracle")] == ["oracle-residual", "oracle-greedy"]
@@ -73,6 +74,7 @@ def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Comparison
     assert all(name in summary for name in ("oracle-greedy", "trained:order.npz", "hybrid:order.npz@train"))
 
 
+@pytest.mark.slow
 def test_oracles_survive_the_way_to_another_process(study: Comparison) -> None:
     serial = study.run(ComparisonProgress(None, ""))
     parallel = replace(study, jobs=2).run(ComparisonProgress(None, ""))
@@ -95,6 +97,7 @@ def test_a_design_on_a_gappy_scan_refuses_an_oracle(tmp_path: Path, tiny: Recipe
         design_scan(DesignRequest(str(tmp_path / "gaps.npz"), recipe, 8), Run(folder=folder))
 
 
+@pytest.mark.slow
 def test_a_report_says_that_it_was_an_oracle(tmp_path: Path, tiny: Recipe) -> None:
     recipe = tiny.replacing("design", strategy="oracle-greedy")
     with RunFolder(tmp_path / "out") as folder:

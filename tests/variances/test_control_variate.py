@@ -69,6 +69,7 @@ def test_unbiased_within_the_standard_error(tiny_model, model_name, random_preci
     assert np.abs(pooled).max() < 4.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["differences", "db4"])
 def test_few_samples_and_few_products_come_within_two_percent(prior, scan_like):
     model, pi = scan_like([*range(12, 20), 1, 5, 8, 23, 27, 30], (32, 32), prior)

@@ -84,6 +84,7 @@ def test_the_width_of_a_new_site_minimises_the_exact_criterion_over_it(data):
     assert values[1] < values[0] and values[1] < values[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["gaussian", "laplace"])
 @pytest.mark.parametrize("score", ["uncertainty", "information_gain", "bald"])
 def test_blocks_of_one_choose_as_inference_from_scratch_does(prior, score, data):

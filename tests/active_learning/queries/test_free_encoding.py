@@ -42,6 +42,7 @@ def test_the_gain_is_that_of_its_rows_and_no_random_row_beats_it(posterior, rng)
         assert gain(other * np.sqrt(3.0 / np.sum(np.abs(other) ** 2))) < found.gain
 
 
+@pytest.mark.slow
 def test_no_line_beats_free_rows_of_its_number_and_energy(posterior, rng):
     """And more rows for the same energy never tell less."""
     lines = exact_gain(posterior.precision, all_lines(posterior))

@@ -105,6 +105,7 @@ def test_infomax_is_no_worse_than_independent_queries_on_average(runs):
     assert volumes["infomax"] < volumes["sphere"] - 1
 
 
+@pytest.mark.slow
 def test_the_covariance_of_a_closed_loop_reaches_its_asymptote():
     theta, rng = np.array([0.6, 0.0, -0.8]), np.random.default_rng(3)
     response, loop, search, trials = PoissonResponse(), LaplaceFilter(), InfomaxQuery(2.0, levels=21), 700

@@ -31,6 +31,7 @@ def test_masses_add_up_and_none_is_above_one(power: float) -> None:
             assert np.ptp(ratio) <= 1e-9 * ratio.max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [JitteredDensity(power=2.0), SystematicDensity(power=2.0)])
 def test_lines_are_drawn_as_often_as_their_mass_says(rule: VariableDensity) -> None:
     everything = np.ones(N, dtype=bool)

@@ -96,6 +96,7 @@ def test_lanczos_scores_are_lower_bounds_that_become_exact_at_full_rank(make_pos
     assert np.median(few / exact) < 0.5  # far too small, as the papers' own scores are
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coils", [1, 4, 16])
 def test_scores_from_many_draws_are_within_two_percent_of_exact(make_posterior: Maker, coils: int) -> None:
     posterior = make_posterior(coils)

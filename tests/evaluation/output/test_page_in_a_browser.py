@@ -51,6 +51,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine; the structure is tested without one")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_cut_off(report: Path, width: int) -> None:

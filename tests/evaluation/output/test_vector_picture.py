@@ -23,6 +23,7 @@ def svg(content: str) -> str:
     return f'{HEAD}viewBox="0 0 360 72">{content}</svg>'
 
 
+@pytest.mark.slow
 def test_a_figure_drawn_twice_gives_the_same_text_and_pixels() -> None:
     assert drawn_files(drawn()) == drawn_files(drawn())
     assert svg_text(drawn()) == svg_text(drawn())

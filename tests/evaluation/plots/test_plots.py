@@ -182,6 +182,7 @@ class TestCourse:
         assert "line 3: ky = +1 chosen" in texts(figure)
         assert len(plots.score_profiles(scores, [3, 5, 6]).axes) == 3
 
+    @pytest.mark.slow
     def test_a_step_without_any_score_can_be_drawn(self, scores):
         scores[1] = np.nan
         png_bytes(plots.score_profiles(scores, [3, 5, 6]))
@@ -276,6 +277,7 @@ class TestCurves:
                 wrong()
 
 
+@pytest.mark.slow
 def test_a_scans_name_is_never_read_as_a_formula(image, scores):
     mask = np.ones(8, bool)
     figures = [
@@ -292,6 +294,7 @@ def test_a_scans_name_is_never_read_as_a_formula(image, scores):
         assert png_bytes(figure).startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_no_letter_is_too_small_for_a_phone(image, scores):
     mask = np.arange(8) < 4
     panel = plots.LinePanel("one", np.arange(1.0, 9), np.arange(1.0, 9), mask)

@@ -175,6 +175,7 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
         assert np.array_equal(found.acquired, trace.mask(found.n_measured))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratios", [(3.0,), ()], ids=["moduli or the phase", "the phase alone"])
 def test_the_means_are_those_of_the_models_the_design_went_by(phased_slice: MRSlice, ratios: tuple[float, ...]) -> None:
     """At every count the very means of the design; at some of them means that tell the same."""

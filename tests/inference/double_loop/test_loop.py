@@ -30,6 +30,7 @@ def test_the_criterion_never_rises(site, scale, tiny_model, model_name, sites, a
     assert trace[-1] < trace[0] - 1e-3
 
 
+@pytest.mark.slow
 def test_it_ends_at_the_minimum_of_the_criterion(model_name, settled):
     posterior = settled(model_name)
     model = posterior.model

@@ -32,6 +32,7 @@ def model_of(site: ShiftedMixture, dimensions: int) -> GeneralizedLinearModel:
     return GeneralizedLinearModel(Dense(np.array([[1.0, 0.5]])), np.array([0.7]), 0.3, (block, smooth))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [1, 2])
 @pytest.mark.parametrize("name", list(MIXTURES))
 def test_monotone_and_below_the_evidence(name, dimensions, accurate, rng, log_evidence):

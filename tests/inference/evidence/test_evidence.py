@@ -234,6 +234,7 @@ def test_equal_priors_on_operators_built_twice_share_their_normaliser(accurate, 
         log_bayes_factor(a, posterior("db2"))
 
 
+@pytest.mark.slow
 def test_whitened_models_of_different_data_are_not_compared(accurate, rng):
     plain = image_model(1.0, 2.0)
     white = with_noise_covariance(plain, variances=2.0)

@@ -108,6 +108,7 @@ def test_every_wavelet_level_finds_its_own_rate(rng):
     np.testing.assert_allclose(rates, drawn, rtol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["pixels", "differences", "wavelet"])
 def test_the_prior_evidence_is_the_dense_criterion_without_data(prior):
     """phi_0 where one pi per group is optimal: shift-invariant blocks, and wavelets with pixels."""
@@ -143,6 +144,7 @@ def test_the_prior_evidence_is_the_dense_criterion_without_data(prior):
     assert sum(slopes) == pytest.approx(2 * 2 * 64, rel=1e-6)  # phi_0 is homogeneous: n log(rate^2) in all
 
 
+@pytest.mark.slow
 def test_a_block_that_evidence_switches_off_stays_finite(rng):
     """Smooth data under pixels and differences: the pixel rate falls until it no longer matters."""
     shape = (16, 16)

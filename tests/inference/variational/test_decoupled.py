@@ -37,6 +37,7 @@ def mixed(seed: int = 0, n: int = 4) -> GeneralizedLinearModel:
     return GeneralizedLinearModel(Dense(draws((3, n))), draws(3), 0.6, blocks)
 
 
+@pytest.mark.slow
 def test_four_engines_end_in_one_optimum() -> None:
     model = mixed()
     natural = VariationalGaussian(Exact(), tolerance=1e-6).infer(model, RNG)
@@ -122,6 +123,7 @@ def test_the_dual_meets_the_bound_at_the_fixed_point() -> None:
     assert value == pytest.approx(-0.5 * (posterior.criterion[-1] - split.constant), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_student_t_site_settles_with_the_quartic_term() -> None:
     rng = np.random.default_rng(4)
     inputs = rng.standard_normal((5, 2))

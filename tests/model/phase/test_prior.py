@@ -80,6 +80,7 @@ def test_products_and_dense_matrices_agree_with_the_textbook(sites, ratio):
     assert not precision.complex_linear
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sites", ["shared", "apart"])
 def test_perturbations_have_the_covariance_of_the_precision(sites):
     one = one_slice(phase=PhasePrior(unsure(), 3.0, sites))

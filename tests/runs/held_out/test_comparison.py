@@ -140,6 +140,7 @@ def test_a_density_is_tuned_on_the_training_images_alone(study: Comparison, monk
         )
 
 
+@pytest.mark.slow
 def test_processes_change_nothing(study: Comparison) -> None:
     serial, parallel = study.run(memory()), replace(study, jobs=2).run(memory())
     assert parallel.masks == serial.masks
@@ -166,6 +167,7 @@ def fails_after(calls: int, function: Callable[..., object]) -> Callable[..., ob
     return failing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
 @pytest.mark.parametrize("calls", [0, 3, 21])
 def test_an_interrupted_comparison_goes_on_where_it_stopped(

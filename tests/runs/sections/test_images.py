@@ -49,6 +49,7 @@ def figures(folder: RunFolder) -> set[str]:
     return {path.stem for path in (folder.path / "figures").glob("*.png")}
 
 
+@pytest.mark.slow
 def test_lines_are_written_in_order_with_their_scores(folder: RunFolder) -> None:
     save_design(folder, TRACE, 1.0)
     with (folder.path / "lines.csv").open(newline="") as stream:
@@ -114,6 +115,7 @@ def test_error_bars_of_an_earlier_run_do_not_stay_beside_another_image(folder: R
     assert not (folder.path / "std.npy").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reference", "std", "expected"),
     [

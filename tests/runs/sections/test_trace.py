@@ -49,6 +49,7 @@ def texts(sections: list[Section]) -> str:
     return "\n".join(b.text for s in sections for b in s.blocks if isinstance(b, Paragraph))
 
 
+@pytest.mark.slow
 def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
     sections = design_sections(folder, TRACE, 1.0)
     assert figures(folder) == ALWAYS | SCORED | {"innovations", "calibration"}
@@ -57,6 +58,7 @@ def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
     assert all(b.caption for s in sections for b in s.blocks if isinstance(b, ReportFigure))
 
 
+@pytest.mark.slow
 def test_a_rule_that_knows_nothing_shows_its_mask(folder: RunFolder) -> None:
     (section,) = design_sections(folder, BLIND, 1.0)
     assert section.title == "Design"
@@ -64,12 +66,14 @@ def test_a_rule_that_knows_nothing_shows_its_mask(folder: RunFolder) -> None:
     assert tables(folder) == {"steps.csv"}
 
 
+@pytest.mark.slow
 def test_a_design_without_a_step_shows_its_mask(folder: RunFolder) -> None:
     design_sections(folder, replace(TRACE, steps=()), 1.0)
     assert figures(folder) == ALWAYS
     assert tables(folder) == set()
 
 
+@pytest.mark.slow
 def test_the_information_adds_up(folder: RunFolder) -> None:
     text = texts(design_sections(folder, TRACE, 1.0))
     assert f"5.875 nats ({5.875 / np.log(2):.5g} bits), 2.938 nats a line" in text
@@ -78,6 +82,7 @@ def test_the_information_adds_up(folder: RunFolder) -> None:
     assert "at most" in other
 
 
+@pytest.mark.slow
 def test_calibration_is_predicted_over_found_as_a_geometric_mean(folder: RunFolder) -> None:
     text = texts(design_sections(folder, TRACE, 1.0))
     assert "geometric mean over lines: 1.00" in text  # (3/6 * 4/2)^(1/2)
@@ -87,6 +92,7 @@ def test_calibration_is_predicted_over_found_as_a_geometric_mean(folder: RunFold
     assert "geometric mean over lines: 2.00" in texts(design_sections(folder, twice, 1.0))
 
 
+@pytest.mark.slow
 def test_the_predicted_error_is_shown_without_a_truth(folder: RunFolder) -> None:
     design_sections(folder, KNOWING, 1.0)
     assert figures(folder) == ALWAYS | SCORED | {"innovations", "calibration", "predicted-error"}
@@ -94,6 +100,7 @@ def test_the_predicted_error_is_shown_without_a_truth(folder: RunFolder) -> None
         assert [row["predicted_error"] for row in csv.DictReader(stream)] == ["0.1", "0.1"]
 
 
+@pytest.mark.slow
 def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder, checks: list[PredictionCheck]) -> None:
     sections = design_sections(folder, KNOWING, 2.0, checks)
     assert {"predicted-error", "prediction-lines"} <= figures(folder)

@@ -133,6 +133,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_hostile_files_are_refused_by_name_within_a_second(
     tmp_path: Path, secret: Path, read_in_child: Callable[..., list]
 ) -> None:
@@ -157,6 +158,7 @@ def test_a_truncated_file_is_refused_or_read_as_it_was(tmp_path: Path, fastmri_f
             read(path, isolated=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fastmri", "mrd"])
 def test_bit_flips_never_crash_and_never_change_the_file(
     tmp_path: Path, scan: np.ndarray, fastmri_file: Path, mrd: type, kind: str, read_in_child: Callable[..., list]

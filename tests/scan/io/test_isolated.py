@@ -23,6 +23,7 @@ def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> No
         assert getattr(there, name) == getattr(here, name)
 
 
+@pytest.mark.slow
 def test_errors_limits_and_policies_reach_the_other_side(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     raw.add_scan(scan[:1])
@@ -37,6 +38,7 @@ def test_errors_limits_and_policies_reach_the_other_side(tmp_path: Path, scan: n
         read(path, duplicates="average", limits=ReadLimits(max_bytes=8 * 3 * 12 * 16 - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("child", "got"),
     [
@@ -72,6 +74,7 @@ def test_a_defect_of_this_package_is_not_taken_for_a_bad_file(
         read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error")
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_from_the_current_folder(
     fastmri_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def hostile_files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_hostile_arrays_are_refused_by_name_within_a_second(tmp_path: Path, read_in_child: Callable[..., list]) -> None:
     paths = []
     for name, content in hostile_files(tmp_path).items():

@@ -22,6 +22,7 @@ def test_the_seed_decides() -> None:
     assert not np.allclose(first, other)
 
 
+@pytest.mark.slow
 def test_spectra_fall_off_as_those_of_heads() -> None:
     """Between |k| = 8 and 48 the energy of 3 T brain images falls by 1.7 to 2.1 decades; the average head agrees."""
     falls = []
@@ -32,6 +33,7 @@ def test_spectra_fall_off_as_those_of_heads() -> None:
     assert 1.3 < np.mean(falls) < 2.5
 
 
+@pytest.mark.slow
 def test_one_side_of_k_space_is_brighter_as_often_as_the_other() -> None:
     """The outer lines of 3 T heads differ by half to four fifths of a nat between the sides; those drawn by as much."""
     tilts = []
