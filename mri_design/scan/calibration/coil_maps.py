@@ -60,9 +60,8 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
         image has the phase that one strong coil would see.
     ``"image"``
         In addition the maps take over the phase of the image at the resolution of the calibration lines
-        (Hann window), so that the combined image is nearly real. Measured on five scans: total variation of
-        the complex image over that of its modulus falls from 2.0 to 1.6 (16-channel brain) or from 4.2 to 1.8
-        (phantom with an off-centre echo). Phase of the object is then no longer in the image.
+        (Hann window), so that the combined image is nearly real. The phase of the object is then no longer in
+        the image. How nearly real it is, is said in results/benchmarks/measured-once.md.
 
     Parameters
     ----------

@@ -58,12 +58,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
 
     Notes
     -----
-    Measured, as ratios of standard deviations. White noise on 128 x 128 samples: mean 1.01, spread 0.02. Four
-    scans with repeats: 0.88 to 0.95 of the repeats' difference. Fourteen single-coil low-field scans, noise
-    filtered along the phase encode: 0.78 to 1.00 of their image corners, where the k-space corner says 0.60
-    to 0.82. Five multi-channel scans without a wide readout: 1.0 to 1.2 of the air above the object, where
-    the image corners say 0.4 to 0.6. A quarter of the lines at variable density: within 1.2 of the full scan,
-    where the object leaves air beside it; eight central lines alone: up to 1.7 too much.
+    How right it is on simulated and real scans, and with few lines, is said in results/benchmarks/measured-once.md.
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     regions = NoiseRegions.of(data)

@@ -126,7 +126,7 @@ def _cropped(image: Values) -> NDArray[np.complex128]:
 
 
 def _uneven(image: NDArray[np.complex128], rng: np.random.Generator) -> NDArray[np.complex128]:
-    """Lines weighted by when they were measured: 3 T heads have 0.5 to 0.8 nats more energy on one edge (training)."""
+    """One side of k-space brighter than the other, as it is in real scans (results/benchmarks/measured-once.md)."""
     k = 2 * pixel_positions(len(image))
     log_weight = rng.normal(0, _UNEVENNESS) * np.sign(k) * np.abs(k) ** rng.uniform(0.3, 1)
     spectrum = scipy.fft.fftshift(scipy.fft.fft(image, axis=0), axes=0) * np.exp(log_weight)[:, None]

@@ -135,8 +135,8 @@ def simulate_ellipse_scan(
     Notes
     -----
     ``reference`` averages over pixels, k-space is cut at the grid's frequencies: even noise-free and
-    complete, the inverse FFT differs from the reference by ringing at edges (relative L2 norm of the shipped
-    scenes: 5-8 % at 128 lines, 4-6 % at 256). Errors near that floor do not rank methods. The image that a
+    complete, the inverse FFT differs from the reference by ringing at edges (how much, is said in
+    results/benchmarks/measured-once.md). Errors near that floor do not rank methods. The image that a
     complete noise-free scan shows comes from the same call with ``noise=0`` and a generator of the same seed.
     """
     require_instance(EllipsePhantom, wanted="an EllipsePhantom", phantom=phantom)
