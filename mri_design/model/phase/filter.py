@@ -24,8 +24,8 @@ def phased_preconditioner(
     -----
     In the image turned back, real and imaginary part each have the circulant nearest to their own sites' share of A.
     What commutes with i (X, sites on moduli) is a circulant of the image itself; turned by the phase its nearest
-    circulant has the spectrum convolved with the phase's power. It pays where the imaginary part is held tighter than the
-    real one; what it saves is said in results/benchmarks/measured-once.md.
+    circulant has the spectrum convolved with the phase's power. It pays where the imaginary part is held tighter than
+    the real one; what it saves is said in results/benchmarks/measured-once.md.
     """
     first = next((block.analysis for block in blocks if isinstance(block.analysis, PhasedParts)), None)
     straight = measurement.circulant_spectrum()
