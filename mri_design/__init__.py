@@ -60,6 +60,7 @@ _HOMES = {
     "MonteCarlo": "variances.monte_carlo",
     "MriDesignError": "errors",
     "OracleResidual": "design.strategies.oracles",
+    "PenalisedProblem": "estimation.penalised",
     "PointEstimate": "estimation.map_estimate",
     "Poisson": "potentials.poisson",
     "PoissonResponse": "potentials.responses",

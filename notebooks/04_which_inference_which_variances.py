@@ -90,7 +90,7 @@ figure
 
 # %%
 for what, shrink in (("posterior", 1.0), ("nearly MAP", 1e-4)):
-    problem = md.estimation.PenalisedProblem.smoothed(model, tuple(shrink * v for v in exact.marginals.values))
+    problem = md.PenalisedProblem.smoothed(model, tuple(shrink * v for v in exact.marginals.values))
     for solver in (md.IRLS(max_iterations=500), md.LBFGS(), md.ADMM(), md.Automatic()):
         how = solver(problem, model.back_projection())[1]
         print(f"{what:10s} {type(solver).__name__:9s} {how.matvecs:5d} products, {how.status.value}")
