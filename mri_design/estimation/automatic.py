@@ -32,9 +32,10 @@ class Automatic:
     max_iterations : int
         Of the solver chosen.
     sharpness : float
-        From here on ADMM, for one coil and one scale a block; eight times that for several coils, whose copies cost
-        iterations, and 800 times where scales differ within a block, which has one weight only. Where these crossings
-        were measured is said in results/benchmarks/measured-once.md.
+        ADMM is chosen where the ratio of site precisions exceeds this, with one coil and one scale per block. The limit
+        is eight times higher for several coils, whose copies cost iterations, and 800 times higher where scales differ
+        within a block, for which ADMM has one weight only. Where these crossings were measured is said
+        in results/benchmarks/measured-once.md.
 
     Raises
     ------

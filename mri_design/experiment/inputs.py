@@ -47,7 +47,7 @@ def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | N
     seed : int
         Of the simulation.
     maps : Path, optional
-        File of coil maps (`io.with_maps`) in the place of the input's own, or of what would be estimated.
+        File of coil maps (`with_maps`) in the place of the input's own, or of what would be estimated.
 
     Raises
     ------

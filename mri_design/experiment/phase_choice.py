@@ -42,7 +42,10 @@ class FinalModel:
 
 
 def candidate_models(recipe: Recipe) -> CandidateModels | None:
-    """What `design.DesignEngine` chooses from: None for moduli alone; one model for a phase that is only refined."""
+    """What `DesignEngine` chooses from: None where the recipe uses moduli only.
+
+    With the phase-aware model it is one candidate, whose phase map is estimated anew as the image improves.
+    """
     if recipe.phase.model == "modulus":
         return None
     return recipe.phase.variants if recipe.phase.model == "automatic" else _refined
@@ -100,7 +103,7 @@ def choose_phase_model(
     -------
     MRSlice
         With the phase seen in the modulus model's mean, or without one: where no other model is clearly better
-        (`design.best_model`), there are too few lines outside the centre, or there is no phase to see.
+        (`best_model`), there are too few lines outside the centre, or there is no phase to see.
     """
     modulus = replace(one, phase=None)
     centre = set(central_run(lines, one.shape[0]))

@@ -50,7 +50,7 @@ def with_noise_covariance(
 
     Notes
     -----
-    TR-175 section 5.1. W is the Hermitian inverse root. `calibration.prewhiten` does the same to a scan and keeps X a
+    TR-175 section 5.1. W is the Hermitian inverse root. `prewhiten` does the same to a scan and keeps X a
     Fourier measurement, with its fast products.
     """
     require_model(model)

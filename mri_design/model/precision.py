@@ -75,7 +75,7 @@ class PosteriorPrecision:
 
         Where sites on differences dominate, half the iterations or fewer; little is gained, and on strongly sparse
         wavelets something lost, where pi spans many decades. Real and imaginary part have one each where sites know a
-        phase (`phased_filter`).
+        phase (`phased_preconditioner`).
         """
         phased = phased_preconditioner(self.measurement, self.blocks, self.site_precisions)
         if phased is not None:

@@ -1,4 +1,4 @@
-"""Where oracles get the truth: evaluation alone has it."""
+"""Where oracles get the truth: only the runs have it."""
 
 from __future__ import annotations
 

@@ -164,6 +164,13 @@ def _import_breaches(inside: Path, target: str, package: str) -> Iterator[str]:
         yield f"{room} (floor {FLOORS[room]}) imports {other} (floor {FLOORS[other]}), which is {relation}"
 
 
+# Engines that stand beside one another in a room of inference.
+ENGINES = {
+    "inference/propagation": {"laplace_propagation", "filter"},
+    "inference/variational": {"decoupled", "natural_gradient"},
+}
+
+
 def _inner_breaches(inside: Path, target: list[str]) -> Iterator[str]:
     """Between the rooms of one room, and between the leaves of one folder; ``target`` begins with the room."""
     room = inside.parts[0]
@@ -174,6 +181,9 @@ def _inner_breaches(inside: Path, target: list[str]) -> Iterator[str]:
         relation = "a sibling" if floors.get(there, 0) == floors.get(here, 0) else "above"
         yield f"{room}/{here} imports {room}/{there}, which is {relation}"
     folder, leaf = inside.parent.as_posix(), inside.stem
+    engines = ENGINES.get(folder, set())
+    if leaf in engines and "/".join(target[:2]) == folder and set(target[2:3]) & engines - {leaf}:
+        yield f"engine '{leaf}' imports engine '{target[2]}'"
     depth = len(inside.parent.parts)
     if folder in GROUND and "/".join(target[:depth]) == folder and leaf not in COMPOSERS[folder]:
         other = target[depth] if len(target) > depth else ""
@@ -252,6 +262,11 @@ def test_the_checker_reads_the_real_package() -> None:
         ("runs/scans.py", "from mri_design.runs.held_out.jobs import mask_error", "runs/held_out, which is above"),
         ("inference/variational/a.py", "from mri_design.inference.double_loop.loop import DoubleLoop", "a sibling"),
         ("inference/newest/a.py", "", "inference/newest: unknown room"),
+        (
+            "inference/variational/decoupled.py",
+            "from mri_design.inference.variational.natural_gradient import VariationalGaussian",
+            "engine 'decoupled' imports engine",
+        ),
         ("design/engine.py", "from mri_design.design.strategies.regular import Regular", "strategies, which is above"),
         ("design/strategies/a.py", "from mri_design.design.strategies.b import B", "leaf 'a' of design/strategies"),
         (

@@ -136,3 +136,14 @@ def test_a_killed_training_goes_on(spawn: Callable[..., "subprocess.Popen[str]"]
     first, second = load_trained(tmp_path / "k.npz"), load_trained(tmp_path / "whole.npz")
     assert first.lines == second.lines
     np.testing.assert_array_equal(first.profile, second.profile)
+
+
+def test_an_order_stays_until_there_is_another(run: Run, tmp_path: Path) -> None:
+    """What refuses a training that would have overwritten it has not destroyed it."""
+    out = tmp_path / "order.npz"
+    words = ("--lines", 8, "--start", 6, "--recipe", "quick.toml", "--out", out)
+    assert run("train", "scan.npz", *words).exit_code == 0
+    before = out.read_bytes()
+    refused = run("train", "scan.npz", "phantom:t2w", *words, "--overwrite")  # another grid
+    assert refused.exit_code == 3, refused.output
+    assert out.read_bytes() == before

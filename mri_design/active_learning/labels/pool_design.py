@@ -89,7 +89,7 @@ class PoolDesign:
     Parameters
     ----------
     score : {"uncertainty", "information_gain", "bald", "random"}
-        See `pool_scores`; ties go to the lowest index.
+        See `labels.scores`; ties go to the lowest index.
     block : int
         K: labels from one inference to the next, between which marginals are updated by rank one.
     engine : InferenceMethod

@@ -60,7 +60,7 @@ def asymptotic_information(
     power: float,
     inputs: Literal["optimal", "sphere"] = "optimal",
 ) -> AsymptoticInformation:
-    """Information per trial of a way to ask.
+    """Expected information per query, in the long run, of a distribution of queries.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The most informative query within a power: a continuous search in two numbers, or in one.
 
 The expected gain of a query depends on mean and variance of its projection alone (`expected_gain`); what means and
-variances there are, and which query has them, is a trust-region subproblem (`feasible_queries`). Lewi, Butera &
+variances there are, and which query has them, is a trust-region subproblem (`queries.feasible`). Lewi, Butera &
 Paninski 2007.
 """
 

@@ -93,7 +93,7 @@ class ErrorModel:
         return np.asarray(np.exp(features @ self.mean + self.spread**2 / 2))
 
     def marginal_energies(self, features: Numbers) -> Numbers:
-        """Energies averaged over the distribution of the weights: what a choice by possible gain goes by.
+        """Energies averaged over the distribution of the weights: by these a line is chosen, by `energies` forecast.
 
         The mean of a log-normal distribution follows its tail, so lines about which the weights are uncertain get large
         energies: several times too large before the first line of a scan, less so with every line measured.

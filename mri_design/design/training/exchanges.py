@@ -173,7 +173,7 @@ def refine(
 def with_exchanges(trace: DesignTrace, refined: Refinement) -> DesignTrace:
     """The design with its exchanges: steps of dropped lines are left out, added lines follow at the end, unpredicted.
 
-    A step that stays carries what was expected at the start of its block, whose step may have been left out.
+    Where the first step of a block is removed, its forecast is copied to the steps of that block that remain.
     """
     added = {exchange.added for exchange in refined.exchanges if exchange.accepted}
     known = {}

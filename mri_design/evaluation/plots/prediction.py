@@ -1,4 +1,4 @@
-"""How right predictions were: error along a run, energies line by line, news of each measured line."""
+"""How right predictions were: error along a run, energies line by line, the innovation of each measured line."""
 
 from __future__ import annotations
 

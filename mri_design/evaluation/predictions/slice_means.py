@@ -24,7 +24,7 @@ class Replay:
     inference : DoubleLoop
         The design's.
     first_loops, loops : int
-        Outer loops at the first mean and at the others, as in `design.DesignEngine`. More loops change the means' error
+        Outer loops at the first mean and at the others, as in `DesignEngine`. More loops change the means' error
         little: by 0.5 % at most from 36 to 63 lines of 256.
     seed : int
         Of the variances.

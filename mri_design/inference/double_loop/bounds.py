@@ -116,7 +116,7 @@ Algorithm = Literal["second", "first", "hybrid"]
 
 
 class SiteBound(Protocol):
-    """psi of one block (see `estimation.SitePenalty`), and the point of g that its gamma belongs to."""
+    """psi of one block (see `SitePenalty`), and the point of g that its gamma belongs to."""
 
     def value(self, x: Array) -> Array:
         """psi(x), up to a constant."""

@@ -70,7 +70,7 @@ class VariationalGaussian(LoopEngine[UpdateState]):
     iterations : int
         Updates of all sites at most.
     tolerance : float
-        Stop when the sites differ from those that their own mean and variances ask for by less than this: mean over
+        Stop when the update that the current posterior implies would change the sites by less than this: mean over
         sites of |change of pi| z + |change of the slope at the mean| sqrt z, both without dimension.
     criterion : {"none", "estimate"}
         What to do about the bound where ``variances`` does not know log|A|: leave it out, or estimate log|A| once, for

@@ -23,9 +23,10 @@ def phased_preconditioner(
     Notes
     -----
     In the image turned back, real and imaginary part each have the circulant nearest to their own sites' share of A.
-    What commutes with i (X, sites on moduli) is a circulant of the image itself; turned by the phase its nearest
-    circulant has the spectrum convolved with the phase's power. It pays where the imaginary part is held tighter than
-    the real one; what it saves is said in results/benchmarks/measured-once.md.
+    The measurement and sites on moduli treat real and imaginary parts alike, so that a circulant of the image itself
+    approximates them; after division by the phase its spectrum is convolved with the power spectrum of exp(i phi).
+    It pays where the imaginary part is held tighter than the real one; what it saves is said in
+    results/benchmarks/measured-once.md.
     """
     first = next((block.analysis for block in blocks if isinstance(block.analysis, PhasedParts)), None)
     straight = measurement.circulant_spectrum()

@@ -33,7 +33,7 @@ class ComparisonRequest:
     recipe : Recipe
         Inference, and the one reconstruction that every mask gets.
     strategies : sequence of str
-        Names, see `experiment.make_strategy`.
+        Names, see `make_strategy`.
     lines : sequence of int
         Line counts.
     train : sequence of ScanSource

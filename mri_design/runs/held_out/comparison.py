@@ -47,7 +47,7 @@ class Comparison:
         Images to evaluate on, and to tune and design on, all with one number of phase-encode lines; no image may be
         in both.
     strategies : sequence of str
-        Names, see `experiment.make_strategy`.
+        Names, see `make_strategy`.
     lines : sequence of int
         Line counts.
     recipe : Recipe

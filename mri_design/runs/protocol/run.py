@@ -103,7 +103,7 @@ class ProtocolRequest:
     against : sequence of str
         What to compare with on the test scans; densities are tuned on the training scans.
     swaps : int
-        Exchanges of lines to try at the end (`design.refine`).
+        Exchanges of lines to try at the end (`design.training.exchanges.refine`).
     seeds : int
         Draws of random competitors.
 

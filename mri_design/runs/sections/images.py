@@ -154,7 +154,7 @@ def image_sections(
 def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, unit: float) -> None:
     """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image.
 
-    Images are multiplied by ``unit`` (`experiment.PreparedScan.unit`) first.
+    Images are multiplied by ``unit`` (`PreparedScan.unit`) first.
     """
     folder.write_image("recon.npy", np.asarray(result.image * unit, dtype=np.complex64))
     if result.std is not None:

@@ -194,22 +194,22 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
 
 
 def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> Blocks:
-    news = innovations(trace)
-    if news is None:
+    energies = innovations(trace)
+    if energies is None:
         return []
-    known = np.isfinite(news["running"])
+    known = np.isfinite(energies["running"])
     if known.sum() < 2:
         return []
-    predicted, found = news["predicted"][known], news["found"][known]
+    predicted, found = energies["predicted"][known], energies["found"][known]
     ky = np.array([s.line for s in trace.steps])[known] - trace.n_lines // 2
     ratio = float(np.exp(np.mean(np.log(predicted / found))))
-    noise = news["noise"][known] / noise_variance
+    noise = energies["noise"][known] / noise_variance
     order = np.flatnonzero(known) + len(trace.start) + 1
     course = plots.innovation_course(
         order,
         predicted / noise_variance,
         found / noise_variance,
-        news["running"][known],
+        energies["running"][known],
         noise if np.isfinite(noise).all() else None,
         UNIT,
     )
@@ -231,7 +231,7 @@ def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -
             folder,
             "calibration",
             plots.calibration(predicted / noise_variance, found / noise_variance, ky, UNIT),
-            "Each dot is one line. On the diagonal the error bars were right; above it the line held more news than "
+            "Each dot is one line. On the diagonal the error bars were right; above it the line held more than "
             "expected.",
         ),
     ]

@@ -39,7 +39,7 @@ class OrderFile:
         return self.path.with_name(self.path.name + UNFINISHED)
 
     def finished(self, identity: str) -> TrainedDesign | None:
-        """The order of this very training, where it is complete; files that may be overwritten are removed.
+        """The order of this very training, where it is complete; None too where what is there may be overwritten.
 
         Raises
         ------
@@ -49,16 +49,14 @@ class OrderFile:
         for file in (self.path, self.beginning):
             if file.is_symlink():
                 raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
-            if self.overwrite:
-                file.unlink(missing_ok=True)
-            elif file.exists():
+            if file.exists() and not self.overwrite:
                 try:
                     load_trained(file)
                 except InputError as error:
                     raise UsageError(
                         f"{file.name} is no trained design; give another --out, or add --overwrite"
                     ) from error
-        if not self.path.exists():
+        if self.overwrite or not self.path.exists():
             return None
         found = load_trained(self.path)
         if found.settings.get("identity") != identity:
@@ -66,8 +64,13 @@ class OrderFile:
         return found
 
     def begin(self) -> None:
-        """Make the folder of the file."""
+        """Make the folder of the file, and begin anew where that was asked for; a finished order stays until the next.
+
+        Called once everything that can be refused has been.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.overwrite:
+            self.beginning.unlink(missing_ok=True)
 
     def unfinished(self, identity: str) -> TrainedDesign | None:
         """The beginning of this very training; None where there is none.

@@ -113,11 +113,12 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     if finished is not None:
         work.progress.say("nothing to do")
         return order_ending(finished)
-    file.begin()
     scans, _ = load_images(request.sources, recipe, work.seed)
     rules = recipe.constraints.rules()
     first = _start(scans, request.start, lines)
     centre = rules.start(shared_lines(scans), first, max(scan.calibration_lines for scan in scans))
+
+    file.begin()
 
     def after_line(design: TrainedDesign) -> None:
         file.save_unfinished(design)

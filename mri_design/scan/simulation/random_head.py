@@ -53,8 +53,8 @@ def random_head(
     Returns
     -------
     complex128 array, shape (ky, kx)
-        A 99.5th percentile of 1; no measurement noise. Its resolution is that of the grid: it is drawn at twice that,
-        and k-space is cropped.
+        Complex image, scaled so that the 99.5th percentile of its magnitude is 1. It contains no noise. Its
+        resolution is that of the grid: it is drawn at twice that, and k-space is cropped.
 
     Raises
     ------
