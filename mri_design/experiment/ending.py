@@ -1,4 +1,4 @@
-"""What a recipe says about the sequence around a design: how many lines at most, when to end, in which order."""
+"""The sequence around a design: how many lines at most, when it ends and why it did, in which order it measures."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
 from mri_design.design.stopping import AnyOf, NamedRule, UntilError, UntilGain
 from mri_design.design.strategy import Strategy
+from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 
-__all__ = ["checked_end", "in_acquisition_order", "most_lines", "stop_rule"]
+__all__ = ["checked_end", "how_it_ended", "in_acquisition_order", "most_lines", "stop_rule", "what_was_missed"]
 
 
 def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedRule | None:
@@ -63,3 +64,31 @@ def in_acquisition_order(lines: Sequence[int], n_lines: int, recipe: Recipe) -> 
     """Chosen lines in the recipe's order and echo trains."""
     design = recipe.design
     return acquisition_order(lines, n_lines, design.order, design.echoes, design.effective_echo)
+
+
+def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:
+    """One sentence about a design that a rule could end; empty where there was no rule.
+
+    Parameters
+    ----------
+    trace : DesignTrace
+        Finished.
+    rule : NamedRule or None
+        What it ran with.
+    most : int
+        Lines it could have had.
+    """
+    if rule is None:
+        return ""
+    lines = len(trace.lines)
+    if trace.declined is not None:
+        return f"stopped after {lines} of at most {most} lines: {rule.reason(trace.declined)}"
+    if trace.closing is None:
+        return f"never asked when to stop: all {lines} lines are start lines"
+    return f"not stopped early: all {lines} lines measured, {rule.reason(trace.closing)}"
+
+
+def what_was_missed(trace: DesignTrace, rule: NamedRule | None) -> str:
+    """Why the design did not reach what its rule wants and never will, in words; empty where it did or may."""
+    end = trace.forecast(len(trace.lines))
+    return "" if rule is None or end is None else rule.missed(end)

@@ -18,17 +18,16 @@ from mri_design.evaluation.predictions.check import PredictionCheck, check_predi
 from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
-from mri_design.experiment.ending import checked_end, most_lines
+from mri_design.experiment.ending import checked_end, how_it_ended, most_lines, what_was_missed
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
+from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from
-from mri_design.runs.sections.images import NamedImage, with_zero_filled
-from mri_design.runs.sections.sequence import how_it_ended, what_was_missed
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status
 
@@ -222,7 +221,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         trace=trace,
         ended=ended,
         model="" if final.number is None else recipe.phase.names[final.number],
-        images=with_zero_filled([NamedImage(method, result)], one, trace.lines),
+        images=with_zero_filled(
+            [NamedImage.judged(method, result, known.reference)], one, trace.lines, known.reference
+        ),
         checks=checks,
     )
 

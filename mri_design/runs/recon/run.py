@@ -13,9 +13,9 @@ from mri_design.evaluation.output.manifest import InputFile
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
+from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from
-from mri_design.runs.sections.images import NamedImage, with_zero_filled
 from mri_design.scan.io.mask import read_mask
 from mri_design.status import Status
 
@@ -124,6 +124,6 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
     result = reconstruct(one, lines, method, recipe, rng, options=options)
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
-    images = with_zero_filled([NamedImage(method, result)], one, lines)
     known = KnownScan.of(data, scan, one, signal)
+    images = with_zero_filled([NamedImage.judged(method, result, known.reference)], one, lines, known.reference)
     return ReconResult(request, record, Ending(status, tuple(lines)), known, mask, images)

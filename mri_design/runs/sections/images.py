@@ -3,66 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from mri_design.estimation.least_squares import zero_filled
 from mri_design.evaluation import plots
-from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.output.page import Block, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.runs.images import NamedImage
 from mri_design.runs.scan_facts import KnownScan
 from mri_design.scan.data import Orientation
-from mri_design.status import Convergence, Status
 
 __all__ = [
-    "NamedImage",
     "image_sections",
     "metric_rows",
     "save_images",
     "save_reconstruction",
-    "with_zero_filled",
 ]
 
 Rows = list[dict[str, object]]
-ZERO_FILLED = "zero-filled"
 
 
-@dataclass(frozen=True)
-class NamedImage:
-    """An image on the way into a table or a figure.
-
-    Parameters
-    ----------
-    name : str
-        What made it.
-    reconstruction : Reconstruction
-        Image and error bars.
-    """
-
-    name: str
-    reconstruction: Reconstruction
-
-
-def with_zero_filled(images: Sequence[NamedImage], one: MRSlice, lines: Sequence[int]) -> list[NamedImage]:
-    """The images and, where it is not among them, the zero-filled one: what the lines show without a model."""
-    if any(named.name == ZERO_FILLED for named in images):
-        return list(images)
-    plain = Reconstruction(zero_filled(one.model(lines)), None, Convergence(Status.CONVERGED, 0, 0.0))
-    return [*images, NamedImage(ZERO_FILLED, plain)]
-
-
-def metric_rows(images: Sequence[NamedImage], reference: Array | None, n_lines: int, acceleration: float) -> Rows:
+def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float) -> Rows:
     """Rows of metrics.csv; error columns are empty where there is no reference."""
     rows: Rows = []
     for named in images:
-        found = measure(named.reconstruction.image, reference) if reference is not None else None
+        found = named.errors
         rows.append(
             {
                 "method": named.name,
@@ -107,10 +76,7 @@ def image_sections(
     if reference is not None:
         panels.append(ImagePanel(reference, "reference", ""))
     for named in images:
-        metrics: ImageMetrics | None = None
-        if reference is not None:
-            metrics = measure(named.reconstruction.image, reference)
-        image = named.reconstruction.image
+        metrics, image = named.errors, named.reconstruction.image
         panels.append(ImagePanel(image, named.name, metric_caption(metrics) if metrics else ""))
         compared.append(ImagePanel(image, named.name, error_caption(metrics) if metrics else ""))
     about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
@@ -180,6 +146,6 @@ def save_reconstruction(
     lines : sequence of int
         Lines behind all of them.
     """
-    rows = metric_rows(images, known.reference, len(lines), known.acceleration(lines))
+    rows = metric_rows(images, len(lines), known.acceleration(lines))
     save_images(folder, images[0].reconstruction, rows, known.scan.unit)
     return image_sections(folder, images, known.reference, known.data.orientation, rows, known.reference_noise)

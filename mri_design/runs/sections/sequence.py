@@ -1,11 +1,10 @@
-"""What a design run says about the sequence: why it ended, and the order and echo trains of its lines."""
+"""What a design run says about the sequence: the order and echo trains of its lines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from mri_design.design.echo_trains import Acquisition
-from mri_design.design.stopping import NamedRule
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import Paragraph, Section, saved_figure
@@ -14,38 +13,10 @@ from mri_design.evaluation.output.tables import write_csv
 from mri_design.experiment.ending import in_acquisition_order
 from mri_design.experiment.recipe import Recipe
 
-__all__ = ["how_it_ended", "save_acquisition", "what_was_missed"]
+__all__ = ["save_acquisition"]
 
 ACQUISITION = "acquisition.csv"
 MEASURED_ORDER = "line number in the order of measurement"
-
-
-def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:
-    """One sentence about a design that a rule could end; empty where there was no rule.
-
-    Parameters
-    ----------
-    trace : DesignTrace
-        Finished.
-    rule : NamedRule or None
-        What it ran with.
-    most : int
-        Lines it could have had.
-    """
-    if rule is None:
-        return ""
-    lines = len(trace.lines)
-    if trace.declined is not None:
-        return f"stopped after {lines} of at most {most} lines: {rule.reason(trace.declined)}"
-    if trace.closing is None:
-        return f"never asked when to stop: all {lines} lines are start lines"
-    return f"not stopped early: all {lines} lines measured, {rule.reason(trace.closing)}"
-
-
-def what_was_missed(trace: DesignTrace, rule: NamedRule | None) -> str:
-    """Why the design did not reach what its rule wants and never will, in words; empty where it did or may."""
-    end = trace.forecast(len(trace.lines))
-    return "" if rule is None or end is None else rule.missed(end)
 
 
 def save_acquisition(folder: RunFolder, trace: DesignTrace, recipe: Recipe) -> list[Section]:

@@ -13,12 +13,11 @@ from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTab
 from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.sections.images import (
-    NamedImage,
     image_sections,
     metric_rows,
     save_images,
-    with_zero_filled,
 )
 from mri_design.runs.sections.trace import save_design
 from mri_design.status import Convergence, Status
@@ -68,16 +67,13 @@ def test_lines_are_written_in_order_with_their_scores(folder: RunFolder) -> None
 
 def test_metric_rows_by_hand(image: np.ndarray) -> None:
     reference = image + 0.1
-    named = [
-        NamedImage("mean", Reconstruction(image, None, DONE)),
-        NamedImage("map", Reconstruction(2 * image, None, STOPPED)),
-    ]
-    first, second = metric_rows(named, reference, 2, 4.0)
+    made = {"mean": Reconstruction(image, None, DONE), "map": Reconstruction(2 * image, None, STOPPED)}
+    first, second = metric_rows([NamedImage.judged(*one, reference) for one in made.items()], 2, 4.0)
     assert first["method"] == "mean"
     assert (first["lines"], first["acceleration"], first["matvecs"]) == (2, 4.0, 40)
     assert first["relative_l2"] == measure(image, reference).relative_l2
     assert (first["converged"], second["converged"]) == (True, False)
-    blank = metric_rows(named, None, 2, 4.0)[0]
+    blank = metric_rows([NamedImage.judged("mean", made["mean"], None)], 2, 4.0)[0]
     assert (blank["relative_l2"], blank["psnr"], blank["ssim"]) == (None, None, None)
 
 
@@ -128,9 +124,9 @@ def test_error_bars_of_an_earlier_run_do_not_stay_beside_another_image(folder: R
 def test_figures_of_images_show_what_is_known(
     folder: RunFolder, image: np.ndarray, reference: bool, std: bool, expected: set[str]
 ) -> None:
-    named = [NamedImage("mean", Reconstruction(image, np.abs(image) if std else None, DONE))]
     truth = image + 0.1 if reference else None
-    rows = metric_rows(named, truth, 4, 2.0)
+    named = [NamedImage.judged("mean", Reconstruction(image, np.abs(image) if std else None, DONE), truth)]
+    rows = metric_rows(named, 4, 2.0)
     (section,) = image_sections(folder, named, truth, "ky-rows", rows)
     assert figures(folder) == expected
     assert isinstance(section.blocks[0], ReportTable)

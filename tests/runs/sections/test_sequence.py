@@ -9,8 +9,9 @@ from mri_design.design.stopping import UntilError
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.page import Paragraph
 from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.experiment.ending import how_it_ended, what_was_missed
 from mri_design.experiment.recipe import Recipe
-from mri_design.runs.sections.sequence import how_it_ended, save_acquisition, what_was_missed
+from mri_design.runs.sections.sequence import save_acquisition
 from tests.design_steps import changed, design_step
 
 

@@ -1,0 +1,51 @@
+"""The images that a run compares: what made each, and its errors where the truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mri_design.estimation.least_squares import zero_filled
+from mri_design.evaluation.metrics import ImageMetrics, measure
+from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.status import Convergence, Status
+
+__all__ = ["NamedImage", "with_zero_filled"]
+
+ZERO_FILLED = "zero-filled"
+
+
+@dataclass(frozen=True)
+class NamedImage:
+    """An image on the way into a table or a figure.
+
+    Parameters
+    ----------
+    name : str
+        What made it.
+    reconstruction : Reconstruction
+        Image and error bars.
+    errors : ImageMetrics, optional
+        Against the reference; None where there is none.
+    """
+
+    name: str
+    reconstruction: Reconstruction
+    errors: ImageMetrics | None = None
+
+    @classmethod
+    def judged(cls, name: str, reconstruction: Reconstruction, reference: Array | None) -> NamedImage:
+        """The image with its errors against a reference (ky, kx), where there is one."""
+        return cls(name, reconstruction, None if reference is None else measure(reconstruction.image, reference))
+
+
+def with_zero_filled(
+    images: Sequence[NamedImage], one: MRSlice, lines: Sequence[int], reference: Array | None = None
+) -> list[NamedImage]:
+    """The images and, where it is not among them, the zero-filled one: what the lines show without a model."""
+    if any(named.name == ZERO_FILLED for named in images):
+        return list(images)
+    plain = Reconstruction(zero_filled(one.model(lines)), None, Convergence(Status.CONVERGED, 0, 0.0))
+    return [*images, NamedImage.judged(ZERO_FILLED, plain, reference)]
