@@ -1,6 +1,7 @@
 """A small scan on disk, a quick recipe, and ways to call the command line."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -68,7 +69,15 @@ def spawn(work: Path) -> Callable[..., subprocess.Popen[str]]:
         environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": str(threads)}
         command = [sys.executable, "-m", "mri_design.cli.main", *map(str, words)]
         return subprocess.Popen(
-            command, cwd=work, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command,
+            cwd=work,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            ),  # ignored where tests run in the background
         )
 
     return start
@@ -80,3 +89,8 @@ def designed(work: Path, run: Callable[..., Result]) -> tuple[Path, Result]:
     out = work / "designed"
     arguments = ("design", "scan.npz", "--lines", 12, "--start", 6, "--recipe", "quick.toml")
     return out, run(*arguments, "--out", out)
+
+
+def _interruptible() -> None:
+    """Ctrl-C is ignored in what a script starts in the background, and so in tests that run there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
