@@ -169,13 +169,11 @@ def prepare(
     """
     require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
     require_recipe(recipe)
-    scale = _ordinary_scale(data)
+    scale = _ordinary_scale(data) if ordinary else 1.0
     before = data if scale == 1 else data.scaled(scale)
     data, noise_source = _with_noise(before, recipe, scale)
     white = data.n_coils > 1 and data.kspace is not before.kspace  # in units of the noise, whatever the scale
     unit = 1.0 if white else 1 / scale
-    if not ordinary and unit != 1:
-        data, unit = data.scaled(unit), 1.0
     known_maps = "one coil" if data.n_coils == 1 else f"given ({data.card.get('coil_maps_file', 'with the data')})"
     if data.n_coils == 1 or data.coil_maps is not None:
         return PreparedScan(data, 0, noise_source, known_maps, unit)

@@ -149,10 +149,10 @@ class SparsityBlock:
 
 
 DEFAULT_PRIOR = (SparsityBlock("pixels", 100.0, tau_limit=0.4), SparsityBlock("differences", 10.0))
-"""Dark background and piecewise smoothness; rates measured on training images whose 99.5th percentile is 1.
+"""Dark background and piecewise smoothness, for images whose 99.5th percentile is 1.
 
-The best pixel tau is 0.3 to 0.5 for noise of 0.007 to 0.1 (posterior mean, 1/8 to 1/2 of the lines, two heads and two
-low-field images): a fixed rate of 100 is tau = 0.7 at 0.007, and an empty image at 0.1.
+The pixels' rate is limited by the noise, because a fixed rate empties noisy images. The trials behind both rates and
+the limit are in results/benchmarks/measured-once.md.
 """
 
 

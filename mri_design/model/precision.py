@@ -73,8 +73,8 @@ class PosteriorPrecision:
     def preconditioner(self) -> Callable[[Array], Array] | None:
         """r -> (nearest circulant)^-1 r, for conjugate gradients.
 
-        Where sites on differences dominate, half the iterations or fewer; little is gained, and on strongly sparse
-        wavelets something lost, where pi spans many decades. Real and imaginary part have one each where sites know a
+        It saves most iterations where sites on differences dominate; little is gained, and on strongly sparse wavelets
+        something lost, where pi spans many decades. Real and imaginary part have one each where sites know a
         phase (`phased_preconditioner`).
         """
         phased = phased_preconditioner(self.measurement, self.blocks, self.site_precisions)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import mri_design as md
+from tests.undrawn import undrawn
 
 LINES, SAMPLES = 64, 24
 """Of the small scans; the pages' examples are for scans four times as large."""
@@ -64,23 +64,7 @@ def desk(tmp_path: Path, written: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 @pytest.fixture(autouse=True)
-def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every figure is written as a blank one: drawing takes most of a small run's time, and has tests of its own."""
-    blank = {kind: _blank(kind) for kind in ("png", "svg")}
-
-    def save(self: Figure, target: object, **options: object) -> None:
-        picture = blank[str(options.get("format") or Path(str(target)).suffix[1:])]
-        if isinstance(target, io.StringIO):
-            target.write(picture.decode("utf-8"))
-        elif isinstance(target, io.BytesIO):
-            target.write(picture)
-        else:
-            Path(str(target)).write_bytes(picture)
-
-    monkeypatch.setattr(Figure, "savefig", save)
-
-
-def _blank(kind: str) -> bytes:
-    written = io.BytesIO()
-    Figure(figsize=(0.2, 0.2)).savefig(written, format=kind)
-    return written.getvalue()
+def blank_figures() -> Iterator[None]:
+    """No figure is drawn."""
+    with undrawn():
+        yield

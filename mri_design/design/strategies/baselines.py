@@ -160,15 +160,13 @@ def _drawn(density: NDArray[np.float64], candidates: LineCandidates, rng: np.ran
 
 
 @dataclass(frozen=True, kw_only=True)
-class Equispaced:
-    """Lines at equal distances around a fully sampled centre, with a random offset (fastMRI's equispaced mask).
-
-    The offset is drawn at the first step and read off the first line chosen later, so that the rule needs no memory.
+class CentreSettings:
+    """A share of the grid that is fully sampled at the centre. It is no strategy: it chooses nothing.
 
     Parameters
     ----------
     centre_fraction : float
-        Share of the grid that is sampled at the centre, 0 to 1.
+        The share, 0 to 1.
 
     Raises
     ------
@@ -177,7 +175,6 @@ class Equispaced:
     """
 
     centre_fraction: float = 0.08
-    name: str = "fastmri-equispaced"
     needs_posterior: bool = False
 
     def __post_init__(self) -> None:
@@ -185,7 +182,18 @@ class Equispaced:
 
     def default_start(self, n_lines: int, target: int) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
-        return _centre_share(n_lines, target, self.centre_fraction)
+        return min(max(1, target // 2), max(1, round(n_lines * self.centre_fraction)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equispaced(CentreSettings):
+    """Lines at equal distances around a fully sampled centre, with a random offset (fastMRI's equispaced mask).
+
+    The offset is drawn at the first step and read off the first line chosen later, so that the rule needs no memory.
+    Settings as `CentreSettings`.
+    """
+
+    name: str = "fastmri-equispaced"
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next tooth of the comb."""
@@ -206,30 +214,13 @@ class Equispaced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoldenRatio:
+class GoldenRatio(CentreSettings):
     """Lines at multiples of the golden ratio of the grid, around a small centre: even coverage at any stopping time.
 
-    Parameters
-    ----------
-    centre_fraction : float
-        Share of the grid that is sampled at the centre, 0 to 1.
-
-    Raises
-    ------
-    InputError
-        For a share that is not a number between 0 and 1.
+    Settings as `CentreSettings`.
     """
 
-    centre_fraction: float = 0.08
     name: str = "golden-ratio"
-    needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        _require_share(self.centre_fraction)
-
-    def default_start(self, n_lines: int, target: int) -> int:
-        """Centre lines: the share of the grid, at most half of the target."""
-        return _centre_share(n_lines, target, self.centre_fraction)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line nearest to the next multiple (circularly)."""
@@ -239,10 +230,6 @@ class GoldenRatio:
         distance = np.abs(np.arange(candidates.n_lines) - wanted)
         circular = np.minimum(distance, candidates.n_lines - distance)
         return Choice(best_line(-circular, candidates).line)
-
-
-def _centre_share(n_lines: int, target: int, fraction: float) -> int:
-    return min(max(1, target // 2), max(1, round(n_lines * fraction)))
 
 
 def _require_share(share: float) -> None:

@@ -78,7 +78,7 @@ def information_gain(
 
     Notes
     -----
-    For all lines of a scan at once `gain_from_draws` and `gain_from_factors` are hundreds of times cheaper.
+    For all lines of a scan at once `gain_from_draws` and `gain_from_factors` are far cheaper.
     """
     require_posterior(posterior)
     rows = _candidate_rows(posterior, candidate)

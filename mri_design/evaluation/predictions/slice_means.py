@@ -25,12 +25,13 @@ class Replay:
         The design's.
     first_loops, loops : int
         Outer loops at the first mean and at the others, as in `DesignEngine`. More loops change the means' error
-        little: by 0.5 % at most from 36 to 63 lines of 256.
+        little (results/benchmarks/measured-once.md).
     seed : int
         Of the variances.
     models : callable, optional
-        Candidate models that the design chose from: each mean is that of the model in use then. Its phase is seen in
-        the mean before; where the design had other means in between, in a first mean of the same lines.
+        Candidate models that the design chose from: each mean is that of the model in use then. Its phase
+        map is estimated from the previous mean; where the design had computed others in between, from a first mean of
+        the same lines.
     """
 
     inference: DoubleLoop

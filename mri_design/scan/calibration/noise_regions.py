@@ -61,11 +61,10 @@ class NoiseRegions:
         return gapless and bool((self.samples[..., self.columns] == lines).all())
 
     def rim(self) -> NDArray[np.float64]:
-        """Variance in the outermost eighth of the measured samples, for masks over both directions."""
-        return _variance(self.rim_samples()[np.newaxis])
+        """Variance in the outermost eighth of the measured samples, by distance from the centre of k-space.
 
-    def rim_samples(self) -> NDArray[np.complex128]:
-        """The outermost eighth of the measured samples (coil, n), by distance from the centre of k-space."""
+        For masks over both directions.
+        """
         rows, columns = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in self.samples.shape[1:])
         distance = np.hypot(rows[:, np.newaxis], columns)
         found = []
@@ -73,7 +72,7 @@ class NoiseRegions:
             if samples.any():
                 outer = np.asarray(samples & (distance >= np.quantile(distance[samples], 1 - 1 / 8)))
                 found.append(stack[:, outer])
-        return np.concatenate(found, axis=1).astype(np.complex128)
+        return _variance(np.concatenate(found, axis=1)[np.newaxis])
 
     def corners(self) -> NDArray[np.float64]:
         """Variance in the outer quarter of the lines and the outer eighths of the readout."""

@@ -28,7 +28,16 @@ from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError
 
 LEARNT = TrainedDesign((4, 4), (2, 1), 1, np.ones((2, 4)), np.ones(2), "rule")
-BESIDE_STRATEGIES = {"Oracle", "_Walk", "ErrorModel", "_Scan", "DensitySettings", "LineKnowledge", "_Lines"}
+BESIDE_STRATEGIES = {
+    "Oracle",
+    "_Walk",
+    "ErrorModel",
+    "_Scan",
+    "CentreSettings",
+    "DensitySettings",
+    "LineKnowledge",
+    "_Lines",
+}
 
 
 def strategies() -> list[type]:
