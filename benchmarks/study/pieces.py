@@ -164,9 +164,9 @@ class Follow:
         """Whose expectations these are."""
         return self.inner.name
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """The other strategy's."""
-        return self.inner.default_start(n_lines, target)
+        return self.inner.default_start(n_lines, target, n_coils)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next line of the order, with the other strategy's expectations."""

@@ -58,7 +58,7 @@ class Strategy(Protocol):
     """Which line next.
 
     ``needs_posterior`` tells the engine whether to infer before asking; ``default_start`` is the number of centre
-    lines the rule is at its best with.
+    lines that the rule is at its best with.
     """
 
     @property
@@ -67,8 +67,8 @@ class Strategy(Protocol):
     @property
     def needs_posterior(self) -> bool: ...
 
-    def default_start(self, n_lines: int, target: int) -> int:
-        """Centre lines to begin with, for a grid of ``n_lines`` and a design of ``target`` lines."""
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+        """Centre lines to begin with, for a grid of ``n_lines``, a design of ``target`` lines and ``n_coils`` coils."""
         ...
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

@@ -21,11 +21,13 @@ from mri_design.model.mr_image import MRSlice
 __all__ = ["DesignOptions", "design_seed", "require_lines", "run_design", "start_count", "start_lines"]
 
 
-def start_count(strategy: Strategy, n_lines: int, target: int, recipe: Recipe, calibration_lines: int = 0) -> int:
+def start_count(
+    strategy: Strategy, n_lines: int, target: int, recipe: Recipe, calibration_lines: int = 0, n_coils: int = 1
+) -> int:
     """Centre lines a design begins with: the recipe's, else the strategy's.
 
-    There are never fewer than the coil calibration took or the constraints force. Where jumps are limited, the strategy
-    gets fewer than a jump spans.
+    There are never fewer than the coil calibration took or the constraints force, and some strategies need fewer where
+    there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans.
 
     Raises
     ------
@@ -33,7 +35,7 @@ def start_count(strategy: Strategy, n_lines: int, target: int, recipe: Recipe, c
         Where the target is below that.
     """
     rules = recipe.constraints.rules()
-    count = recipe.design.start or strategy.default_start(n_lines, target)
+    count = recipe.design.start or strategy.default_start(n_lines, target, n_coils)
     if recipe.design.start is None and rules.max_jump is not None:
         count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
     count = max(count, calibration_lines, rules.centre)
@@ -53,6 +55,7 @@ def start_lines(
     target: int | None,
     recipe: Recipe,
     calibration_lines: int = 0,
+    n_coils: int = 1,
 ) -> tuple[int, ...]:
     """Lines that a design begins with; without a target as for a design of all lines that it may measure.
 
@@ -63,7 +66,7 @@ def start_lines(
     """
     rules = recipe.constraints.rules()
     most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
-    count = start_count(strategy, len(measurable), most, recipe, calibration_lines)
+    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils)
     return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
 
 

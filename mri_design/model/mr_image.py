@@ -255,6 +255,11 @@ class MRSlice:
         return int(self.kspace.shape[-2]), int(self.kspace.shape[-1])
 
     @property
+    def n_coils(self) -> int:
+        """Receive coils."""
+        return int(self.kspace.shape[0])
+
+    @property
     def sampling(self) -> Sampling:
         """Which samples hold data."""
         whole = np.broadcast_to(self.measured[:, None], self.shape)

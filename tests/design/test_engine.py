@@ -43,7 +43,7 @@ class Recorder:
     name: str = "recorder"
     needs_posterior: bool = True
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

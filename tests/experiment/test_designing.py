@@ -113,6 +113,9 @@ def test_start_lines_are_the_recipe_s_or_the_strategy_s_and_hold_the_calibration
     asked = small.model_copy(update={"design": small.design.model_copy(update={"start": 3})})
     assert start_count(rule, 64, 24, asked) == 3
     assert start_count(rule, 64, 24, asked, calibration_lines=12) == 12
+    learning = make_strategy("calibrated")
+    assert [start_count(learning, 64, 24, small, n_coils=coils) for coils in (1, 8)] == [8, 4]
+    assert start_count(learning, 64, 24, small, calibration_lines=12, n_coils=8) == 12
     with pytest.raises(InputError, match=r"32 \(of which 32 for coil calibration\); wanted at most") as caught:
         start_count(rule, 64, 24, small, calibration_lines=32)
     assert caught.value.field == "start lines"

@@ -43,7 +43,7 @@ class RegularLines:
         if self.spacing is not None and not (isinstance(self.spacing, int) and self.spacing >= 1):
             raise InputError(field="line spacing", got=repr(self.spacing), wanted="a whole number, 1 or more")
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """A small centre, so that the image's scale can be seen: four lines."""
         return min(4, target)
 
@@ -80,7 +80,7 @@ class LowPass:
     name: str = "low-pass"
     needs_posterior: bool = False
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """One line: the rule needs no centre of its own."""
         return 1
 
@@ -113,7 +113,7 @@ class RandomLines:
         if self.centre_fraction is not None:
             _require_share(self.centre_fraction)
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """Centre lines, never more than the target."""
         if self.centre_fraction is None:
             return min(4, target)
@@ -180,7 +180,7 @@ class CentreSettings:
     def __post_init__(self) -> None:
         _require_share(self.centre_fraction)
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
         return min(max(1, target // 2), max(1, round(n_lines * self.centre_fraction)))
 

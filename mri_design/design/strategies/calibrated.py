@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import expected_energies
 from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
 from mri_design.design.strategy import DesignView, best_line
-from mri_design.errors import InputError, require_counts, require_instance
+from mri_design.errors import InputError, require_counts, require_instance, require_numbers, sequence_of
 from mri_design.model.posterior import GaussianPosterior
 
 __all__ = ["Calibrated", "ErrorModel", "shipped_error_model"]
@@ -32,6 +33,8 @@ Numbers = NDArray[np.float64]
 
 LEAST_ENERGY = 0.5
 """An innovation's energy, its noise subtracted, counts as at least this many standard deviations of that noise."""
+LARGEST_DOUBT = 1.0
+"""Nats squared: how uncertain a line's log energy may count as, as it is on the grids that the shipped model saw."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +99,12 @@ class ErrorModel:
         """Energies averaged over the distribution of the weights: by these a line is chosen, by `energies` forecast.
 
         The mean of a log-normal distribution follows its tail, so lines about which the weights are uncertain get large
-        energies: several times too large before the first line of a scan, less so with every line measured.
+        energies: several times too large before the first line of a scan, less so with every line measured. The
+        uncertainty counts up to `LARGEST_DOUBT`: where features lie far outside of what the model has learnt from, as
+        at the edge of large grids, nothing is chosen because nothing is known of it.
         """
         variances = np.einsum("lf,fg,lg->l", features, self.covariance, features)
-        return np.asarray(self.energies(features) * np.exp(variances / 2))
+        return np.asarray(self.energies(features) * np.exp(np.minimum(variances, LARGEST_DOUBT) / 2))
 
 
 ErrorModelName = Literal["one coil", "one coil, phase-aware", "several coils"]
@@ -118,7 +123,12 @@ def shipped_error_model(name: ErrorModelName = "one coil") -> ErrorModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """The line on which the corrected error is largest.
+    """The line on which, and next to which, the corrected error is largest.
+
+    A line tells something about its neighbours too, the more the smaller the object and the more coils there are, and
+    the energy that is believed of a single line is the least certain part of the prediction. So a line's score is the
+    sum of the energies believed of the unmeasured lines in its neighbourhood, with weights that fall with the distance
+    (results/design-study/measurements.md).
 
     Parameters
     ----------
@@ -128,16 +138,20 @@ class Calibrated:
         Where to start; the shipped one without it.
     online : bool
         Whether to learn from the scan's own innovations.
+    neighbours : sequence of float
+        Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; empty scores every line
+        by its own energy.
 
     Raises
     ------
     InputError
-        For no draw, or an error model that is none.
+        For no draw, an error model that is none, or weights that are not numbers between 0 and 1.
     """
 
     draws: int = 12
     error_model: ErrorModel | None = None
     online: bool = True
+    neighbours: tuple[float, ...] = (0.5, 0.25)
     name: str = "calibrated"
     needs_posterior: bool = True
 
@@ -147,20 +161,27 @@ class Calibrated:
         if self.error_model is not None:
             wanted = "an ErrorModel, or None for the shipped one"
             require_instance(ErrorModel, wanted=wanted, error_model=self.error_model)
+        for distance, weight in enumerate(sequence_of(Real, "neighbours", self.neighbours, wanted=_WEIGHTS), 1):
+            require_numbers(most=1.0, **{f"neighbours: weight at distance {distance}": weight})
 
-    def default_start(self, n_lines: int, target: int) -> int:
-        """Eight lines: the error model knows how much energy the centre of an image holds."""
-        return min(target, 8)
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+        """Eight lines with one coil: the error model knows how much energy the centre of an image holds.
+
+        Four with several, which see the image's support and its low resolution without them.
+        """
+        return min(target, 8 if n_coils == 1 else 4)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest corrected energy, averaged over what the weights may still be.
+        """The remaining line whose neighbourhood has the largest corrected energy.
 
-        The forecast goes by the mean weights: the average would predict too much of lines that are little known.
+        Energies are averaged over what the weights of the error model may still be. The forecast goes by the mean
+        weights: the average would predict too much of lines that are little known.
         """
         expected = self.expected(view, rng)
         now, model = self._informed(view, expected)
         features = line_features(now)
-        best = best_line(now.unit * model.marginal_energies(features), view.candidates)
+        energies = now.unit * model.marginal_energies(features)
+        best = best_line(neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours), view.candidates)
         return replace(best, forecast=Forecast(expected, _believed(now, model, features)))
 
     def expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
@@ -190,6 +211,21 @@ class Calibrated:
 
     def _start(self, view: DesignView) -> ErrorModel:
         return self.error_model or shipped_error_model(_kind(view.posteriors))
+
+
+def neighbourhood(energies: Numbers, weights: Sequence[float]) -> Numbers:
+    """Energies of lines, (ky,), each with a share of its neighbours': ``weights[d - 1]`` of those at distance d.
+
+    Beyond the grid there are none.
+    """
+    total = energies.copy()
+    for distance, weight in enumerate(weights, 1):
+        total[distance:] += weight * energies[:-distance]
+        total[:-distance] += weight * energies[distance:]
+    return total
+
+
+_WEIGHTS = "weights of the lines at distance 1, 2, ..., each from 0 to 1"
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class DensitySettings:
         require_numbers(**{"density power": self.power})
         require_counts(least=1, **{"density centre": self.centre})
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """The forced centre."""
         return min(target, self.centre)
 

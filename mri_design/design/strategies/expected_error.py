@@ -40,7 +40,7 @@ class AOptimal:
     def __post_init__(self) -> None:
         require_counts(draws=self.draws, least=1)
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """As for the information gain: half of the target, between 8 lines and an eighth of the grid."""
         return start_for_posterior(n_lines, target)
 

@@ -209,7 +209,7 @@ class InformationGain:
     def __post_init__(self) -> None:
         require_counts(draws=self.draws, least=1)
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """Half of the target, between 8 lines and an eighth of the grid."""
         return start_for_posterior(n_lines, target)
 
@@ -258,7 +258,7 @@ class LanczosInformationGain:
     def __post_init__(self) -> None:
         require_counts(steps=self.steps, least=1)
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """Half of the target, between 8 lines and an eighth of the grid."""
         return start_for_posterior(n_lines, target)
 

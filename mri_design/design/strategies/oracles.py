@@ -58,7 +58,7 @@ class OracleResidual:
         """The same with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """Four lines: a mask that looks at the truth needs no larger centre."""
         return min(4, target)
 
@@ -111,7 +111,7 @@ class OracleGreedy:
         """The same with the truth."""
         return replace(self, truths=tuple(truths), reconstruct=reconstruct)
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """Four lines: a mask that looks at the truth needs no larger centre."""
         return min(4, target)
 

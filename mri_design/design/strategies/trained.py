@@ -40,7 +40,7 @@ class TrainedOrder:
     def __post_init__(self) -> None:
         _require_trained(self.design)
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """As in training."""
         self.design.require_grid(n_lines)
         return min(target, self.design.n_start)
@@ -88,7 +88,7 @@ class Hybrid:
         require_numbers(beta=self.beta)
         require_counts(draws=self.draws, least=1)
 
-    def default_start(self, n_lines: int, target: int) -> int:
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """Where the posterior's own rule would begin."""
         self.design.require_grid(n_lines)
         return start_for_posterior(n_lines, target)

@@ -174,7 +174,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         strategy = knowing_oracle(recipe.design.strategy, [one], [scan.reference(0)], recipe, run.seed)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
-    first = start_lines(one.measured, strategy, request.lines, recipe, scan.calibration_lines)
+    first = start_lines(one.measured, strategy, request.lines, recipe, scan.calibration_lines, one.n_coils)
     most = request.lines or most_lines(one.measured, first, recipe)
     run.begin()
     state = run_design(

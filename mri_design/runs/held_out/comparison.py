@@ -178,7 +178,8 @@ class Comparison:
     def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
         rule = make_strategy(strategy)
         self.recipe.constraints.rules().needed(image.one.measured, image.calibration_lines)  # refuses contradictions
-        return start_count(rule, image.one.shape[0], count, self.recipe, image.calibration_lines)
+        n_lines, n_coils = image.one.shape[0], image.one.n_coils
+        return start_count(rule, n_lines, count, self.recipe, image.calibration_lines, n_coils)
 
     def _mask_job(
         self, progress: ComparisonProgress, name: str, group: int, draw: int, image: int, counts: Sequence[int]

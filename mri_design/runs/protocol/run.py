@@ -226,7 +226,8 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         return before
     strategy = make_strategy(request.strategy)
     calibration = max(image.calibration_lines for image in (*training, *tests))
-    first = start_lines(shared_lines(training), strategy, lines, recipe, calibration)
+    n_coils = min(image.one.n_coils for image in training)
+    first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
     with Workers(TrainingMaterial(training, recipe, run.seed), run.jobs) as workers:

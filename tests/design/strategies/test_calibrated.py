@@ -7,7 +7,13 @@ import pytest
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.line_variances import all_lines
-from mri_design.design.strategies.calibrated import Calibrated, ErrorModel, shipped_error_model
+from mri_design.design.strategies.calibrated import (
+    LARGEST_DOUBT,
+    Calibrated,
+    ErrorModel,
+    neighbourhood,
+    shipped_error_model,
+)
 from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
 from mri_design.design.strategy import DesignView
@@ -78,6 +84,62 @@ def test_energies_are_means_over_the_spread_and_marginal_ones_over_the_weights_t
     np.testing.assert_allclose(start.energies(x), np.exp(x @ start.mean + noise).mean(axis=0), rtol=0.02)
     weights = start.mean + 0.1 * rng.standard_normal((200_000, n))
     np.testing.assert_allclose(start.marginal_energies(x), np.exp(weights @ x.T + noise).mean(axis=0), rtol=0.02)
+
+
+def test_doubt_counts_up_to_a_limit() -> None:
+    """Without one the edge of a large grid, of which nothing was learnt, would always come first."""
+    n = len(FEATURES)
+    start = ErrorModel(np.zeros(n), np.eye(n), 0.4)
+    x = np.zeros((3, n))
+    x[:, 0] = 0.5, 1.0, 30.0
+    doubts = np.array([0.25, LARGEST_DOUBT, LARGEST_DOUBT])
+    np.testing.assert_allclose(start.marginal_energies(x), start.energies(x) * np.exp(doubts / 2))
+
+
+def test_a_large_grid_with_a_wide_centre_goes_on_next_to_it() -> None:
+    """Energies fall as those of heads do and are expected so; what is unknown is most at the edge, |k| = 512."""
+    k = np.arange(1024) - 512
+    falling = 1e6 / (1 + np.abs(k)) ** 3.0
+    measured = np.abs(k + 0.5) < 128
+    known = LineKnowledge(measured, (falling + 1) * measured, 1.0, falling / 4)
+    features, shipped = line_features(known), shipped_error_model()
+    doubts = np.einsum("lf,fg,lg->l", features, shipped.covariance, features)
+    unlimited = shipped.energies(features) * np.exp(doubts / 2)
+    assert abs(k[np.argmax(np.where(measured, 0, unlimited))]) > 400  # by doubt alone
+    assert abs(k[np.argmax(np.where(measured, 0, shipped.marginal_energies(features)))]) < 150
+
+
+def test_a_neighbourhood_is_a_convolution_with_nothing_beyond_the_grid() -> None:
+    energies = np.array([4.0, 0, 0, 8, 0, 1])
+    expected = np.convolve(energies, [0.25, 0.5, 1, 0.5, 0.25], mode="same")
+    np.testing.assert_allclose(neighbourhood(energies, (0.5, 0.25)), expected)
+    np.testing.assert_array_equal(neighbourhood(energies, ()), energies)
+    assert energies[0] == 4  # left as it was
+
+
+def test_measured_lines_add_nothing_to_their_neighbours(make_slice: SliceMaker) -> None:
+    """What is chosen is the largest sum over unmeasured neighbours, and not the largest line."""
+    one = make_slice(shape=(32, 32))
+    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(START), np.random.default_rng(0))
+    view = DesignView(LineCandidates(one.measured, START, 16), [posterior])
+    own, near = (Calibrated(neighbours=weights).choose(view, np.random.default_rng(0)) for weights in ((), (0.5, 0.25)))
+    assert own.scores is not None and near.scores is not None
+    alone = np.nan_to_num(own.scores)  # NaN where measured
+    expected = np.where(np.isnan(own.scores), np.nan, neighbourhood(alone, (0.5, 0.25)))
+    np.testing.assert_allclose(near.scores, expected)
+    assert near.line == np.nanargmax(expected)
+
+
+def test_weights_are_numbers_between_zero_and_one() -> None:
+    for wrong in ((1.5,), (-0.1,), (float("nan"),), 0.5, ("half",), (True, 0.5)):
+        with pytest.raises(InputError, match="neighbours"):
+            Calibrated(neighbours=wrong)  # type: ignore[arg-type]
+
+
+def test_several_coils_need_a_smaller_start() -> None:
+    rule = Calibrated()
+    assert [rule.default_start(64, 32, coils) for coils in (1, 2, 8)] == [8, 4, 4]
+    assert rule.default_start(64, 3, 8) == 3
 
 
 def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
@@ -210,10 +272,15 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
 
 def test_uncertain_weights_raise_the_score_of_a_line_and_not_its_prediction(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
-    doubtful = model()
+    doubtful = model(slack=1e-4)
     doubtful.covariance[(at := FEATURES.index("k near -16")), at] = 50.0
-    sure, unsure = (design(one, Calibrated(error_model=m), 9).trace.steps[0] for m in (model(), doubtful))
-    assert unsure.line < 8 < sure.line  # far out on the side of which little is known
+    sure, unsure = (
+        design(one, Calibrated(error_model=m, neighbours=()), 9).trace.steps[0] for m in (model(slack=1e-4), doubtful)
+    )
+    assert sure.choice.scores is not None and unsure.choice.scores is not None
+    raised = unsure.choice.scores / sure.choice.scores
+    np.testing.assert_allclose(raised[0], np.exp(LARGEST_DOUBT / 2), rtol=1e-5)  # k = -16
+    np.testing.assert_allclose(raised[20:], 1, rtol=1e-5)  # the other side
     np.testing.assert_array_equal(unsure.forecast.corrected, sure.forecast.corrected)
 
 
