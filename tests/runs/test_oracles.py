@@ -14,13 +14,13 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.trained_file import save_trained
 from mri_design.runs.compare.report import report_comparison
-from mri_design.runs.compare.run import ComparisonResult, shown_masks
+from mri_design.runs.compare.run import ComparisonResult
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.oracles import knowing_oracle
-from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.run import Record, Run
 
 ImageMaker = Callable[..., ReferenceSlice]
 
@@ -63,8 +63,7 @@ def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Comparison
     trained = [study.mask_lines(progress, study.strategies[0], 7, 0, image) for image in (0, 1)]
     assert trained == [(8, 7, 9, 6, 1, 14, 3)] * 2
     with RunFolder(tmp_path / "out") as folder:
-        shown = shown_masks(study, progress)
-        result = ComparisonResult(study, Record("", [], {}), Ending("converged"), progress, shown, "ky-rows")
+        result = ComparisonResult.of(study, progress, Record("", [], {}), "ky-rows")
         report_comparison(Run(folder=folder), result)
     for name in ("winners", "paired"):
         assert "oracle" not in (tmp_path / "out" / f"{name}.csv").read_text()

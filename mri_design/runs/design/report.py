@@ -25,9 +25,9 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
     recipe, trace, known = result.request.recipe, result.trace, result.known
     name, start, n_lines = recipe.design.strategy, len(trace.start), known.one.shape[0]
     sections = [
-        *save_design(run.folder, trace, known.one.noise_variance, result.checks),
-        *model_sections(run.folder, trace, recipe.phase.names),
-        *save_acquisition(run.folder, trace, recipe),
+        *save_design(run.folder, result.account, known.one.noise_variance),
+        *model_sections(run.folder, result.account),
+        *save_acquisition(run.folder, result.acquisition, recipe),
         *save_reconstruction(run.folder, known, result.images, trace.lines),
     ]
     ended = {"ended": result.ended} if result.ended else {}
@@ -35,7 +35,7 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         "start": start,
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
-        **model_settings(trace, recipe.phase.names),
+        **model_settings(result.account.models),
         **known.settings(),
     }
     summary: dict[str, object] = {

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.design.echo_trains import Acquisition
 from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.manifest import InputFile
-from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
+from mri_design.evaluation.predictions.account import DesignAccount, account_of
+from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
 from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
-from mri_design.experiment.ending import checked_end, how_it_ended, most_lines, what_was_missed
+from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
@@ -127,8 +129,10 @@ class DesignResult:
         Name of the model that the image was made with, where the design chose between several; else empty.
     images : sequence of NamedImage
         The image made from the lines, and the zero-filled one to compare it with.
-    checks : sequence of PredictionCheck
-        The design's own predictions beside the actual errors.
+    account : DesignAccount
+        The design's own predictions, beside what was measured and beside the actual errors.
+    acquisition : Acquisition or None
+        The lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     """
 
     request: DesignRequest
@@ -139,7 +143,8 @@ class DesignResult:
     ended: str
     model: str
     images: Sequence[NamedImage]
-    checks: Sequence[PredictionCheck]
+    account: DesignAccount
+    acquisition: Acquisition | None
 
 
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
@@ -224,7 +229,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         images=with_zero_filled(
             [NamedImage.judged(method, result, known.reference)], one, trace.lines, known.reference
         ),
-        checks=checks,
+        account=account_of(trace, checks, recipe.phase.names),
+        acquisition=in_acquisition_order(trace.lines, trace.n_lines, recipe),
     )
 
 

@@ -12,6 +12,7 @@ from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
 from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.predictions.account import account_of
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.sections.images import (
@@ -50,7 +51,7 @@ def figures(folder: RunFolder) -> set[str]:
 
 @pytest.mark.slow
 def test_lines_are_written_in_order_with_their_scores(folder: RunFolder) -> None:
-    save_design(folder, TRACE, 1.0)
+    save_design(folder, account_of(TRACE), 1.0)
     with (folder.path / "lines.csv").open(newline="") as stream:
         rows = list(csv.reader(stream))
     assert rows == [
