@@ -94,9 +94,9 @@ class PhaseRecipe(_Settings):
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
         return PhasePrior(None, self.imaginary_ratios[0], self.sites) if self.model == "aware" else None
 
-    def variants(self, one: MRSlice, image: Array) -> list[MRSlice]:
+    def variants(self, slice_model: MRSlice, image: Array) -> list[MRSlice]:
         """The candidate models of a slice whose image so far is ``image``, the modulus model first."""
-        return phase_variants(one, image, imaginary_ratios=self.imaginary_ratios, sites=self.sites)
+        return phase_variants(slice_model, image, imaginary_ratios=self.imaginary_ratios, sites=self.sites)
 
 
 class InputRecipe(_Settings):

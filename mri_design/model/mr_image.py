@@ -27,13 +27,13 @@ __all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock", "phase_refined", "phase_
 
 
 def phase_variants(
-    one: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,), sites: PhaseSites = "shared"
+    slice_model: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,), sites: PhaseSites = "shared"
 ) -> list[MRSlice]:
     """The slice with moduli, then phase-aware, once for every imaginary ratio.
 
     Parameters
     ----------
-    one : MRSlice
+    slice_model : MRSlice
         Its own phase prior, if any, is left out.
     image : complex array, shape (ky, kx)
         The image so far, to take the phase from: a posterior mean, or `MRSlice.central_image`.
@@ -52,28 +52,28 @@ def phase_variants(
     InputError
         For a senseless ratio, or an image of another shape.
     """
-    modulus = replace(one, phase=None)
+    modulus = replace(slice_model, phase=None)
     priors = [PhasePrior(None, ratio, sites) for ratio in imaginary_ratios]
-    if image.shape != one.shape:
-        raise InputError(field="image", got=f"shape {image.shape}", wanted=f"{one.shape}")
+    if image.shape != slice_model.shape:
+        raise InputError(field="image", got=f"shape {image.shape}", wanted=f"{slice_model.shape}")
     try:
-        phase = estimate_phase(image, one.noise_variance)
+        phase = estimate_phase(image, slice_model.noise_variance)
     except InputError:
         return [modulus]
-    return [modulus, *(replace(one, phase=replace(prior, phase=phase)) for prior in priors)]
+    return [modulus, *(replace(slice_model, phase=replace(prior, phase=phase)) for prior in priors)]
 
 
-def phase_refined(one: MRSlice, image: Array) -> MRSlice:
+def phase_refined(slice_model: MRSlice, image: Array) -> MRSlice:
     """The slice with its phase estimated anew from the image so far; kept where that shows none, or without a prior.
 
     Alternating this with inference refines image and phase together: each maximises, or nearly, for the other fixed.
     """
-    if one.phase is None:
-        return one
+    if slice_model.phase is None:
+        return slice_model
     try:
-        return replace(one, phase=one.phase.seen_in(image, one.noise_variance))
+        return replace(slice_model, phase=slice_model.phase.seen_in(image, slice_model.noise_variance))
     except InputError:
-        return one
+        return slice_model
 
 
 CENTRE = 8
@@ -243,11 +243,11 @@ class MRSlice:
         require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
         if data.noise_variance is None:
             raise InputError(field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first.")
-        one = data.select_slice(index)
-        maps = None if one.coil_maps is None else one.coil_maps[0]
-        sampling = one.samplings[0]
+        chosen = data.select_slice(index)
+        maps = None if chosen.coil_maps is None else chosen.coil_maps[0]
+        sampling = chosen.samplings[0]
         samples = None if sampling.whole_lines else sampling.samples
-        return cls(one.kspace[0], one.measured, data.noise_variance, maps, prior, library, phase, samples)
+        return cls(chosen.kspace[0], chosen.measured, data.noise_variance, maps, prior, library, phase, samples)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -43,11 +43,11 @@ def study(make_image: ImageMaker, tiny: Recipe, order: Path) -> Comparison:
 
 def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMaker, tiny: Recipe) -> None:
     image = make_image()
-    rule = knowing_oracle("oracle-greedy", [image.one], [image.reference], tiny, 0)
-    lines = run_design([image.one], rule, 5, tiny, seed=0, start=4).trace.lines
+    rule = knowing_oracle("oracle-greedy", [image.slice_model], [image.reference], tiny, 0)
+    lines = run_design([image.slice_model], rule, 5, tiny, seed=0, start=4).trace.lines
 
     def error(line: int) -> float:
-        found = reconstruct(image.one, [*lines[:4], line], "zero-filled", tiny, np.random.default_rng(0)).image
+        found = reconstruct(image.slice_model, [*lines[:4], line], "zero-filled", tiny, np.random.default_rng(0)).image
         return float(np.linalg.norm(np.abs(found) - np.abs(image.reference)))
 
     assert lines[4] == min(set(range(16)) - set(lines[:4]), key=error)
@@ -83,7 +83,7 @@ def test_oracles_survive_the_way_to_another_process(study: Comparison) -> None:
 @pytest.mark.parametrize("name", ["oracle-residual", "oracle-greedy"])
 def test_a_scan_without_a_reference_has_no_oracle(make_image: ImageMaker, tiny: Recipe, name: str) -> None:
     with pytest.raises(InputError, match="a scan without a reference image"):
-        knowing_oracle(name, [make_image().one], [None], tiny, 0)
+        knowing_oracle(name, [make_image().slice_model], [None], tiny, 0)
 
 
 def test_a_design_on_a_gappy_scan_refuses_an_oracle(tmp_path: Path, tiny: Recipe) -> None:

@@ -71,7 +71,7 @@ class PoolState:
         floor = np.finfo(np.float32).tiny
         z = (made.variances[self.indices], *made.prior_variances)
         pooled = [z[0], *(b.pooled(v) for b, v in zip(self.pool.prior, z[1:], strict=True))]
-        return WarmStart(made.mean, tuple(np.maximum(one, floor) for one in pooled))
+        return WarmStart(made.mean, tuple(np.maximum(values, floor) for values in pooled))
 
 
 @dataclass(frozen=True)

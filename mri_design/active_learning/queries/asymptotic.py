@@ -182,11 +182,11 @@ class _Trial:
         share = float(np.clip(found.x[2], 0, 1))
         best = np.clip(found.x[:2], -self.power, self.power), np.array([1 - share, share])
         heavy = float(best[0][int(np.argmax(best[1]))])
-        one = scipy.optimize.minimize_scalar(
+        search = scipy.optimize.minimize_scalar(
             lambda p: -self.value(np.array([p]), np.ones(1)),
             bounds=(max(heavy - 0.01 * self.power, -self.power), min(heavy + 0.01 * self.power, self.power)),
             method="bounded",
             options={"xatol": 1e-12},
         )
-        alone = np.array([float(one.x)]), np.ones(1)
+        alone = np.array([float(search.x)]), np.ones(1)
         return alone if self.value(*alone) >= self.value(*best) - 1e-9 else best

@@ -94,7 +94,7 @@ def _pictures_section(
     folder: RunFolder, test: ReferenceSlice, shown: Sequence[ShownMask], orientation: Orientation
 ) -> Section:
     """Masks, reconstructions and errors of one test image at one count."""
-    count = int(shown[0].mask.sum())
+    count, n_lines = int(shown[0].mask.sum()), len(shown[0].mask)
     masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
     panels, errors = list[ImagePanel](), list[ImagePanel]()
     for mask in shown:
@@ -103,8 +103,8 @@ def _pictures_section(
         errors.append(ImagePanel(image, label, error_caption(mask.errors)))
     blocks: list[Block] = [
         Paragraph(
-            f"{test.name}, {count} lines of {test.one.shape[0]} ({test.one.shape[0] / count:.2f}x). Of random masks "
-            "the draw with the median error on this image is shown."
+            f"{test.name}, {count} lines of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with the median "
+            "error on this image is shown."
         ),
         saved_figure(folder, "masks", plots.mask_barcodes(masks), "Measured lines over ky. DC is marked."),
         saved_figure(

@@ -212,7 +212,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     training, _ = load_images(request.train, recipe, run.seed)
     require_apart(training, tests)
     for image in tests:
-        require_lines(image.one.measured, max(request.lines), recipe)
+        require_lines(image.slice_model.measured, max(request.lines), recipe)
     comparison = Comparison(
         tests, request.strategies, request.lines, recipe, training, request.seeds, run.seed, run.jobs
     )
@@ -286,10 +286,10 @@ def shown_masks(comparison: Comparison, pieces: ComparisonProgress) -> list[Show
     shown: list[ShownMask] = []
     for name in comparison.expanded():
         lines = comparison.mask_lines(pieces, name, count, comparison.typical_draw(pieces, name, count, 0), 0)
-        mask = np.zeros(test.one.shape[0], dtype=bool)
+        mask = np.zeros(test.slice_model.shape[0], dtype=bool)
         mask[list(lines)] = True
         known = any(other.reconstruction.std is not None for other in shown)
         with_std = not known and make_strategy(base_name(name)).needs_posterior
-        result = reconstruct_by_recipe(test.one, lines, recipe, comparison.seed, with_std=with_std)
+        result = reconstruct_by_recipe(test.slice_model, lines, recipe, comparison.seed, with_std=with_std)
         shown.append(ShownMask(name, mask, result, measure(result.image, test.reference)))
     return shown

@@ -23,9 +23,9 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
     if isinstance(result, Ending):
         return result
     recipe, trace, known = result.request.recipe, result.trace, result.known
-    name, start, n_lines = recipe.design.strategy, len(trace.start), known.one.shape[0]
+    name, start, n_lines = recipe.design.strategy, len(trace.start), known.slice_model.shape[0]
     sections = [
-        *save_design(run.folder, result.account, known.one.noise_variance),
+        *save_design(run.folder, result.account, known.slice_model.noise_variance),
         *model_sections(run.folder, result.account),
         *save_acquisition(run.folder, result.acquisition, recipe),
         *save_reconstruction(run.folder, known, result.images, trace.lines),

@@ -173,17 +173,17 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if before is not None:
         return before
     scan = prepare(data, recipe, calibration_lines=recipe.design.start, ordinary=True)
-    one = scan.slice_model(0, recipe)
+    slice_model = scan.slice_model(0, recipe)
     strategy, stop = request.strategy, request.stop
     if recipe.design.strategy in ORACLES:
-        strategy = knowing_oracle(recipe.design.strategy, [one], [scan.reference(0)], recipe, run.seed)
+        strategy = knowing_oracle(recipe.design.strategy, [slice_model], [scan.reference(0)], recipe, run.seed)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
-    first = start_lines(one.measured, strategy, request.lines, recipe, scan.calibration_lines)
-    most = request.lines or most_lines(one.measured, first, recipe)
+    first = start_lines(slice_model.measured, strategy, request.lines, recipe, scan.calibration_lines)
+    most = request.lines or most_lines(slice_model.measured, first, recipe)
     run.begin()
     state = run_design(
-        [one],
+        [slice_model],
         strategy,
         most,
         recipe,
@@ -200,22 +200,22 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     ended = how_it_ended(trace, stop, most)
     if ended:
         run.progress.say(ended)
-    final = final_models([one], state, recipe)[0]
+    final = final_models([slice_model], state, recipe)[0]
     options = InferenceOptions(
         warm_start=final.warm,
         signal=state.signals[0],
         callback=lambda s: show("reconstructing", s.loop, recipe.inference.loops),
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
-    result = reconstruct(final.one, trace.lines, method, final.recipe, rng, options=options)
-    known = KnownScan.of(data, scan, one, state.signals[0])
+    result = reconstruct(final.slice_model, trace.lines, method, final.recipe, rng, options=options)
+    known = KnownScan.of(data, scan, slice_model, state.signals[0])
     loops = (recipe.design.first_loops, recipe.design.step_loops)
     checks = check_predictions(
-        [one],
+        [slice_model],
         trace,
         Replay(recipe.inference.engine(), *loops, run.seed, candidate_models(recipe)),
         signals=state.signals,
-        truths=[truth_or_none(one, known.reference)],
+        truths=[truth_or_none(slice_model, known.reference)],
         callback=lambda done, of: show("checking predictions", done, of),
     )
     return DesignResult(
@@ -227,7 +227,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         ended=ended,
         model="" if final.number is None else recipe.phase.names[final.number],
         images=with_zero_filled(
-            [NamedImage.judged(method, result, known.reference)], one, trace.lines, known.reference
+            [NamedImage.judged(method, result, known.reference)], slice_model, trace.lines, known.reference
         ),
         account=account_of(trace, checks, recipe.phase.names),
         acquisition=in_acquisition_order(trace.lines, trace.n_lines, recipe),

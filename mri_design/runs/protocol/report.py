@@ -35,7 +35,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     if isinstance(result, Ending):
         return result
     folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
-    noise = float(np.mean([image.one.noise_variance for image in training]))
+    noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     sections = [
         *save_design(folder, result.account, noise),
         *model_sections(folder, result.account),

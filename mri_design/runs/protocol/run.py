@@ -261,7 +261,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     require_apart(training, tests)
     _require_one_grid(training)
     for image in (*training, *tests):
-        require_lines(image.one.measured, lines, recipe)
+        require_lines(image.slice_model.measured, lines, recipe)
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
@@ -276,7 +276,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
             return workers.map(_applied, [(function, item) for item in items])
 
         designed = run_design(
-            [image.one for image in training],
+            [image.slice_model for image in training],
             strategy,
             lines,
             recipe,
@@ -326,7 +326,7 @@ def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:
 
 
 def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
-    shapes = sorted({image.one.shape for image in training})
+    shapes = sorted({image.slice_model.shape for image in training})
     if len(shapes) > 1:
         raise InputError(
             field="training scans",
@@ -365,7 +365,7 @@ def _test(lines: tuple[int, ...], comparison: Comparison, tested: ComparisonProg
             tested.rows[f"{PROTOCOL}|{i}"] = {
                 "strategy": PROTOCOL,
                 "lines": len(lines),
-                "acceleration": tests[i].one.shape[0] / len(lines),
+                "acceleration": tests[i].slice_model.shape[0] / len(lines),
                 "draw": 0,
                 "image": tests[i].name,
                 **errors,

@@ -79,7 +79,7 @@ def test_metric_rows_by_hand(image: np.ndarray) -> None:
 
 
 def test_the_zero_filled_image_stands_beside_others_once(make_image: Callable[..., ReferenceSlice]) -> None:
-    one = make_image().one
+    one = make_image().slice_model
     result = NamedImage("map", Reconstruction(np.zeros((16, 16), complex), None, DONE))
     both = with_zero_filled([result], one, [8, 7])
     assert [named.name for named in both] == ["map", "zero-filled"]

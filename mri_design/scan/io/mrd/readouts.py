@@ -315,9 +315,9 @@ class _Grid:
             return None
 
 
-def _same_field_of_view(one: MrdEncoding, other: MrdEncoding) -> bool:
-    lengths = zip(one.encoded.field_of_view[:2], other.encoded.field_of_view[:2], strict=True)
-    return one is other or all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths)
+def _same_field_of_view(first: MrdEncoding, second: MrdEncoding) -> bool:
+    lengths = zip(first.encoded.field_of_view[:2], second.encoded.field_of_view[:2], strict=True)
+    return first is second or all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths)
 
 
 def _refuse_repeats(field: str, readouts: list[Readout]) -> None:
