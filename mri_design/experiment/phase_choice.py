@@ -64,12 +64,12 @@ def final_models(slices: Sequence[MRSlice], state: DesignState, recipe: Recipe) 
     if models is None or not state.warm:
         return [FinalModel(slice_model, state.warm_start(i, 0), recipe) for i, slice_model in enumerate(slices)]
     settled = recipe.replacing("phase", model="modulus" if recipe.phase.model == "automatic" else None)
-    found: list[FinalModel] = []
+    chosen: list[FinalModel] = []
     for i, slice_model in enumerate(slices):
         variants = models(slice_model, state.warm[i].mean)
         number = model_in_use(state.trace.steps, i, len(variants))
-        found.append(FinalModel(variants[number], state.warm_start(i, number), settled, number))
-    return found
+        chosen.append(FinalModel(variants[number], state.warm_start(i, number), settled, number))
+    return chosen
 
 
 HELD_BACK = 3

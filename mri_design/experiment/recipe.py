@@ -274,15 +274,15 @@ class Recipe(_Settings):
         """
         plain = self.model_dump()
         given = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
-        found = plain.get(section, {})
-        if not isinstance(found, dict):
+        present = plain.get(section, {})
+        if not isinstance(present, dict):
             raise InputError(
                 field=f"recipe: {section}",
                 got=f"{section!r}, which is no section",
                 wanted=f"one of: {', '.join(name for name, value in plain.items() if isinstance(value, dict))}",
                 cure=f"Recipe.model_validate takes a whole recipe, {section} included.",
             )
-        plain[section] = {**found, **{name: value for name, value in given.items() if value is not None}}
+        plain[section] = {**present, **{name: value for name, value in given.items() if value is not None}}
         return _validated(plain, "recipe", oracles=True)
 
     def as_settings(self) -> dict[str, Any]:

@@ -84,8 +84,8 @@ def _resolved(schema: Schema, entry: Schema) -> Schema:
 
 
 def _properties(schema: Schema, entry: Schema) -> Schema:
-    found: Schema = _resolved(schema, entry).get("properties", {})
-    return found
+    properties: Schema = _resolved(schema, entry).get("properties", {})
+    return properties
 
 
 def _at(schema: Schema, entry: Schema, place: Place) -> Schema:
@@ -125,5 +125,5 @@ def _limits(entry: Schema) -> str:
         f"{low:g} or more" if low is not None else f"above {above:g}" if above is not None else "",
         f"{high:g} or less" if high is not None else f"below {below:g}" if below is not None else "",
     ]
-    found = " and ".join(part for part in parts if part)
-    return f", {found}" if found else ""
+    limits = " and ".join(part for part in parts if part)
+    return f", {limits}" if limits else ""

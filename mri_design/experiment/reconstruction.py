@@ -144,10 +144,10 @@ def reconstruct(
         image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
         return Reconstruction(image, None, convergence)
     if recipe.inference.learn != "nothing":
-        found = learn_hyperparameters(
+        learning = learn_hyperparameters(
             model, recipe.inference.engine(), rng, noise=recipe.inference.learn == "scales and noise"
         )
-        posterior, convergence, learnt = found.posterior, found.convergence, found.trace[-1]
+        posterior, convergence, learnt = learning.posterior, learning.convergence, learning.trace[-1]
     else:
         posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=options.callback)
         convergence, learnt = posterior.convergence, None

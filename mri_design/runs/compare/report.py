@@ -103,8 +103,8 @@ def _pictures_section(
         errors.append(ImagePanel(image, label, error_caption(mask.errors)))
     blocks: list[Block] = [
         Paragraph(
-            f"{test.name}, {count} lines of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with the median "
-            "error on this image is shown."
+            f"{test.name}, {count} lines of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with the "
+            "median error on this image is shown."
         ),
         saved_figure(folder, "masks", plots.mask_barcodes(masks), "Measured lines over ky. DC is marked."),
         saved_figure(

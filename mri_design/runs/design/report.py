@@ -31,7 +31,7 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         *save_reconstruction(run.folder, known, result.images, trace.lines),
     ]
     ended = {"ended": result.ended} if result.ended else {}
-    found = {
+    facts = {
         "start": start,
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
@@ -49,6 +49,6 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         **known.summary(),
         "multiplications with A": sum(step.cost.matvecs for step in trace.steps),
     }
-    record = replace(result.record, settings={**result.record.settings, **found})
+    record = replace(result.record, settings={**result.record.settings, **facts})
     title = f"{'Oracle, not a design' if name in ORACLES else 'Line design'}: {known.data.name}"
     return run.finish(result.ending, record, title, summary, sections, [CHECKPOINT])

@@ -159,8 +159,8 @@ class Comparison:
             group = start if grows else -count
             groups.setdefault((name, group, draw, image), []).append(count)
         jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
-        found = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
-        for done, (((name, _, draw, image), counts), mask) in enumerate(found, 1):
+        made = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
+        for done, (((name, _, draw, image), counts), mask) in enumerate(made, 1):
             for count in counts:
                 key = self._mask_key(name, count, draw, image)
                 progress.masks[key] = [int(k) for k in mask.lines[:count]]

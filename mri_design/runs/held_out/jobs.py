@@ -131,10 +131,10 @@ def _design(
 
 def _error(material: Material, image: ReferenceSlice, lines: Lines) -> dict[str, object]:
     result = reconstruct_by_recipe(image.slice_model, lines, material.recipe, material.seed)
-    found = measure(result.image, image.reference)
+    errors = measure(result.image, image.reference)
     return {
-        "relative_l2": found.relative_l2,
-        "psnr": found.psnr,
-        "ssim": found.ssim,
+        "relative_l2": errors.relative_l2,
+        "psnr": errors.psnr,
+        "ssim": errors.ssim,
         "reconstruction_converged": result.convergence.converged,
     }

@@ -55,8 +55,8 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         "test images": len(result.tests),
         **simulation_summary([image.simulated for image in training]),
     }
-    found = {"start": len(trace.start), **model_settings(result.designed.models)}
-    record = replace(result.record, settings={**result.record.settings, **found})
+    facts = {"start": len(trace.start), **model_settings(result.designed.models)}
+    record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
 
 

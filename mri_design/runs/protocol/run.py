@@ -79,7 +79,7 @@ def load_refinement(path: Path, identity: str) -> Refinement:
     """
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        found = stored["identity"]
+        stored_identity = stored["identity"]
         exchanges = tuple(Exchange(int(r), int(a), float(e), bool(kept)) for r, a, e, kept in stored["exchanges"])
         lines = tuple(int(line) for line in stored["lines"])
         counts = int(stored["reconstructions"]), int(stored["unconverged"])
@@ -88,7 +88,7 @@ def load_refinement(path: Path, identity: str) -> Refinement:
         raise InputError(
             field=path.name, got=f"an unreadable file ({error})", wanted="a protocol's exchanges", cure="Delete it."
         ) from error
-    require_same_run(path, found, identity, "the exchanges of another protocol")
+    require_same_run(path, stored_identity, identity, "the exchanges of another protocol")
     return state
 
 
