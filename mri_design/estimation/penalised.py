@@ -66,7 +66,7 @@ class Smoothed:
 
 @dataclass(frozen=True)
 class PenalisedProblem:
-    """J for one model and one penalty per block.
+    """The penalised least-squares objective J(u) of one model, with one penalty for each block of sites.
 
     Parameters
     ----------

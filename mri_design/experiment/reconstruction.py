@@ -71,7 +71,7 @@ class Reconstruction:
 
 @dataclass(frozen=True)
 class InferenceOptions:
-    """What a reconstruction may be told beside its recipe: what is known of the slice already, and who watches.
+    """Optional settings of one reconstruction that are no part of a recipe.
 
     Parameters
     ----------
@@ -180,8 +180,8 @@ def reconstruct_by_recipe(
 def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:
     """Standard deviation of each complex pixel, in the image's units.
 
-    Inference's own where they are exact, or better known than from draws (a control variate); otherwise from
-    ``samples`` posterior draws (relative standard error of each pixel about 1 / (2 sqrt(samples))).
+    Where inference has computed the variances of all pixels exactly, or by a control variate, these are used. Otherwise
+    they come from ``samples`` posterior draws (relative standard error of each pixel about 1 / (2 sqrt(samples))).
 
     Raises
     ------

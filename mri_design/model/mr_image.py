@@ -99,8 +99,8 @@ class SparsityBlock:
     coarse_scale : float
         For wavelets: rate of the coarse approximation, which is not sparse.
     tau_limit : float, optional
-        Largest tau, the rate per standard deviation of the noise, whatever the scale: where noise is strong, rates that
-        hold for clean images would take away what the data cannot defend.
+        Largest tau, the rate per standard deviation of the noise, whatever the scale. Where noise is strong, rates that
+        suit clean images would remove weak structure that the data show, but not clearly enough to resist the prior.
 
     Raises
     ------
@@ -158,7 +158,7 @@ the limit are in results/benchmarks/measured-once.md.
 
 @dataclass(frozen=True)
 class MRSlice:
-    """One slice with known noise and coils: from a set of lines to the model of what they say about the image.
+    """One slice with known noise and coil maps, from which `model` makes the linear model of any set of its lines.
 
     Parameters
     ----------

@@ -228,5 +228,5 @@ class _CartesianGram(LinearOperator):
 def cartesian(
     lines: Sequence[int], shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
 ) -> CartesianLines:
-    """X for Cartesian lines: sampling @ FFT @ coils, with a fused Gram operator."""
+    """The measurement X of Cartesian lines: coil maps, then the centred FFT, then the measured lines."""
     return CartesianLines(lines, shape, maps, library)

@@ -84,7 +84,7 @@ class PoolChoice:
 
 @dataclass(frozen=True)
 class PoolDesign:
-    """Ask labels one by one, with inference anew after every block of them.
+    """Choose which labels to ask for, one after the other, and infer the weights anew after every block of them.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ class Query:
 
 @dataclass(frozen=True)
 class InfomaxQuery:
-    """Settings of the search.
+    """Search for the query x, an input of limited power, whose response is expected to tell most about the unknowns.
 
     Parameters
     ----------

@@ -118,14 +118,17 @@ def shipped_error_model(name: ErrorModelName = "one coil") -> ErrorModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """The line on which the corrected error is largest.
+    """Choose the line with the largest expected error, after a regression has corrected the posterior's expectation.
+
+    The regression (`ErrorModel`) has learnt on synthetic heads how wrong such expectations are, and goes on learning
+    from the innovation of each line that is measured.
 
     Parameters
     ----------
     draws : int
         Posterior draws behind the expected energies; inference's own are used as far as they go.
     error_model : ErrorModel, optional
-        Where to start; the shipped one without it.
+        The regression to begin with; by default the one that comes with the package.
     online : bool
         Whether to learn from the scan's own innovations.
 

@@ -187,14 +187,13 @@ def gain_from_columns(columns: Array) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, kw_only=True)
 class InformationGain:
-    """The line with the largest information gain, scores from posterior draws.
+    """Choose the line with the largest information gain; the scores are computed from posterior draws.
 
     Parameters
     ----------
     draws : int
-        Posterior draws behind the scores; inference's own are used as far as they go. Those of
-        `variances.ControlVariate` (one coil) are enough though they are few: results/design-study/measurements.md
-        compares them.
+        Posterior draws behind the scores; inference's own are used as far as they go. The few of
+        `variances.ControlVariate` (one coil) are enough, see results/design-study/measurements.md.
 
     Raises
     ------
@@ -238,12 +237,12 @@ class InformationGain:
 
 @dataclass(frozen=True, kw_only=True)
 class LanczosInformationGain:
-    """The papers' scores, from a Lanczos representation of the posterior.
+    """Choose the line with the largest information gain, with lower bounds from Lanczos vectors as in TR-175.
 
     Parameters
     ----------
     steps : int
-        Lanczos vectors k; inference's own are used where it made them.
+        Number k of Lanczos vectors; those of the inference are used where it has computed any.
 
     Raises
     ------

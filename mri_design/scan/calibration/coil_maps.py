@@ -61,7 +61,7 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
     ``"image"``
         In addition the maps take over the phase of the image at the resolution of the calibration lines
         (Hann window), so that the combined image is nearly real. The phase of the object is then no longer in
-        the image. How nearly real it is, is said in results/benchmarks/measured-once.md.
+        the image. Measurements of how real it then is are in results/benchmarks/measured-once.md.
 
     Parameters
     ----------
