@@ -133,9 +133,9 @@ def _bound(
 def conjugates_of(problem: PenalisedProblem) -> tuple[Conjugate, ...] | None:
     """phi* of every block, or None where one is not known."""
     pairs = zip(problem.model.blocks, problem.penalties, strict=True)
-    found = [conjugate_of(block, penalty, problem.model.noise_variance) for block, penalty in pairs]
-    known = tuple(c for c in found if c is not None)
-    return known if len(known) == len(found) else None
+    conjugates = [conjugate_of(block, penalty, problem.model.noise_variance) for block, penalty in pairs]
+    known = tuple(c for c in conjugates if c is not None)
+    return known if len(known) == len(conjugates) else None
 
 
 def _balanced(

@@ -80,7 +80,7 @@ class PoolMarginals:
     ) -> PoolMarginals:
         """From a posterior: the estimator's variances of every case and coefficient."""
         precision, weights = posterior.precision, pool.rows.in_shape[0]
-        found = estimator(precision, [pool.rows, *(b.analysis for b in pool.prior)], rng, posterior.mean)
+        estimate = estimator(precision, [pool.rows, *(b.analysis for b in pool.prior)], rng, posterior.mean)
         small = weights <= DENSE_LIMIT
         return cls(
             pool,
@@ -88,12 +88,12 @@ class PoolMarginals:
             scipy.linalg.cholesky(precision.dense_real(), lower=True) if small else None,
             posterior.mean,
             pool.rows(posterior.mean),
-            found.values[0],
-            found.values[1:],
-            found.values[0] > 0,
+            estimate.values[0],
+            estimate.values[1:],
+            estimate.values[0] > 0,
             np.zeros((0, weights)),
             np.zeros(0),
-            found.log_determinant,
+            estimate.log_determinant,
         )
 
     def solve(self, b: Array) -> Array:
@@ -101,7 +101,7 @@ class PoolMarginals:
         if self.factor is not None:
             d = scipy.linalg.cho_solve((self.factor, True), b)
         else:
-            found, solved = conjugate_gradients(
+            solutions, solved = conjugate_gradients(
                 self.precision, b[None], n_axes=1, tolerance=SOLVER_TOLERANCE, max_iterations=10 * len(b)
             )
             if not solved.converged:
@@ -111,7 +111,7 @@ class PoolMarginals:
                     wanted=f"{SOLVER_TOLERANCE:g}",
                     cure="Scale the features to similar size.",
                 )
-            d = found[0]
+            d = solutions[0]
         for direction, shrink in zip(self.directions, self.shrinkage, strict=True):
             d = d - direction * (shrink * (direction @ b))
         return np.asarray(d)

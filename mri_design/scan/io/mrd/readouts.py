@@ -279,8 +279,8 @@ class _Grid:
         Where the header does not say how calibration was acquired, lines that repeat rows of the image come from a scan
         of its own.
         """
-        found = [(int(at), self._calibration(int(at), header)) for at in places]
-        placed = [(at, readout) for at, readout in found if readout is not None]
+        numbered = [(int(at), self._calibration(int(at), header)) for at in places]
+        placed = [(at, readout) for at, readout in numbered if readout is not None]
         rows = {(readout.slice, readout.line) for readout in readouts}
         mode = self.encoding.calibration_mode
         repeats = any((readout.slice, readout.line) in rows for _, readout in placed)
@@ -290,7 +290,7 @@ class _Grid:
             alike = all(self.heads[name][at] == self.heads[name][readouts[0].index] for name in _ALIKE)
             data = alike and not own_scan and (readout.slice, readout.line) not in rows
             (within if data else apart).append(readout)
-        skipped = len(found) - len(placed)
+        skipped = len(numbered) - len(placed)
         for name, count, text in (
             ("calibration_lines", len(within), "readouts within the scan, used as data and for coil maps"),
             ("calibration_scan", len(apart), "readouts, used for coil maps only"),
