@@ -275,7 +275,7 @@ KSPACE, MEASURED, STATE = np.ones((1, 2, 16, 16), np.complex64), np.ones(16, dty
         ),
         (
             lambda: md.reconstruct(None, [1], "mean", md.load_recipe(None), np.random.default_rng(0)),
-            ["one: got None", "MRSlice"],
+            ["slice_model: got None", "MRSlice"],
         ),
     ],
 )
