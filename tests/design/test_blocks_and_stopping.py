@@ -6,8 +6,7 @@ import pytest
 from mri_design.design.constraints import centre_lines
 from mri_design.design.decision import Choice, DesignStep
 from mri_design.design.engine import DesignEngine
-from mri_design.design.line_variances import all_lines
-from mri_design.design.slice_inference import with_unseen_lines
+from mri_design.design.line_variances import all_lines, with_unseen_lines
 from mri_design.design.strategies.information_gain import InformationGain, exact_gain
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError
