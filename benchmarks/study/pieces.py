@@ -32,7 +32,7 @@ from mri_design.runs.held_out.jobs import (
     mask_error,
     tuning_error,
 )
-from mri_design.runs.trials import TrainingMaterial, trial_outcome
+from mri_design.runs.training_material import TrainingMaterial, trial_outcome
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from operator import index
 from typing import Literal
 
@@ -190,6 +190,7 @@ class MRSlice:
     measured: Array
     noise_variance: float
     maps: Array | None = None
+    _: KW_ONLY
     prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR
     library: FourierLibrary = "scipy"
     phase: PhasePrior | None = None
@@ -247,7 +248,16 @@ class MRSlice:
         maps = None if chosen.coil_maps is None else chosen.coil_maps[0]
         sampling = chosen.samplings[0]
         samples = None if sampling.whole_lines else sampling.samples
-        return cls(chosen.kspace[0], chosen.measured, data.noise_variance, maps, prior, library, phase, samples)
+        return cls(
+            chosen.kspace[0],
+            chosen.measured,
+            data.noise_variance,
+            maps,
+            prior=prior,
+            library=library,
+            phase=phase,
+            samples=samples,
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

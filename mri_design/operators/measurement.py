@@ -13,7 +13,7 @@ from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, Shape
 from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT, FourierLibrary, transform
-from mri_design.operators.sampling import LineSampling, SampleSelection
+from mri_design.operators.selection import LineSampling, SampleSelection
 
 __all__ = ["CartesianLines", "CartesianSamples", "cartesian"]
 

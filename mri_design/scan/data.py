@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal
@@ -56,6 +56,7 @@ class KSpaceData:
 
     kspace: NDArray[np.complex64]
     measured: NDArray[np.bool_]
+    _: KW_ONLY
     name: str = "scan"
     noise_variance: float | None = None
     coil_maps: NDArray[np.complex64] | None = None

@@ -105,7 +105,7 @@ class LaplaceApproximation(LoopEngine[ModeState]):
         precision = PosteriorPrecision(model.measurement, model.blocks, state.precisions)
         rng, analyses = np.random.default_rng(0), [block.analysis for block in model.blocks]
         return md.GaussianPosterior(
-            model, state.mean, precision, md.Exact()(precision, analyses, rng, state.mean), convergence
+            model, state.mean, precision, md.Exact()(precision, analyses, rng, state.mean), convergence=convergence
         )
 
     @staticmethod

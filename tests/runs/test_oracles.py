@@ -30,7 +30,10 @@ def order(tmp_path: Path) -> Path:
     lines = (8, 7, 9, 6, 1, 14, 3, 11)
     path = tmp_path / "a folder" / "order.npz"
     path.parent.mkdir()
-    save_trained(path, TrainedDesign((16, 16), lines, 4, np.ones((5, 16)), np.ones(5), "lbcs"))
+    save_trained(
+        path,
+        TrainedDesign(grid=(16, 16), lines=lines, n_start=4, profile=np.ones((5, 16)), errors=np.ones(5), rule="lbcs"),
+    )
     return path
 
 
@@ -38,7 +41,7 @@ def order(tmp_path: Path) -> Path:
 def study(make_image: ImageMaker, tiny: Recipe, order: Path) -> Comparison:
     tests = [make_image("brain"), make_image("shepp-logan")]
     names = [f"trained:{order}", f"hybrid:{order}", "oracle-residual", "oracle-greedy", "random"]
-    return Comparison(tests, names, [7], tiny, [make_image("t2w")], seeds=2)
+    return Comparison(tests=tests, strategies=names, lines=[7], recipe=tiny, training=[make_image("t2w")], seeds=2)
 
 
 def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMaker, tiny: Recipe) -> None:

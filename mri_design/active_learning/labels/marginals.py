@@ -31,7 +31,7 @@ DENSE_LIMIT = 2000  # weights up to which A is factorised; conjugate gradients b
 SOLVER_TOLERANCE = 1e-10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolMarginals:
     """Means and variances of the log odds of every case and of the prior's coefficients, after some labels.
 
@@ -83,17 +83,17 @@ class PoolMarginals:
         estimate = estimator(precision, [pool.rows, *(b.analysis for b in pool.prior)], rng, posterior.mean)
         small = weights <= DENSE_LIMIT
         return cls(
-            pool,
-            precision,
-            scipy.linalg.cholesky(precision.dense_real(), lower=True) if small else None,
-            posterior.mean,
-            pool.rows(posterior.mean),
-            estimate.values[0],
-            estimate.values[1:],
-            estimate.values[0] > 0,
-            np.zeros((0, weights)),
-            np.zeros(0),
-            estimate.log_determinant,
+            pool=pool,
+            precision=precision,
+            factor=scipy.linalg.cholesky(precision.dense_real(), lower=True) if small else None,
+            mean=posterior.mean,
+            means=pool.rows(posterior.mean),
+            variances=estimate.values[0],
+            prior_variances=estimate.values[1:],
+            valid=estimate.values[0] > 0,
+            directions=np.zeros((0, weights)),
+            shrinkage=np.zeros(0),
+            log_determinant=estimate.log_determinant,
         )
 
     def solve(self, b: Array) -> Array:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mri_design.design.engine import SliceInference, infer_slice
 from mri_design.design.model_choice import CandidateModels
-from mri_design.design.slice_inference import SliceInference, infer_slice
 from mri_design.design.trace import DesignTrace
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop

@@ -214,7 +214,14 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     for image in tests:
         require_lines(image.slice_model.measured, max(request.lines), recipe)
     comparison = Comparison(
-        tests, request.strategies, request.lines, recipe, training, request.seeds, run.seed, run.jobs
+        tests=tests,
+        strategies=request.strategies,
+        lines=request.lines,
+        recipe=recipe,
+        training=training,
+        seeds=request.seeds,
+        seed=run.seed,
+        jobs=run.jobs,
     )
     run.finished(record.identity, checkpoint=PROGRESS)  # a finished one is written again from its pieces
     run.begin()

@@ -107,7 +107,7 @@ class DesignRequest:
         return Record(run.identity("design", choices), [*scan, *beside], settings)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DesignResult:
     """What a design came to.
 

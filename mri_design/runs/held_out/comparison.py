@@ -37,7 +37,7 @@ Cell = tuple[str, int, int, int]
 Show = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Settings of a comparison.
 

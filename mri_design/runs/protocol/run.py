@@ -36,7 +36,7 @@ from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import paired_table, summary_table
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scans import load_images, require_apart
-from mri_design.runs.trials import TrainingMaterial, trial_outcome
+from mri_design.runs.training_material import TrainingMaterial, trial_outcome
 from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
@@ -198,7 +198,7 @@ class HeldOutErrors:
         return cls(rows, summary_table(rows, names, [lines]), paired)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ProtocolResult:
     """What a protocol came to.
 
@@ -302,7 +302,14 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     tested = ComparisonProgress.open(files[TESTED], record.identity)
     if tests:
         comparison = Comparison(
-            tests, request.against, [len(trace.lines)], recipe, training, request.seeds, run.seed, run.jobs
+            tests=tests,
+            strategies=request.against,
+            lines=[len(trace.lines)],
+            recipe=recipe,
+            training=training,
+            seeds=request.seeds,
+            seed=run.seed,
+            jobs=run.jobs,
         )
         _test(trace.lines, comparison, tested, show)
     ending = Ending(_status(designed, refined, tested), trace.lines)

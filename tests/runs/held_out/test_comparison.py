@@ -34,7 +34,9 @@ def study(make_image: ImageMaker, tiny: Recipe) -> Comparison:
         second, slice_model=replace(second.slice_model, kspace=np.roll(second.slice_model.kspace, 3, axis=1))
     )
     tests = [make_image("brain"), shifted]
-    return Comparison(tests, STRATEGIES, [6, 12], tiny, [make_image("t2w")], seeds=2)
+    return Comparison(
+        tests=tests, strategies=STRATEGIES, lines=[6, 12], recipe=tiny, training=[make_image("t2w")], seeds=2
+    )
 
 
 def test_names_with_training_scans_are_tuned_and_fixed(study: Comparison) -> None:

@@ -136,7 +136,9 @@ def test_figures_of_images_show_what_is_known(
 
 @pytest.mark.parametrize("status", ["converged", "not converged (stopped)"])
 def test_what_did_not_converge_stands_on_top_of_the_report(folder: RunFolder, status: str) -> None:
-    manifest = Manifest(["design"], 3, [], {"a": 1}, 1.0, status, [4])
+    manifest = Manifest(
+        command=["design"], seed=3, inputs=[], settings={"a": 1}, wall_seconds=1.0, status=status, lines=[4]
+    )
     save_report(folder, "A title", {"lines": 4}, [Section("One", [Paragraph("text")])], manifest)
     stored = json.loads((folder.path / "manifest.json").read_text())
     assert (stored["status"], stored["seed"], stored["lines"]) == (status, 3, [4])

@@ -28,7 +28,7 @@ _ALIKE = ("encoding_space_ref", "number_of_samples", "discard_pre", "discard_pos
 _SAME_FIELD_OF_VIEW = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Readout:
     """One readout and its place.
 
@@ -269,7 +269,16 @@ class _Grid:
                     wanted=f"a centre that keeps them within {self.nx} columns",
                 )
         rank = int(np.searchsorted(self.slices, head["idx"]["slice"]))
-        return Readout(at, rank, line, stored, before, kept, start, backwards)
+        return Readout(
+            index=at,
+            slice=rank,
+            line=line,
+            stored=stored,
+            first_sample=before,
+            n_samples=kept,
+            start=start,
+            reversed=backwards,
+        )
 
     def calibration(
         self, places: Places, header: MrdHeader, readouts: Sequence[Readout], notes: dict[str, str]
