@@ -53,7 +53,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "evaluation/output": {"folder_ledger": 1, "folder_lock": 1, "manifest": 1, "tables": 1, "vector_picture": 1}
     | {"picture": 2, "run_folder": 3, "identity": 4, "page": 4, "run_files": 5},
     "evaluation/plots": {"style": 1, "*": 2},
-    "evaluation/predictions": {"slice_means": 1, "check": 2, "shares": 3},
+    "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
+    | {"check": 2, "shares": 3, "account": 4},
     "experiment": {"": 1},
     "inference": {"": 1, "double_loop": 2, "evidence": 2, "propagation": 2, "variational": 2, "references": 3},
     "inference/double_loop": {"bounds": 1, "moving_bounds": 2, "loop": 3},

@@ -143,7 +143,7 @@ class StrategyErrors:
     runs: Mapping[str, NDArray[np.float64]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ComparisonResult:
     """What a comparison came to.
 
