@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.design.constraints import LineConstraints
+from mri_design.inference.log_determinant import LogDeterminant
 
 X = md.Dense(np.random.default_rng(5).standard_normal((6, 4)))
 PIXELS = md.Identity((4,), is_complex=False)
@@ -130,7 +132,7 @@ def test_a_seed_comes_back_in_the_cure() -> None:
         lambda q: md.MonteCarlo()(q.precision, [PIXELS], None, np.ones(4)),
         lambda q: md.ControlVariate()(q.precision, [PIXELS], None, np.ones(4)),
         lambda q: md.Lanczos()(q.precision, [PIXELS], None, np.ones(4)),
-        lambda q: md.LogDeterminant()(q.precision, 0, np.ones(4)),
+        lambda q: LogDeterminant()(q.precision, 0, np.ones(4)),
         lambda q: md.random_head(32, 0),
         lambda q: md.simulate_scan(md.ImageStack(np.ones((1, 32, 32), np.float32)), rng=0),
         lambda q: md.PoissonResponse().draw([0.0], 0),
@@ -250,10 +252,10 @@ KSPACE, MEASURED, STATE = np.ones((1, 2, 16, 16), np.complex64), np.ones(16, dty
         (lambda: md.ImageStack("a"), ["images: got 'a'"]),
         (lambda: md.read(3), ["path: got 3"]),
         (lambda: md.measure("a", np.ones((8, 8))), ["image: got 'a'"]),
-        (lambda: md.LineConstraints(3), ["forbidden lines: got 3"]),
-        (lambda: md.LineConstraints((), ("a",)), ["required lines: got 'a'"]),
-        (lambda: md.LineConstraints("ab"), ["forbidden lines: got 'ab'"]),
-        (lambda: md.LineConstraints((1.5,)), ["forbidden lines: got 1.5"]),
+        (lambda: LineConstraints(3), ["forbidden lines: got 3"]),
+        (lambda: LineConstraints((), ("a",)), ["required lines: got 'a'"]),
+        (lambda: LineConstraints("ab"), ["forbidden lines: got 'ab'"]),
+        (lambda: LineConstraints((1.5,)), ["forbidden lines: got 1.5"]),
         (lambda: md.VariableDensity(power="a"), ["density power: got 'a'"]),
         (lambda: md.SparsityBlock("curvelets", 1.0), ["block kind: got 'curvelets'"]),
         (lambda: md.SparsityBlock("pixels", -1.0), ["scale: got -1.0"]),
@@ -273,7 +275,7 @@ KSPACE, MEASURED, STATE = np.ones((1, 2, 16, 16), np.complex64), np.ones(16, dty
         ),
         (
             lambda: md.reconstruct(None, [1], "mean", md.load_recipe(None), np.random.default_rng(0)),
-            ["one: got None", "MRSlice"],
+            ["slice_model: got None", "MRSlice"],
         ),
     ],
 )
@@ -292,8 +294,8 @@ def test_neighbours(call: Callable[[], object], words: list[str]) -> None:
         lambda n: md.Lanczos(n),
         lambda n: md.Lanczos(10, n),
         lambda n: md.Exact(n),
-        lambda n: md.LogDeterminant(n),
-        lambda n: md.LogDeterminant(8, n),
+        lambda n: LogDeterminant(n),
+        lambda n: LogDeterminant(8, n),
         lambda n: md.InformationGain(draws=n),
         lambda n: md.LanczosInformationGain(steps=n),
         lambda n: md.DoubleLoop(outer_iterations=n),

@@ -48,7 +48,7 @@ def calibration_rows(grid: int, sources: list[tuple[str, int]], seed: int) -> It
         one = scan.slice_model(index, recipe)
         lines = quarter_of_the_lines(grid, seed)
         for name, prior in PRIORS.items():
-            model = MRSlice(one.kspace, one.measured, one.noise_variance, one.maps, prior).model(lines)
+            model = MRSlice(one.kspace, one.measured, one.noise_variance, one.maps, prior=prior).model(lines)
             about = {"scan": f"{Path(source).stem.removeprefix('phantom:')} {index}", "prior": name}
             posterior = ENGINE.infer(model, np.random.default_rng(seed))
             yield about | {"learnt": "nothing"} | _row(posterior, truth)

@@ -32,7 +32,7 @@ from mri_design.runs.held_out.jobs import (
     mask_error,
     tuning_error,
 )
-from mri_design.runs.trials import TrainingMaterial, trial_outcome
+from mri_design.runs.training_material import TrainingMaterial, trial_outcome
 
 
 @dataclass(frozen=True)
@@ -191,13 +191,13 @@ class Prediction:
         image, recipe, seed = under.tests[self.image], under.recipe, material.seed
         follow = Follow(self.order, make_strategy(self.strategy))
         start, most = self.order[: self.start], max(self.counts) + 1
-        state = run_design([image.one], follow, most, recipe, seed=seed, start=start)
+        state = run_design([image.slice_model], follow, most, recipe, seed=seed, start=start)
         checks = check_predictions(
-            [image.one],
+            [image.slice_model],
             state.trace,
             Replay(recipe.inference.engine(), models=candidate_models(recipe)),
             signals=state.signals,
-            truths=[truth_or_none(image.one, image.reference)],
+            truths=[truth_or_none(image.slice_model, image.reference)],
             counts=self.counts,
         )
         return [check.as_row() | {"strategy": self.strategy, "image": image.name} for check in checks]

@@ -24,11 +24,18 @@ def demo(
 
     Uses the embedded scans only. Ends with the report to open.
     """
+    from mri_design.runs.compare.report import report_comparison
     from mri_design.runs.demo.report import report_demo
-    from mri_design.runs.demo.run import run_demo
+    from mri_design.runs.demo.run import DESIGN, STUDY, begin_demo, compare_on_head, design_real_scan, part_of_demo
+    from mri_design.runs.design.report import report_design
 
-    with kept_on_interruption(out / "compare"), run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
-        result = run_demo(run)
-        report_demo(run, result)
+    with kept_on_interruption(out / STUDY), run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
+        begin_demo(run)
+        with part_of_demo(run, STUDY) as part:
+            study = compare_on_head(part)
+            compared = report_comparison(part, study)
+        with part_of_demo(run, DESIGN) as part:
+            designed = report_design(part, design_real_scan(part))
+        report_demo(run, study)
     say(f"Open {out / 'report.html'}", quiet)
-    return ending(*(each.status for each in result.endings))
+    return ending(compared.status, designed.status)

@@ -43,10 +43,12 @@ class Forecast:
     models : tuple of int
         Per slice, the candidate model that the mean is of; empty without candidates to choose from.
     least_error : float
-        Relative L2 error predicted to be left once every line that may be measured has been; NaN where nobody asked.
+        Relative L2 error predicted to be left once every line that may be measured has been; NaN where no stop rule
+        needs it.
     recent_fall : float
         Share by which the smallest predicted error so far fell over the last lines (an eighth of the grid, eight lines
-        at least); 0 where every line has been measured; NaN where there were fewer lines, or nobody asked.
+        at least); 0 where every line has been measured; NaN where there were fewer lines, or no stop rule
+        needs it.
     """
 
     expected: NDArray[np.float64] | None = None
@@ -88,8 +90,8 @@ class Choice:
     forecast : Forecast
         What was predicted before the line was measured.
     pending : int
-        Lines chosen before this one from the same inference: ``forecast.expected`` counts them as measured, the mean is
-        from before they were.
+        How many lines were chosen before this one from the same inference, where lines are chosen in blocks.
+        ``forecast.expected`` counts them as measured already; the posterior mean does not contain their data.
     """
 
     line: int

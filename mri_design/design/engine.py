@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
@@ -11,19 +11,20 @@ import numpy as np
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
 from mri_design.design.decision import DesignStep, Forecast, StepCost
+from mri_design.design.line_variances import least_energies, with_unseen_lines
 from mri_design.design.model_choice import CandidateModels, model_in_use, needs_another_loop, rivals_due
 from mri_design.design.recording import Inferred, image_energy, record
-from mri_design.design.slice_inference import Mapping, SliceInference, infer_slice, least_energies, with_unseen_lines
 from mri_design.design.strategy import DesignView, Predicts, Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, require_counts, require_working
-from mri_design.inference.base import WarmStart
+from mri_design.inference.base import StepInfo, WarmStart, cold_start
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["DesignEngine", "DesignState", "StopRule"]
+__all__ = ["DesignEngine", "DesignState", "Mapping", "SliceInference", "StopRule", "infer_slice"]
 
 StopRule = Callable[[DesignStep], bool]
 """Sees the next decision, with what is predicted for the lines so far; True ends the design without it.
@@ -64,6 +65,56 @@ class DesignState:
         if not self.warm or not last or model == last[index]:
             return self.warm[index] if self.warm else None
         return self.rivals[index][model] if self.rivals and model < len(self.rivals[index]) else None
+
+
+@dataclass(frozen=True)
+class SliceInference:
+    """What inference of one slice needs, as it may travel to another process.
+
+    Parameters
+    ----------
+    mr_slice : MRSlice
+        The slice.
+    lines : tuple of int
+        Lines so far.
+    signal : float
+        Signal level.
+    warm : WarmStart, optional
+        Where to start from.
+    inference : DoubleLoop
+        The engine.
+    noise : tuple of int
+        Seed of the variances.
+    image : complex array, optional
+        Without a warm start: another model's mean to start the inner problem from.
+    """
+
+    mr_slice: MRSlice
+    lines: tuple[int, ...]
+    signal: float
+    warm: WarmStart | None
+    inference: DoubleLoop
+    noise: tuple[int, ...]
+    image: Array | None = None
+
+
+def infer_slice(job: SliceInference) -> tuple[GaussianPosterior, bool]:
+    """The posterior, and whether its last loop converged."""
+    loops: list[StepInfo] = []
+    model = job.mr_slice.model(job.lines, job.signal)
+    rng = np.random.default_rng(job.noise)
+    warm = job.warm
+    if warm is None and job.image is not None:
+        warm = replace(cold_start(model), mean=job.image)
+    posterior = job.inference.infer(model, rng, warm_start=warm, callback=loops.append)
+    return posterior, loops[-1].inner.converged and loops[-1].variances.converged
+
+
+Mapping = Callable[
+    [Callable[[SliceInference], tuple[GaussianPosterior, bool]], Iterable[SliceInference]],
+    Iterable[tuple[GaussianPosterior, bool]],
+]
+"""Like the built-in ``map``: one function over many slices, results in their order, here or in other processes."""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 The inverse FFT of a fully sampled readout separates the columns of the image, so a line's rows are e(ky, x): the FFT
 along ky of column x. Under a circulant P the two moments that make E P b a control variate of E u are known exactly,
-as they are for the sites (`variances.CirculantControl`).
+as they are for the sites (`variances.CirculantControl`). Lines that are yet to be measured change the variances in a
+known way (`with_unseen_lines`), whatever their values will be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.fft
@@ -15,20 +17,27 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.operators.measurement import CartesianLines
+from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
 
 __all__ = [
     "all_lines",
     "controlled_line_variances",
     "expected_energies",
+    "least_energies",
     "line_energies",
     "line_moments",
     "line_values",
     "line_variances",
     "mean_power",
+    "with_unseen_lines",
 ]
+
+_DRAWS = 12
+"""Posterior draws behind `least_energies`, where inference has nothing better."""
 
 
 def all_lines(posterior: GaussianPosterior) -> CartesianLines:
@@ -89,6 +98,50 @@ def expected_energies(
 ) -> NDArray[np.float64]:
     """`line_energies` summed over posteriors, (ky,): what the strategies by expected error predict."""
     return np.asarray(np.sum([line_energies(posterior, rng, draws) for posterior in posteriors], axis=0))
+
+
+def with_unseen_lines(
+    posterior: GaussianPosterior, lines: Sequence[int], estimator: VarianceEstimator, rng: np.random.Generator
+) -> GaussianPosterior:
+    """The posterior with the rows of further lines in its precision: same mean, same widths, new draws.
+
+    Under a Gaussian the covariance after a measurement does not depend on the measured values, so lines can be chosen
+    one after another between two acquisitions (echo trains). The widths are those from before: they change with data.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Before.
+    lines : sequence of int
+        All lines that are in its precision afterwards: those measured, and those that will be.
+    estimator : VarianceEstimator
+        Makes the draws, starting from the posterior's own.
+    rng : numpy Generator
+        Equal to the one behind the posterior's own draws, so that they change little.
+
+    Returns
+    -------
+    GaussianPosterior
+        With marginals that hold no z of sites, only what line scores need.
+    """
+    every = all_lines(posterior)
+    measurement = CartesianLines(lines, every.grid, every.maps, every.library)
+    precision = PosteriorPrecision(measurement, posterior.precision.blocks, posterior.precision.site_precisions)
+    marginals = estimator(precision, (), rng, posterior.mean, previous=posterior.marginals)
+    return replace(posterior, precision=precision, marginals=marginals)
+
+
+def least_energies(
+    posterior: GaussianPosterior, lines: Sequence[int], estimator: VarianceEstimator, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Expected energy of the error on every line once all of ``lines`` have been measured, (ky,): what noise leaves.
+
+    Parameters
+    ----------
+    posterior, lines, estimator, rng
+        As for `with_unseen_lines`.
+    """
+    return line_energies(with_unseen_lines(posterior, lines, estimator, rng), rng, _DRAWS)
 
 
 def mean_power(columns: Array) -> NDArray[np.float64]:

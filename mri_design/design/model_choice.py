@@ -8,100 +8,27 @@ it is used until another is clearly better (`best_model`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.design.decision import DesignStep
-from mri_design.design.line_variances import line_values
 from mri_design.errors import InputError
 from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
 __all__ = [
     "FEWEST",
     "CandidateModels",
-    "LinePrediction",
     "best_model",
     "model_in_use",
     "needs_another_loop",
     "paired_energies",
-    "predict_line",
     "rivals_due",
 ]
 
 FEWEST = 4
 """Lines that a choice between models takes."""
-
-
-@dataclass(frozen=True)
-class LinePrediction:
-    """What a posterior predicted of a line, beside the line's data.
-
-    Parameters
-    ----------
-    mean : complex array, shape (coil, x)
-        Predicted values, readouts transformed back to image columns.
-    variance : float array, shape (coil, x)
-        Of each value per real component, noise included, in the data's units squared.
-    innovation : complex array, shape (coil, x)
-        Measured minus predicted.
-    noise_variance : float
-        Per real component.
-    """
-
-    mean: Array
-    variance: Array
-    innovation: Array
-    noise_variance: float
-
-    @property
-    def expected_energy(self) -> float:
-        """Sum of |innovation|^2 that the posterior expects."""
-        return 2 * float(np.sum(self.variance, dtype=np.float64))
-
-    @property
-    def energy(self) -> float:
-        """Sum of |innovation|^2 as measured."""
-        return float(np.sum(np.abs(self.innovation) ** 2, dtype=np.float64))
-
-    @property
-    def log_density(self) -> float:
-        """Log density of the line, columns and coils taken as independent; in nats.
-
-        The posteriors of this package are overconfident: for a choice between models, compare energies (`best_model`).
-        """
-        v = self.variance.astype(np.float64)
-        return -float(np.sum(np.abs(self.innovation) ** 2 / (2 * v) + np.log(2 * np.pi * v)))
-
-
-def predict_line(mr_slice: MRSlice, posterior: GaussianPosterior, line: int, draws: Array) -> LinePrediction:
-    """What a posterior of ``mr_slice`` predicts of a line that it has not seen, with the data of that line.
-
-    Parameters
-    ----------
-    mr_slice : MRSlice
-        Where the line's data are.
-    posterior : GaussianPosterior
-        Of other lines.
-    line : int
-        The line.
-    draws : array, shape (count, ky, kx)
-        Of (u - mean) / sigma: the posterior's own (`GaussianPosterior.deviations`).
-
-    Raises
-    ------
-    InputError
-        For a line without data.
-    """
-    encoding, noise = mr_slice.encoding([line]), posterior.model.noise_variance
-    columns = scipy.fft.ifft(mr_slice.acquire([line])[:, 0], axis=-1, norm="ortho")
-    mean = line_values(posterior.mean[None], encoding)[0, :, 0]
-    spread = np.mean(np.abs(line_values(draws, encoding)[:, :, 0]) ** 2, axis=0) / 2
-    return LinePrediction(mean, noise * (1 + spread), columns - mean, noise)
 
 
 def best_model(energies: ArrayLike, *, margin: float = 1.0) -> int:
@@ -110,7 +37,7 @@ def best_model(energies: ArrayLike, *, margin: float = 1.0) -> int:
     Parameters
     ----------
     energies : float array, shape (lines, models)
-        `LinePrediction.energy` of every measured line, under every model; the first model is the safe one.
+        Sum of |measured - predicted|^2 over every measured line, under every model; the first model is the safe one.
     margin : float
         Standard errors of the mean paired difference by which another model has to be better than the first.
 

@@ -55,7 +55,7 @@ class NamedRule(Protocol):
 
 @dataclass(frozen=True)
 class UntilError:
-    """Enough lines once the predicted relative L2 error of the image is small, or cannot become as small as wanted.
+    """End the design once the predicted relative L2 error of the image is small enough, or cannot become so.
 
     Noise leaves an error however many lines are measured. A design also ends where that floor, as it is predicted, is
     far above the wanted error; and where the floor is above the wanted error and the predicted error has not fallen
@@ -123,7 +123,7 @@ class UntilError:
 
 @dataclass(frozen=True)
 class UntilGain:
-    """Enough lines once the best one left would bring little information.
+    """End the design once the best remaining line would bring little information.
 
     Parameters
     ----------

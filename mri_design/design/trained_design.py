@@ -13,7 +13,7 @@ from mri_design.errors import InputError
 __all__ = ["TrainedDesign"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainedDesign:
     """An order of lines with the residuals that training scans had along it.
 

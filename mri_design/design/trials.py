@@ -58,7 +58,7 @@ class ReferenceSlice:
     ----------
     name : str
         For tables and files.
-    one : MRSlice
+    slice_model : MRSlice
         Calibrated data, replayed as the scanner.
     reference : complex array, shape (ky, kx)
         The image.
@@ -76,23 +76,23 @@ class ReferenceSlice:
     """
 
     name: str
-    one: MRSlice
+    slice_model: MRSlice
     reference: Array
     calibration_lines: int = 0
     simulated: str = ""
     noise: float | None = None
 
     def __post_init__(self) -> None:
-        if self.reference.shape != self.one.shape:
+        if self.reference.shape != self.slice_model.shape:
             raise InputError(
-                field=f"reference {self.name}", got=f"shape {self.reference.shape}", wanted=f"{self.one.shape}"
+                field=f"reference {self.name}", got=f"shape {self.reference.shape}", wanted=f"{self.slice_model.shape}"
             )
         if not np.any(self.reference):
             raise InputError(field=f"reference {self.name}", got="nothing but zeros", wanted="an image")
 
     def outcome(self, image: Array, converged: bool = True) -> Outcome:
         """How wrong ``image`` is."""
-        residual = line_residual(self.one, image, self.reference)
+        residual = line_residual(self.slice_model, image, self.reference)
         return Outcome(relative_error(image, self.reference), residual, converged)
 
 
@@ -113,7 +113,7 @@ def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequ
     """Trials one after another in this process; ``reconstruct`` makes an image of a slice from some lines."""
 
     def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
-        return [scans[i].outcome(reconstruct(scans[i].one, lines)) for i, lines in trials]
+        return [scans[i].outcome(reconstruct(scans[i].slice_model, lines)) for i, lines in trials]
 
     return evaluate
 
@@ -128,9 +128,9 @@ def shared_lines(scans: Sequence[ReferenceSlice]) -> NDArray[np.bool_]:
     """
     if not scans:
         raise InputError(field="training scans", got="none", wanted="at least one")
-    shapes = sorted({scan.one.shape for scan in scans})
+    shapes = sorted({scan.slice_model.shape for scan in scans})
     if len(shapes) > 1:
         raise InputError(
             field="training scans", got=f"grids {shapes}", wanted="one grid", cure="Train once per matrix size."
         )
-    return np.asarray(np.logical_and.reduce([scan.one.measured for scan in scans]))
+    return np.asarray(np.logical_and.reduce([scan.slice_model.measured for scan in scans]))

@@ -22,27 +22,29 @@ __all__ = ["ADMM", "typical_precision"]
 
 @dataclass(frozen=True)
 class ADMM:
-    """Minimise J over u and s_j = B_j u - offset_j in turns, with multipliers for the equalities.
+    """Minimise J by ADMM: in turns over the image u and over copies s_j of its coefficients B_j u - offset_j.
+
+    Multipliers draw the copies and the coefficients together until they agree.
 
     The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
     pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
     iterations of preconditioned conjugate gradients from the last u (`splitting`). The step in s_j is a scalar problem
-    a site. Every block has a weight rho_j of its own, balanced all through the first ``balanced`` iterations and ever
-    more rarely after, so that relative primal and dual residuals shrink together.
+    a site. Every block has a weight rho_j of its own. It is adjusted in each of the first ``balanced`` iterations and
+    ever more rarely after, so that the relative primal and dual residuals shrink together.
 
     Parameters
     ----------
     tolerance : float
-        Stop when J, by the way it fell in the last iterations, is within this of its minimum, per real unknown; so
-        must be what the equalities still miss.
+        Stop when J is within this of its minimum, per real unknown, as estimated from its fall in the last iterations;
+        what the copies still differ from the coefficients must have no larger effect on J.
     max_iterations : int
         Pairs of steps.
     relaxation : float
-        Between 1 and 2: how far beyond the new u the step in s looks.
+        Over-relaxation, between 1 and 2.
     balanced : int
-        Iterations until the weights are left alone for twice as long each time.
+        Iterations that each adjust the weights; after them the pauses between adjustments double.
     check : int
-        Iterations from one look at J to the next, which costs a product or two.
+        Iterations between two evaluations of J, each of which costs one or two products with A.
     solver_tolerance, solver_iterations : float, int
         Of the conjugate gradients, where the step in u needs them.
 
@@ -54,8 +56,9 @@ class ADMM:
     Notes
     -----
     Boyd et al., Found. Trends Mach. Learn. 3 (2011), sections 3.4 and 4; relative residuals: Wohlberg (2017),
-    arXiv:1704.06209. For log-concave sites; on others it may go in circles or part from its copies, and says that it
-    has not converged: there J at u must agree with J at the copies to the tolerance, and not be above where it began.
+    arXiv:1704.06209. For log-concave sites. With others the iteration may cycle, or u and its copies may disagree;
+    it then reports that it has not converged, because J at u must agree with J at the copies to the tolerance and must
+    not exceed its value at the start.
     Iterations are counted as a product each, as their FFTs and B cost as much.
     """
 

@@ -19,11 +19,12 @@ __all__ = ["Automatic"]
 
 @dataclass(frozen=True)
 class Automatic:
-    """L-BFGS where J bends smoothly, as with the marginal variances of a posterior; ADMM where it nearly has corners.
+    """Choose the solver of each problem: L-BFGS where J is smooth, ADMM where it nearly has corners.
 
-    The iterations of L-BFGS grow with the ratio of the site precisions at s = 0 to those of typical s, the sharpness
-    of the corners; those of ADMM hardly do, where its linear step is exact. Sites that are not log-concave, or bounds
-    that are not known to be convex, take L-BFGS.
+    In the inner loop of inference the variances z make J smooth; in MAP estimation it nearly has a corner wherever a
+    coefficient is zero. The sharpness of the corners is the ratio of the site precisions at s = 0 to those at typical
+    s. The number of iterations of L-BFGS grows with it, that of ADMM hardly does as long as its linear step is exact.
+    Sites that are not log-concave, or bounds that are not known to be convex, take L-BFGS.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ class Automatic:
     sharpness : float
         ADMM is chosen where the ratio of site precisions exceeds this, with one coil and one scale per block. The limit
         is eight times higher for several coils, whose copies cost iterations, and 800 times higher where scales differ
-        within a block, for which ADMM has one weight only. Where these crossings were measured is said
-        in results/benchmarks/measured-once.md.
+        within a block, for which ADMM has one weight only. The measurements behind these limits are in
+        results/benchmarks/measured-once.md.
 
     Raises
     ------

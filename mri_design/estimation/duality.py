@@ -95,8 +95,8 @@ def duality_gap(problem: PenalisedProblem, u: Array, multipliers: Coefficients |
     if multipliers is None:
         multipliers = problem.site_slopes(s, problem.site_precisions(s))
     w = tuple(
-        c.into_domain(np.asarray(one, dtype=u.dtype if np.iscomplexobj(one) else float))
-        for c, one in zip(conjugates, multipliers, strict=True)
+        c.into_domain(np.asarray(w_j, dtype=u.dtype if np.iscomplexobj(w_j) else float))
+        for c, w_j in zip(conjugates, multipliers, strict=True)
     )
     best, matvecs = -np.inf, 1
     for _ in range(ROUNDS):
@@ -105,11 +105,11 @@ def duality_gap(problem: PenalisedProblem, u: Array, multipliers: Coefficients |
             break
         nu, w, spent = balanced
         matvecs += spent
-        longest = min(c.longest(one) for c, one in zip(conjugates, w, strict=True))
+        longest = min(c.longest(w_j) for c, w_j in zip(conjugates, w, strict=True))
         best = max(best, _bound(model, conjugates, nu, w, longest))
         if longest >= 1:
             break
-        w = tuple(c.into_domain(one) for c, one in zip(conjugates, w, strict=True))
+        w = tuple(c.into_domain(w_j) for c, w_j in zip(conjugates, w, strict=True))
     return DualityGap(primal, 2 * best / model.noise_variance, matvecs) if np.isfinite(best) else None
 
 
@@ -119,13 +119,13 @@ def _bound(
     """D at the better of two multiples c <= longest of (nu, w): the whole, and the best for the data alone."""
     fit = squared_norm(nu)
     gain = float(real_inner(nu, model.data, nu.ndim))
-    for block, one in zip(model.blocks, w, strict=True):
+    for block, w_j in zip(model.blocks, w, strict=True):
         if block.offset is not None:
-            gain -= float(real_inner(one, np.broadcast_to(block.offset, one.shape).astype(one.dtype), one.ndim))
+            gain -= float(real_inner(w_j, np.broadcast_to(block.offset, w_j.shape).astype(w_j.dtype), w_j.ndim))
     lengths = {min(longest, 1.0), min(longest, max(gain, 0.0) / fit if fit > 0 else 1.0)}
     values = []
     for length in lengths:
-        conjugate = sum(c.value(length * one) for c, one in zip(conjugates, w, strict=True))
+        conjugate = sum(c.value(length * w_j) for c, w_j in zip(conjugates, w, strict=True))
         values.append(length * gain - 0.5 * length**2 * fit - conjugate)
     return max(values)
 
@@ -133,9 +133,9 @@ def _bound(
 def conjugates_of(problem: PenalisedProblem) -> tuple[Conjugate, ...] | None:
     """phi* of every block, or None where one is not known."""
     pairs = zip(problem.model.blocks, problem.penalties, strict=True)
-    found = [conjugate_of(block, penalty, problem.model.noise_variance) for block, penalty in pairs]
-    known = tuple(c for c in found if c is not None)
-    return known if len(known) == len(found) else None
+    conjugates = [conjugate_of(block, penalty, problem.model.noise_variance) for block, penalty in pairs]
+    known = tuple(c for c in conjugates if c is not None)
+    return known if len(known) == len(conjugates) else None
 
 
 def _balanced(
@@ -169,14 +169,14 @@ def _balanced(
         nu, w = _moved(model, weights, nu, w, _filtered(system, _rest(model, nu, w)), 0.0)
         matvecs += spent + 2
     force = model.measurement.adjoint(nu)
-    size = float(np.linalg.norm(force)) + sum(float(np.linalg.norm(one)) for one in w)
+    size = float(np.linalg.norm(force)) + sum(float(np.linalg.norm(w_j)) for w_j in w)
     zero = np.linalg.norm(_rest(model, nu, w)) <= 1e-11 * size  # but for rounding
     return (nu, w, matvecs) if zero else None
 
 
 def _rest(model: GeneralizedLinearModel, nu: Array, w: Coefficients) -> Array:
     """X^H nu - sum_j B_j^H w_j."""
-    gathered = sum(block.analysis.adjoint(one) for block, one in zip(model.blocks, w, strict=True))
+    gathered = sum(block.analysis.adjoint(w_j) for block, w_j in zip(model.blocks, w, strict=True))
     return np.asarray(model.measurement.adjoint(nu) - gathered)
 
 
@@ -185,7 +185,7 @@ def _moved(
 ) -> tuple[Array, Coefficients]:
     """nu - free X pull and w_j + weight_j B_j pull."""
     moves = zip(w, weights, model.blocks, strict=True)
-    w = tuple(one + weight * block.analysis(pull) for one, weight, block in moves)
+    w = tuple(w_j + weight * block.analysis(pull) for w_j, weight, block in moves)
     return (nu - free * model.measurement(pull) if free else nu), w
 
 

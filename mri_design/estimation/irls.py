@@ -23,9 +23,9 @@ class IRLS:
     """Minimise J by reweighted least squares with preconditioned conjugate gradients and a line search.
 
     Every iteration sets pi = -2 g'(x + z) (a quadratic upper bound of J that touches it), solves
-    A(pi) u' = X^H y loosely from the current u, and minimises J exactly enough along u' - u. Since the quadratic is an
-    upper bound the step never raises J, however loosely it was solved. In the last digits of the precision at hand,
-    where J cannot be lowered any more, u stays.
+    A(pi) u' = X^H y approximately from the current u, and searches along u' - u for the least J. Since the quadratic is
+    an upper bound, the step never raises J, however approximate the solution was. Where rounding leaves no lower J to
+    be found, u stays as it is.
 
     Parameters
     ----------
@@ -36,8 +36,9 @@ class IRLS:
     solver_tolerance : float
         Relative reduction of the residual in each linear solve.
     solver_iterations : int
-        Limit of conjugate gradients for each; reached only in trouble, since nothing converges on solves that were cut
-        off. Where site precisions span many decades (Lanczos variances, a MAP image) a solve takes 50 to 200.
+        Limit of conjugate gradients for each solve. A solve that reaches it has not converged, and neither has an
+        iteration that rests on it, so the limit should be generous: solves are long where site precisions span many
+        decades (Lanczos variances, a MAP image), see results/benchmarks/measured-once.md.
 
     Raises
     ------

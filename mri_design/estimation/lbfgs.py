@@ -23,20 +23,21 @@ __all__ = ["LBFGS"]
 class LBFGS:
     """Minimise J by L-BFGS in the coordinates v = C^(1/2) u, C the circulant nearest to A(pi) at the start.
 
-    Every iteration is one product with A: X^H X d and B d make the line search, which costs no product, and the next
-    gradient is B^H (pi s) away. Where X or B do not know a circulant the coordinates are u itself.
+    Every iteration costs one product with A. For the step d it computes X^H X d and B d once; with these the line
+    search needs no further product, and the next gradient only one with B^H. Where X or B has no circulant
+    approximation, the coordinates are u itself.
 
     Parameters
     ----------
     tolerance : float
-        Stop when J is within this of its minimum, per real unknown, by two estimates: the way it fell in the last
-        iterations, and what their quasi-Newton steps promised.
+        Stop when J is within this of its minimum, per real unknown, by two estimates: from its fall in the last
+        iterations, and from the decrease that their quasi-Newton steps predicted.
     max_iterations : int
         Steps.
     history : int
         Pairs of steps and gradient changes that are remembered.
     window : int
-        Iterations from one look at J to the next.
+        Iterations between two evaluations of J.
 
     Raises
     ------

@@ -174,7 +174,7 @@ def map_estimate(model: GeneralizedLinearModel, **settings: Any) -> PointEstimat
     InputError
         For a setting that is not one; as `MapEstimate`.
     """
-    known = [one.name for one in fields(MapEstimate)]
+    known = [setting.name for setting in fields(MapEstimate)]
     unknown = sorted(set(settings) - set(known))
     if unknown:
         raise InputError(field="settings of map_estimate", got=", ".join(unknown), wanted=", ".join(known))

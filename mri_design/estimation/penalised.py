@@ -66,7 +66,7 @@ class Smoothed:
 
 @dataclass(frozen=True)
 class PenalisedProblem:
-    """J for one model and one penalty per block.
+    """The penalised least-squares objective J(u) of one model, with one penalty for each block of sites.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class PenalisedProblem:
     def smoothed(cls, model: GeneralizedLinearModel, z: tuple[Array, ...]) -> PenalisedProblem:
         """psi(x) = -2 g(x + z) in every block."""
         pairs = zip(model.blocks, z, strict=True)
-        return cls(model, tuple(Smoothed(block.represented, one) for block, one in pairs))
+        return cls(model, tuple(Smoothed(block.represented, z_j) for block, z_j in pairs))
 
     def site_powers(self, coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
         """x = |s|^2 / sigma^2 per block for the given s = B u - offset."""

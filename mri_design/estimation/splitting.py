@@ -156,7 +156,7 @@ class _Iterative(LinearStep):
         model = self._model
         real = model.data.real.dtype
         ones = (np.ones((1,) * len(block.analysis.out_shape), dtype=real) for block in model.blocks)
-        weights = tuple(real.type(r) * one for r, one in zip(rho, ones, strict=True))
+        weights = tuple(real.type(r) * unit for r, unit in zip(rho, ones, strict=True))
         self._system = PosteriorPrecision(model.measurement, model.blocks, weights)
 
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:

@@ -42,8 +42,8 @@ def describe_scan(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
 def _sampling(data: KSpaceData) -> dict[str, str]:
     empty = [not sampling.lines.any() for sampling in data.samplings]
     held = [sampling for sampling in data.samplings if sampling.lines.any()]
-    different = any((one.samples != held[0].samples).any() for one in held)
-    first = next((one for one in held if not one.full), held[0])
+    different = any((sampling.samples != held[0].samples).any() for sampling in held)
+    first = next((sampling for sampling in held if not sampling.full), held[0])
     rows = _sampling_of(first)
     if different:
         rows["slices differ"] = "each has lines or samples of its own; the above is of the first one that lacks some"

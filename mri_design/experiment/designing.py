@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.engine import DesignEngine, DesignState, StopRule
-from mri_design.design.slice_inference import Mapping
+from mri_design.design.engine import DesignEngine, DesignState, Mapping, StopRule
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, load_state, save_state

@@ -60,9 +60,11 @@ def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Reci
     return recipe.constraints.rules().most_lines(measurable, start)
 
 
-def in_acquisition_order(lines: Sequence[int], n_lines: int, recipe: Recipe) -> Acquisition:
-    """Chosen lines in the recipe's order and echo trains."""
+def in_acquisition_order(lines: Sequence[int], n_lines: int, recipe: Recipe) -> Acquisition | None:
+    """Chosen lines in the recipe's order and echo trains; None where they are measured one by one, as chosen."""
     design = recipe.design
+    if design.order == "as-chosen" and design.echoes == 1:
+        return None
     return acquisition_order(lines, n_lines, design.order, design.echoes, design.effective_echo)
 
 

@@ -274,8 +274,8 @@ def mr_image_model(
             got=f"{flags.dtype} {flags.shape}",
             wanted=f"bool ({len(data.measured)},), true only where lines hold data",
         )
-    one = prepare(data, settings, measured=flags).slice_model(0, settings)
-    return one.model(np.flatnonzero(flags).tolist())
+    slice_model = prepare(data, settings, measured=flags).slice_model(0, settings)
+    return slice_model.model(np.flatnonzero(flags).tolist())
 
 
 def _as_data(kspace: Array) -> KSpaceData:

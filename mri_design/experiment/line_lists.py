@@ -20,7 +20,7 @@ def line_numbers(text: str, field: str = "lines") -> tuple[int, ...]:
     InputError
         Where the text is no such list, a range runs backwards, or it holds absurdly many lines.
     """
-    found: set[int] = set()
+    lines: set[int] = set()
     for part in text.split(",") if text.strip() else ():
         match = _RANGE.fullmatch(part.strip())
         if match is None:
@@ -30,8 +30,8 @@ def line_numbers(text: str, field: str = "lines") -> tuple[int, ...]:
             raise InputError(field=field, got=repr(part.strip()), wanted="a range that ascends", cure="Turn it round.")
         if last - first > _MOST:
             raise InputError(field=field, got=repr(part.strip()), wanted=f"at most {_MOST} lines")
-        found.update(range(first, last + 1))
-    return tuple(sorted(found))
+        lines.update(range(first, last + 1))
+    return tuple(sorted(lines))
 
 
 def checked_line_list(text: str) -> str:

@@ -25,7 +25,7 @@ class FinalModel:
 
     Parameters
     ----------
-    one : MRSlice
+    slice_model : MRSlice
         The slice under it.
     warm : WarmStart, optional
         Where its inference stood; None where there was none.
@@ -35,7 +35,7 @@ class FinalModel:
         In the order of `PhaseRecipe.names`; None where nothing was chosen.
     """
 
-    one: MRSlice
+    slice_model: MRSlice
     warm: WarmStart | None
     recipe: Recipe
     number: int | None = None
@@ -51,8 +51,8 @@ def candidate_models(recipe: Recipe) -> CandidateModels | None:
     return recipe.phase.variants if recipe.phase.model == "automatic" else _refined
 
 
-def _refined(one: MRSlice, image: Array) -> Sequence[MRSlice]:
-    return [phase_refined(one, image)]
+def _refined(slice_model: MRSlice, image: Array) -> Sequence[MRSlice]:
+    return [phase_refined(slice_model, image)]
 
 
 def final_models(slices: Sequence[MRSlice], state: DesignState, recipe: Recipe) -> list[FinalModel]:
@@ -62,14 +62,14 @@ def final_models(slices: Sequence[MRSlice], state: DesignState, recipe: Recipe) 
     """
     models = candidate_models(recipe)
     if models is None or not state.warm:
-        return [FinalModel(one, state.warm_start(i, 0), recipe) for i, one in enumerate(slices)]
+        return [FinalModel(slice_model, state.warm_start(i, 0), recipe) for i, slice_model in enumerate(slices)]
     settled = recipe.replacing("phase", model="modulus" if recipe.phase.model == "automatic" else None)
-    found: list[FinalModel] = []
-    for i, one in enumerate(slices):
-        variants = models(one, state.warm[i].mean)
+    chosen: list[FinalModel] = []
+    for i, slice_model in enumerate(slices):
+        variants = models(slice_model, state.warm[i].mean)
         number = model_in_use(state.trace.steps, i, len(variants))
-        found.append(FinalModel(variants[number], state.warm_start(i, number), settled, number))
-    return found
+        chosen.append(FinalModel(variants[number], state.warm_start(i, number), settled, number))
+    return chosen
 
 
 HELD_BACK = 3
@@ -78,7 +78,7 @@ LOOPS = 3
 
 
 def choose_phase_model(
-    one: MRSlice, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, *, signal: float | None = None
+    slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, *, signal: float | None = None
 ) -> MRSlice:
     """The candidate model that predicted best a third of the lines outside the centre, from the others.
 
@@ -88,7 +88,7 @@ def choose_phase_model(
 
     Parameters
     ----------
-    one : MRSlice
+    slice_model : MRSlice
         The slice; its own phase prior is left out.
     lines : sequence of int
         Measured lines.
@@ -105,9 +105,9 @@ def choose_phase_model(
         With the phase seen in the modulus model's mean, or without one: where no other model is clearly better
         (`best_model`), there are too few lines outside the centre, or there is no phase to see.
     """
-    modulus = replace(one, phase=None)
-    centre = set(central_run(lines, one.shape[0]))
-    held = _held_back(sorted(line for line in lines if line not in centre), one.shape[0])
+    modulus = replace(slice_model, phase=None)
+    centre = set(central_run(lines, slice_model.shape[0]))
+    held = _held_back(sorted(line for line in lines if line not in centre), slice_model.shape[0])
     known = [line for line in lines if line not in set(held)]
     loop: DoubleLoop = replace(recipe.inference.engine(), outer_iterations=LOOPS)
     seed = int(rng.integers(2**63))
@@ -119,9 +119,9 @@ def choose_phase_model(
         if number == len(candidates):
             return modulus  # no phase was seen
         posterior = loop.infer(candidates[number].model(known, level), np.random.default_rng(seed))
-        energies.append([innovation(one, posterior, line) for line in held])
+        energies.append([innovation(slice_model, posterior, line) for line in held])
         if number == 0:
-            candidates = recipe.phase.variants(one, posterior.mean)
+            candidates = recipe.phase.variants(slice_model, posterior.mean)
     return candidates[best_model(np.transpose(energies))]
 
 

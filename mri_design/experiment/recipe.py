@@ -94,9 +94,9 @@ class PhaseRecipe(_Settings):
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
         return PhasePrior(None, self.imaginary_ratios[0], self.sites) if self.model == "aware" else None
 
-    def variants(self, one: MRSlice, image: Array) -> list[MRSlice]:
+    def variants(self, slice_model: MRSlice, image: Array) -> list[MRSlice]:
         """The candidate models of a slice whose image so far is ``image``, the modulus model first."""
-        return phase_variants(one, image, imaginary_ratios=self.imaginary_ratios, sites=self.sites)
+        return phase_variants(slice_model, image, imaginary_ratios=self.imaginary_ratios, sites=self.sites)
 
 
 class InputRecipe(_Settings):
@@ -274,15 +274,15 @@ class Recipe(_Settings):
         """
         plain = self.model_dump()
         given = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
-        found = plain.get(section, {})
-        if not isinstance(found, dict):
+        present = plain.get(section, {})
+        if not isinstance(present, dict):
             raise InputError(
                 field=f"recipe: {section}",
                 got=f"{section!r}, which is no section",
                 wanted=f"one of: {', '.join(name for name, value in plain.items() if isinstance(value, dict))}",
                 cure=f"Recipe.model_validate takes a whole recipe, {section} included.",
             )
-        plain[section] = {**found, **{name: value for name, value in given.items() if value is not None}}
+        plain[section] = {**present, **{name: value for name, value in given.items() if value is not None}}
         return _validated(plain, "recipe", oracles=True)
 
     def as_settings(self) -> dict[str, Any]:

@@ -29,7 +29,9 @@ def recipe_error(error: ValidationError, schema: Schema, recipe: str) -> InputEr
     """
     first, *others = error.errors()
     if first["type"] == "missing":  # perhaps because it is misspelt
-        beside = (one for one in others if one["type"] == "extra_forbidden" and one["loc"][:-1] == first["loc"][:-1])
+        beside = (
+            other for other in others if other["type"] == "extra_forbidden" and other["loc"][:-1] == first["loc"][:-1]
+        )
         first = next(beside, first)
     place, kind, value = first["loc"], first["type"], first.get("input")
     field = f"{recipe}: {_dotted(place)}" if place else recipe
@@ -71,57 +73,57 @@ def _dotted(place: Place) -> str:
     return ".".join(str(part) for part in place)
 
 
-def _resolved(schema: Schema, one: Schema) -> Schema:
+def _resolved(schema: Schema, entry: Schema) -> Schema:
     """The schema itself where it is a reference, without the alternative null."""
-    while "$ref" in one or "anyOf" in one:
-        if "$ref" in one:
-            one = schema["$defs"][one["$ref"].rpartition("/")[2]]
+    while "$ref" in entry or "anyOf" in entry:
+        if "$ref" in entry:
+            entry = schema["$defs"][entry["$ref"].rpartition("/")[2]]
         else:
-            one = next(other for other in one["anyOf"] if other.get("type") != "null")
-    return one
+            entry = next(other for other in entry["anyOf"] if other.get("type") != "null")
+    return entry
 
 
-def _properties(schema: Schema, one: Schema) -> Schema:
-    found: Schema = _resolved(schema, one).get("properties", {})
-    return found
+def _properties(schema: Schema, entry: Schema) -> Schema:
+    properties: Schema = _resolved(schema, entry).get("properties", {})
+    return properties
 
 
-def _at(schema: Schema, one: Schema, place: Place) -> Schema:
+def _at(schema: Schema, entry: Schema, place: Place) -> Schema:
     for part in place:
-        one = _resolved(schema, one)
-        one = one.get("items", {}) if isinstance(part, int) else one.get("properties", {}).get(part, {})
-    return _resolved(schema, one)
+        entry = _resolved(schema, entry)
+        entry = entry.get("items", {}) if isinstance(part, int) else entry.get("properties", {}).get(part, {})
+    return _resolved(schema, entry)
 
 
-def _choices(schema: Schema, one: Schema) -> list[Any]:
-    return list(_resolved(schema, one).get("enum", []))
+def _choices(schema: Schema, entry: Schema) -> list[Any]:
+    return list(_resolved(schema, entry).get("enum", []))
 
 
-def _wanted(schema: Schema, one: Schema, name: str) -> str:
+def _wanted(schema: Schema, entry: Schema, name: str) -> str:
     """What a setting takes, as a noun phrase."""
-    one = _resolved(schema, one)
-    if "enum" in one:
-        *others, last = [repr(choice) for choice in one["enum"]]
+    entry = _resolved(schema, entry)
+    if "enum" in entry:
+        *others, last = [repr(choice) for choice in entry["enum"]]
         return f"{', '.join(others)} or {last}" if others else last
-    kind = one.get("type")
+    kind = entry.get("type")
     if kind in ("integer", "number"):
-        return ("a whole number" if kind == "integer" else "a finite number") + _limits(one)
+        return ("a whole number" if kind == "integer" else "a finite number") + _limits(entry)
     if kind == "array":
-        members = _wanted(schema, one.get("items", {}), name)
-        many = f" of {one['minItems']} to {one['maxItems']}" if "minItems" in one and "maxItems" in one else ""
+        members = _wanted(schema, entry.get("items", {}), name)
+        many = f" of {entry['minItems']} to {entry['maxItems']}" if "minItems" in entry and "maxItems" in entry else ""
         return f"one [[{name}]] table or several" if members.startswith("a table") else f"a list{many}, each {members}"
     known = {"object": f"a table [{name}]", "boolean": "true or false", "string": "text in quotes"}
     return known.get(str(kind), "another value")
 
 
-def _limits(one: Schema) -> str:
-    low, above = one.get("minimum"), one.get("exclusiveMinimum")
-    high, below = one.get("maximum"), one.get("exclusiveMaximum")
+def _limits(entry: Schema) -> str:
+    low, above = entry.get("minimum"), entry.get("exclusiveMinimum")
+    high, below = entry.get("maximum"), entry.get("exclusiveMaximum")
     if low is not None and high is not None:
         return f", {low:g} to {high:g}"
     parts = [
         f"{low:g} or more" if low is not None else f"above {above:g}" if above is not None else "",
         f"{high:g} or less" if high is not None else f"below {below:g}" if below is not None else "",
     ]
-    found = " and ".join(part for part in parts if part)
-    return f", {found}" if found else ""
+    limits = " and ".join(part for part in parts if part)
+    return f", {limits}" if limits else ""

@@ -71,7 +71,7 @@ class Reconstruction:
 
 @dataclass(frozen=True)
 class InferenceOptions:
-    """What a reconstruction may be told beside its recipe: what is known of the slice already, and who watches.
+    """Optional settings of one reconstruction that are no part of a recipe.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class InferenceOptions:
 
 
 def reconstruct(
-    one: MRSlice,
+    slice_model: MRSlice,
     lines: Sequence[int],
     method: Method,
     recipe: Recipe,
@@ -103,7 +103,7 @@ def reconstruct(
 
     Parameters
     ----------
-    one : MRSlice
+    slice_model : MRSlice
         The slice.
     lines : sequence of int
         Measured lines.
@@ -125,16 +125,16 @@ def reconstruct(
     InputError
         For an argument of another kind than described here.
     """
-    require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", one=one)
+    require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", slice_model=slice_model)
     require_recipe(recipe)
     require_random(rng)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
     check_method(method)
     warm_start, signal = options.warm_start, options.signal
-    if recipe.phase.model == "automatic" and one.phase is None and method in ("mean", "map"):
-        one = choose_phase_model(one, lines, recipe, rng, signal=signal)
-        warm_start = None if one.phase is not None else warm_start
-    model = one.model(lines, signal)
+    if recipe.phase.model == "automatic" and slice_model.phase is None and method in ("mean", "map"):
+        slice_model = choose_phase_model(slice_model, lines, recipe, rng, signal=signal)
+        warm_start = None if slice_model.phase is not None else warm_start
+    model = slice_model.model(lines, signal)
     if method == "zero-filled":
         return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":
@@ -144,10 +144,10 @@ def reconstruct(
         image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
         return Reconstruction(image, None, convergence)
     if recipe.inference.learn != "nothing":
-        found = learn_hyperparameters(
+        learning = learn_hyperparameters(
             model, recipe.inference.engine(), rng, noise=recipe.inference.learn == "scales and noise"
         )
-        posterior, convergence, learnt = found.posterior, found.convergence, found.trace[-1]
+        posterior, convergence, learnt = learning.posterior, learning.convergence, learning.trace[-1]
     else:
         posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=options.callback)
         convergence, learnt = posterior.convergence, None
@@ -156,13 +156,13 @@ def reconstruct(
 
 
 def reconstruct_by_recipe(
-    one: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int, *, with_std: bool = False
+    slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int, *, with_std: bool = False
 ) -> Reconstruction:
     """Reconstruct one slice by its recipe's method: what every mask of a comparison gets, so that only masks differ.
 
     Parameters
     ----------
-    one : MRSlice
+    slice_model : MRSlice
         The slice.
     lines : sequence of int
         Measured lines, in any order.
@@ -174,14 +174,14 @@ def reconstruct_by_recipe(
         Whether to compute error bars, where the method has them.
     """
     rng = np.random.default_rng([seed, 2])
-    return reconstruct(one, sorted(lines), recipe.reconstruction.method, recipe, rng, with_std=with_std)
+    return reconstruct(slice_model, sorted(lines), recipe.reconstruction.method, recipe, rng, with_std=with_std)
 
 
 def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:
     """Standard deviation of each complex pixel, in the image's units.
 
-    Inference's own where they are exact, or better known than from draws (a control variate); otherwise from
-    ``samples`` posterior draws (relative standard error of each pixel about 1 / (2 sqrt(samples))).
+    Where inference has computed the variances of all pixels exactly, or by a control variate, these are used. Otherwise
+    they come from ``samples`` posterior draws (relative standard error of each pixel about 1 / (2 sqrt(samples))).
 
     Raises
     ------

@@ -144,7 +144,7 @@ def _maps_by_input(maps: Sequence[str], paths: Sequence[str]) -> dict[str, Path]
         path, mark, file = text.partition("=")
         if not mark and len(paths) == 1:
             path, file = paths[0], text
-        matches = [one for one in paths if path in (one, Path(one).name)]
+        matches = [named for named in paths if path in (named, Path(named).name)]
         if not file or len(matches) != 1:
             raise UsageError(f"--maps {text}: give INPUT=FILE, with one of the inputs {', '.join(paths)}")
         if matches[0] in known:

@@ -12,7 +12,7 @@ from mri_design.operators.base import Array
 __all__ = ["DenseModel"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DenseModel:
     """A model as real matrices on (real parts, imaginary parts).
 
@@ -50,14 +50,14 @@ class DenseModel:
             rows = np.broadcast_to(site, block.analysis.out_shape).ravel()
             numbers.append(np.tile(rows, 2) if block.analysis.out_complex else rows)
         return cls(
-            model.measurement.to_dense_real(),
-            np.concatenate([data.real, data.imag]) if model.measurement.out_complex else data.real,
-            model.noise_variance,
-            model.blocks,
-            tuple(block.analysis.to_dense_real() for block in model.blocks),
-            tuple(numbers),
-            tuple(_embedded(block.offset, block) for block in model.blocks),
-            tuple(_embedded(np.asarray(block.potential.shift), block) for block in model.blocks),
+            X=model.measurement.to_dense_real(),
+            y=np.concatenate([data.real, data.imag]) if model.measurement.out_complex else data.real,
+            noise_variance=model.noise_variance,
+            blocks=model.blocks,
+            analyses=tuple(block.analysis.to_dense_real() for block in model.blocks),
+            site_of_row=tuple(numbers),
+            offsets=tuple(_embedded(block.offset, block) for block in model.blocks),
+            shifts=tuple(_embedded(np.asarray(block.potential.shift), block) for block in model.blocks),
         )
 
 

@@ -118,7 +118,7 @@ def lanczos(
         else:
             r = ritz.removed(orthogonalised(r, basis[max(k - 1, 0) : k + 1]))
         size = float(np.linalg.norm(r))
-        if ritz is not None and ritz.has_news(basis[: k + 1], diagonal[: k + 1], off_diagonal[:k], size):
+        if ritz is not None and ritz.take_converged(basis[: k + 1], diagonal[: k + 1], off_diagonal[:k], size):
             r = orthogonalised(r, basis[: k + 1])
             size = float(np.linalg.norm(r))
         residual = size / float(diagonal[: k + 1].max())

@@ -57,7 +57,7 @@ class ConvergedRitzVectors:
         self._vectors: Array | None = None
         self._close = True
 
-    def has_news(self, basis: Array, diagonal: Array, off_diagonal: Array, size: float) -> bool:
+    def take_converged(self, basis: Array, diagonal: Array, off_diagonal: Array, size: float) -> bool:
         """At a pause take in Ritz vectors that have converged, True if any; ``size`` is the norm of the residual."""
         steps = len(diagonal)
         if not (self._close or steps % self.every == 0 or steps < 4 * self.every):
@@ -72,9 +72,9 @@ class ConvergedRitzVectors:
         self._close = bool(np.any((bounds <= np.sqrt(self.threshold) * scale) & (bounds > self.threshold * scale)))
         if not new.size:
             return False
-        found = orthogonalised(vectors.T[new].astype(basis.real.dtype) @ basis, self._basis(basis))
-        found /= np.linalg.norm(found, axis=-1, keepdims=True)
-        self._vectors = np.concatenate([self._basis(basis), found])
+        converged = orthogonalised(vectors.T[new].astype(basis.real.dtype) @ basis, self._basis(basis))
+        converged /= np.linalg.norm(converged, axis=-1, keepdims=True)
+        self._vectors = np.concatenate([self._basis(basis), converged])
         self._values = np.concatenate([self._values, values[new]])
         return True
 

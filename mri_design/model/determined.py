@@ -79,7 +79,7 @@ def _null_direction_found(model: GeneralizedLinearModel, operators: list[LinearO
 
     x = conjugate_gradients(precision, precision(v), n_axes=n_axes, tolerance=1e-10, max_iterations=1000)[0]
     rest = v - x
-    whole, left = (float(real_inner(one, one, n_axes)[0]) for one in (v, rest))
+    whole, left = (float(real_inner(image, image, n_axes)[0]) for image in (v, rest))
     if left <= 1e-9 * whole / model.measurement.in_size:  # less than one direction's share of v
         return False
     return power(rest) / left <= 1e-12 * power(v) / whole

@@ -8,7 +8,7 @@ complex; sigma^2 is always per real component. The Gaussian factor may be absent
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import KW_ONLY, InitVar, dataclass
 from numbers import Integral
 from typing import get_args
 
@@ -204,6 +204,7 @@ class GeneralizedLinearModel:
     data: Array
     noise_variance: float
     blocks: tuple[SiteBlock, ...] = ()
+    _: KW_ONLY
     analysis: InitVar[LinearOperator | Sequence[LinearOperator] | None] = None
     potentials: InitVar[Site | Sequence[Site] | None] = None
     log_whitening: float = 0.0
@@ -251,10 +252,6 @@ class GeneralizedLinearModel:
             )
             if got != wanted:
                 raise InputError(field=f"block {block.name!r}", got=got, wanted=wanted)
-
-    def with_measurement(self, measurement: LinearOperator, data: Array) -> GeneralizedLinearModel:
-        """The same model after other (usually more) measurements, with white noise."""
-        return replace(self, measurement=measurement, data=data, log_whitening=0.0, unwhitened=None)
 
     @classmethod
     def of_sites(cls, blocks: Sequence[SiteBlock], noise_variance: float = 1.0) -> GeneralizedLinearModel:

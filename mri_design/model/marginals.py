@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from mri_design.krylov.block_lanczos import BlockLanczosFactors
@@ -55,6 +55,7 @@ class Variances:
     values: tuple[Array, ...]
     kind: VarianceKind
     convergence: Convergence
+    _: KW_ONLY
     std_error: tuple[Array, ...] | None = None
     bias: tuple[Array, ...] | None = None
     samples: Array | None = None

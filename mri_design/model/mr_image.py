@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from operator import index
 from typing import Literal
 
@@ -27,13 +27,13 @@ __all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock", "phase_refined", "phase_
 
 
 def phase_variants(
-    one: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,), sites: PhaseSites = "shared"
+    slice_model: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,), sites: PhaseSites = "shared"
 ) -> list[MRSlice]:
     """The slice with moduli, then phase-aware, once for every imaginary ratio.
 
     Parameters
     ----------
-    one : MRSlice
+    slice_model : MRSlice
         Its own phase prior, if any, is left out.
     image : complex array, shape (ky, kx)
         The image so far, to take the phase from: a posterior mean, or `MRSlice.central_image`.
@@ -52,28 +52,28 @@ def phase_variants(
     InputError
         For a senseless ratio, or an image of another shape.
     """
-    modulus = replace(one, phase=None)
+    modulus = replace(slice_model, phase=None)
     priors = [PhasePrior(None, ratio, sites) for ratio in imaginary_ratios]
-    if image.shape != one.shape:
-        raise InputError(field="image", got=f"shape {image.shape}", wanted=f"{one.shape}")
+    if image.shape != slice_model.shape:
+        raise InputError(field="image", got=f"shape {image.shape}", wanted=f"{slice_model.shape}")
     try:
-        phase = estimate_phase(image, one.noise_variance)
+        phase = estimate_phase(image, slice_model.noise_variance)
     except InputError:
         return [modulus]
-    return [modulus, *(replace(one, phase=replace(prior, phase=phase)) for prior in priors)]
+    return [modulus, *(replace(slice_model, phase=replace(prior, phase=phase)) for prior in priors)]
 
 
-def phase_refined(one: MRSlice, image: Array) -> MRSlice:
+def phase_refined(slice_model: MRSlice, image: Array) -> MRSlice:
     """The slice with its phase estimated anew from the image so far; kept where that shows none, or without a prior.
 
     Alternating this with inference refines image and phase together: each maximises, or nearly, for the other fixed.
     """
-    if one.phase is None:
-        return one
+    if slice_model.phase is None:
+        return slice_model
     try:
-        return replace(one, phase=one.phase.seen_in(image, one.noise_variance))
+        return replace(slice_model, phase=slice_model.phase.seen_in(image, slice_model.noise_variance))
     except InputError:
-        return one
+        return slice_model
 
 
 CENTRE = 8
@@ -99,8 +99,8 @@ class SparsityBlock:
     coarse_scale : float
         For wavelets: rate of the coarse approximation, which is not sparse.
     tau_limit : float, optional
-        Largest tau, the rate per standard deviation of the noise, whatever the scale: where noise is strong, rates that
-        hold for clean images would take away what the data cannot defend.
+        Largest tau, the rate per standard deviation of the noise, whatever the scale. Where noise is strong, rates that
+        suit clean images would remove weak structure that the data show, but not clearly enough to resist the prior.
 
     Raises
     ------
@@ -158,7 +158,7 @@ the limit are in results/benchmarks/measured-once.md.
 
 @dataclass(frozen=True)
 class MRSlice:
-    """One slice with known noise and coils: from a set of lines to the model of what they say about the image.
+    """One slice with known noise and coil maps, from which `model` makes the linear model of any set of its lines.
 
     Parameters
     ----------
@@ -190,6 +190,7 @@ class MRSlice:
     measured: Array
     noise_variance: float
     maps: Array | None = None
+    _: KW_ONLY
     prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR
     library: FourierLibrary = "scipy"
     phase: PhasePrior | None = None
@@ -243,11 +244,20 @@ class MRSlice:
         require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
         if data.noise_variance is None:
             raise InputError(field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first.")
-        one = data.select_slice(index)
-        maps = None if one.coil_maps is None else one.coil_maps[0]
-        sampling = one.samplings[0]
+        chosen = data.select_slice(index)
+        maps = None if chosen.coil_maps is None else chosen.coil_maps[0]
+        sampling = chosen.samplings[0]
         samples = None if sampling.whole_lines else sampling.samples
-        return cls(one.kspace[0], one.measured, data.noise_variance, maps, prior, library, phase, samples)
+        return cls(
+            chosen.kspace[0],
+            chosen.measured,
+            data.noise_variance,
+            maps,
+            prior=prior,
+            library=library,
+            phase=phase,
+            samples=samples,
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

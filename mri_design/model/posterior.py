@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +53,7 @@ class GaussianPosterior:
     mean: Array
     precision: PosteriorPrecision
     marginals: Variances
+    _: KW_ONLY
     convergence: Convergence
     criterion: tuple[float, ...] = ()
     criterion_kind: str = "none"

@@ -63,8 +63,8 @@ def _add_terms(terms: Sequence[Term], u: Array, total: Array, *, apart: bool = F
 
     With ``apart`` the last axis of the weights is that of the real and imaginary parts.
     """
-    pixels = next((k for k, (one, _) in enumerate(terms) if isinstance(one, Identity)), None)
-    slopes = next((k for k, (one, _) in enumerate(terms) if isinstance(one, FiniteDifferences)), None)
+    pixels = next((k for k, (operator, _) in enumerate(terms) if isinstance(operator, Identity)), None)
+    slopes = next((k for k, (operator, _) in enumerate(terms) if isinstance(operator, FiniteDifferences)), None)
     done: tuple[int | None, ...] = ()
     if slopes is not None and (pixels is not None or apart):
         differences, on_slopes = terms[slopes]

@@ -10,7 +10,7 @@ from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
 from mri_design.operators.phased import PhasedParts
 from mri_design.operators.rows import RowsOnDisk, real_rows
-from mri_design.operators.sampling import LineSampling
+from mri_design.operators.selection import LineSampling
 from mri_design.operators.wavelet import Wavelet
 
 __all__ = [

@@ -107,8 +107,9 @@ class LinearOperator(ABC):
             if array.dtype.kind not in "fc":
                 array = array.astype(np.float64)
         if array.shape[array.ndim - len(shape) :] != shape:
-            found = f"an array of shape {array.shape}"
-            raise InputError(field=type(self).__name__, got=found, wanted=f"trailing axes {shape}")
+            raise InputError(
+                field=type(self).__name__, got=f"an array of shape {array.shape}", wanted=f"trailing axes {shape}"
+            )
         return array
 
     def weighted_gram(self, weights: Array, u: Array) -> Array:

@@ -137,5 +137,5 @@ class SparseMatrix(MatrixOperator):
 def _products(matrix: scipy.sparse.csr_array, vectors: Array) -> Array:
     """The matrix times every vector on the last axis, in the vectors' own precision."""
     flat = vectors.reshape(-1, vectors.shape[-1])
-    found = matrix @ flat[0] if len(flat) == 1 else (matrix @ flat.T).T
-    return np.asarray(found, dtype=vectors.dtype).reshape(*vectors.shape[:-1], matrix.shape[0])
+    products = matrix @ flat[0] if len(flat) == 1 else (matrix @ flat.T).T
+    return np.asarray(products, dtype=vectors.dtype).reshape(*vectors.shape[:-1], matrix.shape[0])

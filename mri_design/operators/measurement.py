@@ -13,7 +13,7 @@ from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, Shape
 from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT, FourierLibrary, transform
-from mri_design.operators.sampling import LineSampling, SampleSelection
+from mri_design.operators.selection import LineSampling, SampleSelection
 
 __all__ = ["CartesianLines", "CartesianSamples", "cartesian"]
 
@@ -228,5 +228,5 @@ class _CartesianGram(LinearOperator):
 def cartesian(
     lines: Sequence[int], shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
 ) -> CartesianLines:
-    """X for Cartesian lines: sampling @ FFT @ coils, with a fused Gram operator."""
+    """The measurement X of Cartesian lines: coil maps, then the centred FFT, then the measured lines."""
     return CartesianLines(lines, shape, maps, library)

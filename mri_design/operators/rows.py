@@ -46,8 +46,8 @@ def real_rows(operator: LinearOperator, index: Array) -> Array:
     unit = np.zeros((len(index), len(parts), int(np.prod(operator.out_shape))), dtype=np.result_type(*parts))
     for place, part in enumerate(parts):
         unit[np.arange(len(index)), place, index] = part
-    found = operator.adjoint(unit.reshape(-1, *operator.out_shape)).reshape(len(index), len(parts), -1)
-    return np.concatenate([found.real, found.imag], axis=-1) if operator.in_complex else found.real
+    rows = operator.adjoint(unit.reshape(-1, *operator.out_shape)).reshape(len(index), len(parts), -1)
+    return np.concatenate([rows.real, rows.imag], axis=-1) if operator.in_complex else rows.real
 
 
 class RowsOnDisk(LinearOperator):

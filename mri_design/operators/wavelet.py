@@ -114,10 +114,10 @@ class Wavelet(LinearOperator):
         nearest = [
             np.rint(np.arange(n) * m / n).astype(int) % m for n, m in zip(self.in_shape, self.out_shape, strict=True)
         ]
-        for one, band in zip(power, self._bands_in_layout, strict=True):
+        for band_power, band in zip(power, self._bands_in_layout, strict=True):
             unit = np.zeros(self.out_shape)
             unit[band][0, 0] = 1
-            one[...] = (np.abs(np.fft.fft2(self._synthesis(unit), norm="ortho")) ** 2)[np.ix_(*nearest)]
+            band_power[...] = (np.abs(np.fft.fft2(self._synthesis(unit), norm="ortho")) ** 2)[np.ix_(*nearest)]
         return power
 
     def filter_bands(self) -> tuple[FilterBand, ...] | None:

@@ -170,12 +170,12 @@ class Site(ABC):
 
     def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Site:
         """The one site at ``place`` of sites of this ``shape``: array scales and slopes become numbers."""
-        one = copy(self)
+        site = copy(self)
         for name in self.per_site:
             value = vars(self).get(name, 0.0)
             if np.ndim(value):
-                setattr(one, name, np.asarray(np.broadcast_to(value, shape)[place]))
-        return one
+                setattr(site, name, np.asarray(np.broadcast_to(value, shape)[place]))
+        return site
 
     def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
         """E log t(s) for s ~ N(mean, variance), with its derivatives in both; in units of sigma and double precision.

@@ -102,7 +102,9 @@ class ShiftedMixture(MovingSite):
         """N^U(s | b, pi) with the b and pi that touch psi at s."""
         terms, arguments = self._log_terms(s, z)
         q = np.exp(terms - scipy.special.logsumexp(terms, axis=0))
-        pulls = np.array([one * site.site_precision(t) for one, site, t in zip(q, self.sites, arguments, strict=True)])
+        pulls = np.array(
+            [weight * site.site_precision(t) for weight, site, t in zip(q, self.sites, arguments, strict=True)]
+        )
         pi = np.maximum(pulls.sum(axis=0), np.finfo(s.dtype).tiny)
         return Tilted(Gaussian(pi), np.tensordot(self.positions, pulls, axes=1))
 
@@ -173,7 +175,7 @@ class PositiveMixture(SuperGaussian):
                 wanted="a list of as many precisions as weights",
             )
         heights = w * np.sqrt(p)
-        return cls(heights / heights.sum(), [Gaussian(one) for one in p])
+        return cls(heights / heights.sum(), [Gaussian(precision) for precision in p])
 
     def _log_terms(self, x: Values) -> Values:
         terms = [site.g(x) + x.dtype.type(np.log(w)) for site, w in zip(self.sites, self.weights, strict=True)]

@@ -42,10 +42,10 @@ class NamedImage:
 
 
 def with_zero_filled(
-    images: Sequence[NamedImage], one: MRSlice, lines: Sequence[int], reference: Array | None = None
+    images: Sequence[NamedImage], slice_model: MRSlice, lines: Sequence[int], reference: Array | None = None
 ) -> list[NamedImage]:
     """The images and, where it is not among them, the zero-filled one: what the lines show without a model."""
     if any(named.name == ZERO_FILLED for named in images):
         return list(images)
-    plain = Reconstruction(zero_filled(one.model(lines)), None, Convergence(Status.CONVERGED, 0, 0.0))
+    plain = Reconstruction(zero_filled(slice_model.model(lines)), None, Convergence(Status.CONVERGED, 0, 0.0))
     return [*images, NamedImage.judged(ZERO_FILLED, plain, reference)]

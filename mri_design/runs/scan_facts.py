@@ -80,7 +80,7 @@ class KnownScan:
         The slice as read.
     scan : PreparedScan
         Calibrated.
-    one : MRSlice
+    slice_model : MRSlice
         As models take it.
     signal : float
         Signal level that the prior's scales follow.
@@ -92,34 +92,34 @@ class KnownScan:
 
     data: KSpaceData
     scan: PreparedScan
-    one: MRSlice
+    slice_model: MRSlice
     signal: float
     reference: Array | None
     reference_noise: float | None
 
     @classmethod
-    def of(cls, data: KSpaceData, scan: PreparedScan, one: MRSlice, signal: float) -> KnownScan:
+    def of(cls, data: KSpaceData, scan: PreparedScan, slice_model: MRSlice, signal: float) -> KnownScan:
         """The same with the reference that the scan brings, if it brings one."""
         reference = scan.reference(0)
         noise = None if reference is None else reference_noise(scan.data, reference)
-        return cls(data, scan, one, signal, reference, noise)
+        return cls(data, scan, slice_model, signal, reference, noise)
 
     def acceleration(self, lines: Sequence[int]) -> float:
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
         sampling = self.data.samplings[0]
         if sampling.whole_lines:
-            return self.one.shape[0] / len(lines)
+            return self.slice_model.shape[0] / len(lines)
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())
 
     def settings(self) -> dict[str, object]:
         """For a manifest: noise, coil maps, signal, and what is missing inside lines."""
         noise = {} if self.reference_noise is None else {"reference_noise": self.reference_noise}
-        levels = level_settings(self.one.noise_variance, self.signal, self.scan.unit)
+        levels = level_settings(self.slice_model.noise_variance, self.signal, self.scan.unit)
         sampling = self.data.samplings[0]
         missing = {} if sampling.whole_lines else {"missing_samples": sampling.missing_samples}
         return {**calibration_settings(self.scan), **noise, **levels, **missing}
 
     def summary(self) -> dict[str, object]:
         """The same for a report's table."""
-        levels = level_summary(self.one.noise_variance, self.signal, self.scan.unit)
+        levels = level_summary(self.slice_model.noise_variance, self.signal, self.scan.unit)
         return {**calibration_summary(self.scan), **levels}

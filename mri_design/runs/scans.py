@@ -54,10 +54,12 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
             scan = prepare(chosen, recipe, calibration_lines=recipe.design.start, ordinary=True)
             reference = scan.reference(0)
             assert reference is not None
-            one = scan.slice_model(0, recipe)
+            slice_model = scan.slice_model(0, recipe)
             name = f"{data.name}[{index}]"
             noise = reference_noise(scan.data, reference)
-            images.append(ReferenceSlice(name, one, reference, scan.calibration_lines, simulated_from(data), noise))
+            images.append(
+                ReferenceSlice(name, slice_model, reference, scan.calibration_lines, simulated_from(data), noise)
+            )
     names = [image.name for image in images]
     if len(set(names)) < len(names):
         raise UsageError("two inputs have the same name and slice; rename one of the files")

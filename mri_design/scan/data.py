@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal
@@ -56,6 +56,7 @@ class KSpaceData:
 
     kspace: NDArray[np.complex64]
     measured: NDArray[np.bool_]
+    _: KW_ONLY
     name: str = "scan"
     noise_variance: float | None = None
     coil_maps: NDArray[np.complex64] | None = None
@@ -143,7 +144,7 @@ class KSpaceData:
     @property
     def missing(self) -> str:
         """What is missing, in words: of the first slice that is not fully sampled; empty where all are."""
-        return next((one.missing for one in self.samplings if one.lines.any() and not one.full), "")
+        return next((sampling.missing for sampling in self.samplings if sampling.lines.any() and not sampling.full), "")
 
     def scaled(self, factor: float) -> KSpaceData:
         """The same scan in other units: samples and reference times ``factor``, noise accordingly."""
@@ -172,17 +173,17 @@ class KSpaceData:
             raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {self.n_slices - 1}")
         if not -self.n_slices <= index < self.n_slices:
             raise InputError(field="slice", got=str(index), wanted=f"0 to {self.n_slices - 1}")
-        one = slice(index, index + 1) if index != -1 else slice(-1, None)
+        place = slice(index, index + 1) if index != -1 else slice(-1, None)
         measured = self.samplings[index].lines
         if not measured.any():
             raise InputError(field=f"slice {index % self.n_slices}", got="no signal", wanted="a slice with samples")
         return replace(
             self,
-            kspace=self.kspace[one],
+            kspace=self.kspace[place],
             measured=measured,
-            coil_maps=None if self.coil_maps is None else self.coil_maps[one],
-            calibration=None if self.calibration is None else self.calibration[one],
-            reference=None if self.reference is None else self.reference[one],
+            coil_maps=None if self.coil_maps is None else self.coil_maps[place],
+            calibration=None if self.calibration is None else self.calibration[place],
+            reference=None if self.reference is None else self.reference[place],
             name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
         )
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts, require_numbers, require_random
-from mri_design.krylov.conjugate_gradients import real_inner
+from mri_design.krylov.conjugate_gradients import ConjugateGradients, real_inner
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
@@ -156,21 +155,19 @@ class ControlVariate:
         with_bias: bool,
     ) -> SolvedDraws:
         """A^-1 b."""
-        solve = partial(SolvedDraws.of, precision, b, max_iterations=self.max_iterations, with_bias=with_bias)
-        warm = starting_draws(previous, b)
+        warm, spent = starting_draws(previous, b), 0
         if control is None or explained is None:
-            return solve(start=warm, preconditioner=precision.preconditioner, tolerance=self.tolerance**2)
-        if isinstance(control, ColumnControl):
-            if control.exact:
-                return SolvedDraws.exact(explained)
-            warm = None  # P b is nearer
-        lacking = _lacking(precision, control, b[:1], explained[:1])
-        solved = solve(
-            start=explained if warm is None else warm,
-            preconditioner=control.image,
-            tolerance=self.tolerance * lacking,
-        )
-        return replace(solved, convergence=replace(solved.convergence, matvecs=solved.convergence.matvecs + 1))
+            start, preconditioner, tolerance = warm, precision.preconditioner, self.tolerance**2
+        elif isinstance(control, ColumnControl) and control.exact:
+            return SolvedDraws.exact(explained)
+        else:
+            nearer = warm is None or isinstance(control, ColumnControl)  # P b
+            start, preconditioner = explained if nearer else warm, control.image
+            tolerance, spent = self.tolerance * _lacking(precision, control, b[:1], explained[:1]), 1
+        solver = ConjugateGradients(precision, b, n_axes=b.ndim - 1, start=start, preconditioner=preconditioner)
+        convergence = solver.solve(tolerance, self.max_iterations)
+        convergence = replace(convergence, matvecs=convergence.matvecs + spent)
+        return SolvedDraws.of(solver, convergence, self.max_iterations, with_bias=with_bias)
 
 
 @dataclass(frozen=True)

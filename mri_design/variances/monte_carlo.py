@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers, require_random
+from mri_design.krylov.conjugate_gradients import ConjugateGradients
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
@@ -64,15 +65,15 @@ class MonteCarlo:
     ) -> Variances:
         require_random(rng)
         b = precision.perturbations(rng, self.samples, like)
-        solved = SolvedDraws.of(
+        solver = ConjugateGradients(
             precision,
             b,
+            n_axes=b.ndim - 1,
             start=starting_draws(previous, b),
             preconditioner=precision.preconditioner,
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-            with_bias=len(analyses) > 0,
         )
+        convergence = solver.solve(self.tolerance, self.max_iterations)
+        solved = SolvedDraws.of(solver, convergence, self.max_iterations, with_bias=len(analyses) > 0)
         if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 

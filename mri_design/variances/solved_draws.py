@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.krylov.conjugate_gradients import ConjugateGradients
-from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
@@ -58,22 +57,26 @@ class SolvedDraws:
 
     @classmethod
     def of(
-        cls,
-        precision: PosteriorPrecision,
-        b: Array,
-        *,
-        start: Array | None,
-        preconditioner: Callable[[Array], Array] | None,
-        tolerance: float,
-        max_iterations: int,
-        with_bias: bool,
+        cls, solver: ConjugateGradients, convergence: Convergence, max_iterations: int, *, with_bias: bool
     ) -> SolvedDraws:
-        """Solve to ``tolerance``; with ``with_bias`` some go on: every eighth by its residual, the largest first."""
-        solver = ConjugateGradients(precision, b, n_axes=b.ndim - 1, start=start, preconditioner=preconditioner)
-        convergence = solver.solve(tolerance, max_iterations)
+        """The draws of a solver that has met its tolerance, or its limit of iterations.
+
+        With ``with_bias`` some go on, from a copy: every eighth by its residual, the largest first.
+
+        Parameters
+        ----------
+        solver : ConjugateGradients
+            Left as it is.
+        convergence : Convergence
+            How it ended.
+        max_iterations : int
+            Limit for those that go on.
+        with_bias : bool
+            Whether the bias will be asked for.
+        """
         if not with_bias or convergence.status is Status.BREAKDOWN:
             return cls(solver.x, convergence)
-        going_on = np.argsort(-solver.residuals, kind="stable")[::SHARE][: max(1, len(b) // SHARE)]
+        going_on = np.argsort(-solver.residuals, kind="stable")[::SHARE][: max(1, len(solver.x) // SHARE)]
         part = solver.part(going_on)
         before = float(np.linalg.norm(part.residuals))
         spent, left = part.reduce(0.0, min(LEAST, max_iterations)).matvecs, 0.0

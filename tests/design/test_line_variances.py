@@ -5,8 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.line_variances import all_lines, controlled_line_variances, line_moments, line_values
+from mri_design.design.line_variances import (
+    all_lines,
+    controlled_line_variances,
+    line_moments,
+    line_values,
+    with_unseen_lines,
+)
 from mri_design.design.strategies.information_gain import InformationGain, exact_gain, gain_from_draws
+from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.diagonal import Identity
@@ -16,6 +23,8 @@ from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.laplace import Laplace
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.monte_carlo import MonteCarlo
+from tests.design.conftest import SliceMaker
 
 
 def precision_of(shape: tuple[int, int], seed: int = 0) -> PosteriorPrecision:
@@ -80,3 +89,18 @@ def test_scores_come_nearer_to_the_exact_ones(make_posterior):
     controlled, plain = np.median(np.array(errors) / exact, axis=(0, 2))
     assert controlled < 0.5 * plain
     assert controlled < 0.05
+
+
+@pytest.mark.parametrize("coils", [1, 2])
+def test_unseen_lines_change_the_scores_as_the_dense_covariance_says(make_slice: SliceMaker, coils: int) -> None:
+    one, start = make_slice(coils), (8, 7, 9, 6)
+    estimator = MonteCarlo(400, 1e-4)
+    posterior = DoubleLoop(estimator, outer_iterations=2).infer(one.model(start), np.random.default_rng(0))
+    ahead = with_unseen_lines(posterior, (*start, 4, 12), estimator, np.random.default_rng(0))
+    scores = InformationGain().scores(ahead, np.random.default_rng(1))[0]
+    exact = exact_gain(ahead.precision, all_lines(posterior))
+    before = exact_gain(posterior.precision, all_lines(posterior))
+    np.testing.assert_allclose(scores, exact, rtol=0.15)
+    assert np.all(exact < before)
+    assert np.max(np.abs(exact / before - 1)) > 0.3  # far more than the tolerance above
+    np.testing.assert_array_equal(ahead.mean, posterior.mean)

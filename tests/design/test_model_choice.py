@@ -1,11 +1,13 @@
 """Which candidate model a design goes by: evidence, when rivals are inferred, resuming, blocks, several slices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignEngine, DesignState
-from mri_design.design.model_choice import model_in_use, needs_another_loop, paired_energies, rivals_due
+from mri_design.design.model_choice import best_model, model_in_use, needs_another_loop, paired_energies, rivals_due
 from mri_design.design.strategies.baselines import RandomLines
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.trace import DesignTrace
@@ -13,9 +15,12 @@ from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_variants
+from mri_design.model.phase.map import PhaseMap
+from mri_design.model.phase.prior import PhasePrior
 from mri_design.operators.base import Array
 from mri_design.operators.fourier import CentredFFT
 from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.monte_carlo import MonteCarlo
 from tests.design_steps import design_step
 
 N = (32, 20)
@@ -199,3 +204,50 @@ def test_rules_without_a_posterior_choose_nothing() -> None:
 def test_rivals_at_no_inference_are_refused() -> None:
     with pytest.raises(InputError, match="rivals_every"):
         engine(rivals_every=0)
+
+
+SMALL = (24, 20)
+
+
+def half_sampled_slice(seed: int) -> tuple[MRSlice, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: SMALL[0], : SMALL[1]] / np.array(SMALL)[:, None, None] - 0.5
+    angle = 1.5 * y + 3 * x**2
+    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=SMALL)) * np.exp(1j * angle)
+    noise = 0.005 * (rng.standard_normal(SMALL) + 1j * rng.standard_normal(SMALL))
+    return MRSlice((CentredFFT(SMALL)(image) + noise)[None], np.ones(SMALL[0], bool), 0.005**2), angle
+
+
+@pytest.mark.slow
+def test_lines_choose_the_phase_where_it_is_right_and_not_where_it_is_wrong():
+    for offset, better in ((0.0, True), (np.pi / 2, False)):
+        energies = []
+        one, angle = half_sampled_slice(0)
+        phase = PhasePrior(PhaseMap.known(angle + offset), 3.0)
+        for line in (4, 5, 6, 7):
+            lines = [*range(9, 24), *(other for other in (4, 5, 6, 7) if other < line)]
+            pair = []
+            for candidate in (one, replace(one, phase=phase)):
+                loop = DoubleLoop(MonteCarlo(8), outer_iterations=2)
+                posterior = loop.infer(candidate.model(lines, 1.0), np.random.default_rng(0))
+                missed = candidate.acquire([line]) - candidate.encoding([line])(posterior.mean)
+                pair.append(float(np.sum(np.abs(missed) ** 2)))
+            energies.append(pair)
+        assert best_model(energies) == int(better)
+
+
+def test_the_first_model_is_kept_without_evidence():
+    rng = np.random.default_rng(0)
+    even = np.exp(rng.standard_normal((20, 1))) * np.exp(0.01 * rng.standard_normal((20, 3)))
+    assert best_model(even, margin=3.0) == 0
+    better = even * [1.0, 0.8, 0.5]
+    assert best_model(better) == 2
+    assert best_model(better * [1.0, 1.0, 10.0]) == 1
+    assert best_model(better[:3]) == 0  # too few
+    assert best_model(np.zeros((0, 2))) == 0
+
+
+@pytest.mark.parametrize("energies", [[1.0, 2.0], [[1.0, 0.0]], [[1.0, np.nan]], np.ones((3, 0))])
+def test_energies_that_are_no_table_of_positive_numbers_are_refused(energies):
+    with pytest.raises(InputError, match="energies"):
+        best_model(energies)

@@ -83,6 +83,14 @@ def test_the_reference_has_every_public_name(build_pages: ModuleType) -> None:
     assert all(f"api/{name}.md" in _text("mkdocs.yml") for name in build_pages.GROUPS)
 
 
+def test_every_public_name_is_used_where_users_read() -> None:
+    folders = [*(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "notebooks").iterdir()]
+    folders += (REPOSITORY / "benchmarks").rglob("*.py")
+    read = [REPOSITORY / "README.md", *(path for path in folders if path.suffix in (".md", ".py", ".ipynb"))]
+    words = {word for path in read for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    assert not set(md.__all__) - words
+
+
 def test_the_page_of_recipes_has_every_setting(build_pages: ModuleType) -> None:
     sections = set(re.findall(r"<!-- settings: (\w+) -->", _text("docs/recipes.md")))
     assert sections == set(md.Recipe.model_fields) - {"fft"}  # which is in the default recipe below the tables

@@ -71,10 +71,11 @@ def test_orders_that_break_short_jumps_are_refused() -> None:
 
 def test_trains_are_as_long_as_blocks_unless_said() -> None:
     recipe = Recipe().replacing("design", block=3, order="interleaved")
-    assert [len(t) for t in in_acquisition_order(range(9), 16, recipe).trains] == [3, 3, 3]
+    made = in_acquisition_order(range(9), 16, recipe)
+    assert made is not None and [len(t) for t in made.trains] == [3, 3, 3]
     longer = recipe.replacing("design", train=5, effective_echo=1)
     made = in_acquisition_order(range(2, 12), 16, longer)
-    assert [len(t) for t in made.trains] == [5, 5] and made.dc_echo == 1
+    assert made is not None and [len(t) for t in made.trains] == [5, 5] and made.dc_echo == 1
 
 
 @pytest.mark.parametrize(

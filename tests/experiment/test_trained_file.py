@@ -16,16 +16,16 @@ from mri_design.experiment.trained_file import load_trained, save_trained
 def learnt() -> TrainedDesign:
     rng = np.random.default_rng(0)
     return TrainedDesign(
-        (8, 6),
-        (4, 3, 5, 1, 7),
-        3,
-        rng.uniform(0, 1, (3, 8)),
-        np.array([0.3, 0.2, 0.1]),
-        "lbcs",
-        42,
-        3,
-        ("head[3]", "t2w[0]"),
-        {"method": "mean", "seed": 3, "inference": {"loops": 4}},
+        grid=(8, 6),
+        lines=(4, 3, 5, 1, 7),
+        n_start=3,
+        profile=rng.uniform(0, 1, (3, 8)),
+        errors=np.array([0.3, 0.2, 0.1]),
+        rule="lbcs",
+        reconstructions=42,
+        unconverged=3,
+        training=("head[3]", "t2w[0]"),
+        settings={"method": "mean", "seed": 3, "inference": {"loops": 4}},
     )
 
 

@@ -105,7 +105,7 @@ class LaplaceApproximation(LoopEngine[ModeState]):
         precision = PosteriorPrecision(model.measurement, model.blocks, state.precisions)
         rng, analyses = np.random.default_rng(0), [block.analysis for block in model.blocks]
         return md.GaussianPosterior(
-            model, state.mean, precision, md.Exact()(precision, analyses, rng, state.mean), convergence
+            model, state.mean, precision, md.Exact()(precision, analyses, rng, state.mean), convergence=convergence
         )
 
     @staticmethod
@@ -205,7 +205,7 @@ def test_a_smooth_site_that_does_not_say_so_is_told_how() -> None:
 def test_flags_of_earlier_sites_are_not_ignored() -> None:
     with pytest.raises(md.InputError, match=r"Earlier\.super_gaussian: got a flag.*offers"):
 
-        class Earlier(md.Potential):
+        class Earlier(md.potentials.Potential):
             super_gaussian = False
 
 

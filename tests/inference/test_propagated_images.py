@@ -60,7 +60,7 @@ def test_coil_groups_one_after_the_other_make_the_joint_reconstruction() -> None
     alone = WarmStart(start.mean, tuple(np.ones(b.site_shape) for b in joint.blocks))
     one = md.LaplacePropagation(chunk_size=N, tolerance=1e-11).infer(joint, np.random.default_rng(0), warm_start=alone)
     for schedule in ("serial", "parallel"):
-        engine = md.LaplacePropagation("groups", schedule=schedule, exact=(), tolerance=1e-11, max_sweeps=40)
+        engine = md.LaplacePropagation(partition="groups", schedule=schedule, exact=(), tolerance=1e-11, max_sweeps=40)
         found = engine.propagate(split, np.random.default_rng(0), warm_start=start)
         assert [c.block for c in found.chunks] == [0, 1, 2, 3]
         assert found.posterior.convergence.converged

@@ -75,10 +75,10 @@ def realistic_precision(shape: tuple[int, int], coils: int, prior: tuple[Sparsit
         )
         maps = (maps / np.sqrt((maps**2).sum(axis=0))).astype(complex)
     every = np.ones(n, dtype=bool)
-    blank = MRSlice(np.zeros((max(coils, 1), *shape), dtype=complex), every, sd**2, maps, prior)
+    blank = MRSlice(np.zeros((max(coils, 1), *shape), dtype=complex), every, sd**2, maps, prior=prior)
     clean = blank.encoding()(scene(shape))
     noise = rng.standard_normal(clean.shape) + 1j * rng.standard_normal(clean.shape)
-    slice_ = MRSlice(clean + sd * noise, every, sd**2, maps, prior)
+    slice_ = MRSlice(clean + sd * noise, every, sd**2, maps, prior=prior)
     lines = sorted({*range(n // 2 - 3, n // 2 + 4), *rng.choice(n, n // 4, replace=False).tolist()})
     model = slice_.model(lines)
     pi = tuple(

@@ -15,7 +15,7 @@ DONE = Convergence(Status.CONVERGED, 1, 0.0)
 def posterior_of(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samples=None) -> GaussianPosterior:
     precision = PosteriorPrecision(model.measurement, model.blocks, pi)
     return GaussianPosterior(
-        model, model.back_projection(), precision, Variances((), "exact", DONE, samples=samples), DONE
+        model, model.back_projection(), precision, Variances((), "exact", DONE, samples=samples), convergence=DONE
     )
 
 

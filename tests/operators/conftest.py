@@ -13,7 +13,7 @@ from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
-from mri_design.operators.sampling import LineSampling
+from mri_design.operators.selection import LineSampling
 from mri_design.operators.wavelet import Wavelet
 
 SHAPES = [(8, 8), (9, 7), (6, 11)]

@@ -7,7 +7,7 @@ from mri_design.errors import InputError
 from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.measurement import CartesianSamples, cartesian
-from mri_design.operators.sampling import LineSampling
+from mri_design.operators.selection import LineSampling
 
 
 def test_lines_come_in_acquisition_order_from_the_centred_spectrum():

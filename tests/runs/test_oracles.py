@@ -14,13 +14,13 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.trained_file import save_trained
 from mri_design.runs.compare.report import report_comparison
-from mri_design.runs.compare.run import ComparisonResult, shown_masks
+from mri_design.runs.compare.run import ComparisonResult
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.oracles import knowing_oracle
-from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.run import Record, Run
 
 ImageMaker = Callable[..., ReferenceSlice]
 
@@ -30,7 +30,10 @@ def order(tmp_path: Path) -> Path:
     lines = (8, 7, 9, 6, 1, 14, 3, 11)
     path = tmp_path / "a folder" / "order.npz"
     path.parent.mkdir()
-    save_trained(path, TrainedDesign((16, 16), lines, 4, np.ones((5, 16)), np.ones(5), "lbcs"))
+    save_trained(
+        path,
+        TrainedDesign(grid=(16, 16), lines=lines, n_start=4, profile=np.ones((5, 16)), errors=np.ones(5), rule="lbcs"),
+    )
     return path
 
 
@@ -38,16 +41,16 @@ def order(tmp_path: Path) -> Path:
 def study(make_image: ImageMaker, tiny: Recipe, order: Path) -> Comparison:
     tests = [make_image("brain"), make_image("shepp-logan")]
     names = [f"trained:{order}", f"hybrid:{order}", "oracle-residual", "oracle-greedy", "random"]
-    return Comparison(tests, names, [7], tiny, [make_image("t2w")], seeds=2)
+    return Comparison(tests=tests, strategies=names, lines=[7], recipe=tiny, training=[make_image("t2w")], seeds=2)
 
 
 def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMaker, tiny: Recipe) -> None:
     image = make_image()
-    rule = knowing_oracle("oracle-greedy", [image.one], [image.reference], tiny, 0)
-    lines = run_design([image.one], rule, 5, tiny, seed=0, start=4).trace.lines
+    rule = knowing_oracle("oracle-greedy", [image.slice_model], [image.reference], tiny, 0)
+    lines = run_design([image.slice_model], rule, 5, tiny, seed=0, start=4).trace.lines
 
     def error(line: int) -> float:
-        found = reconstruct(image.one, [*lines[:4], line], "zero-filled", tiny, np.random.default_rng(0)).image
+        found = reconstruct(image.slice_model, [*lines[:4], line], "zero-filled", tiny, np.random.default_rng(0)).image
         return float(np.linalg.norm(np.abs(found) - np.abs(image.reference)))
 
     assert lines[4] == min(set(range(16)) - set(lines[:4]), key=error)
@@ -63,8 +66,7 @@ def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Comparison
     trained = [study.mask_lines(progress, study.strategies[0], 7, 0, image) for image in (0, 1)]
     assert trained == [(8, 7, 9, 6, 1, 14, 3)] * 2
     with RunFolder(tmp_path / "out") as folder:
-        shown = shown_masks(study, progress)
-        result = ComparisonResult(study, Record("", [], {}), Ending("converged"), progress, shown, "ky-rows")
+        result = ComparisonResult.of(study, progress, Record("", [], {}), "ky-rows")
         report_comparison(Run(folder=folder), result)
     for name in ("winners", "paired"):
         assert "oracle" not in (tmp_path / "out" / f"{name}.csv").read_text()
@@ -84,7 +86,7 @@ def test_oracles_survive_the_way_to_another_process(study: Comparison) -> None:
 @pytest.mark.parametrize("name", ["oracle-residual", "oracle-greedy"])
 def test_a_scan_without_a_reference_has_no_oracle(make_image: ImageMaker, tiny: Recipe, name: str) -> None:
     with pytest.raises(InputError, match="a scan without a reference image"):
-        knowing_oracle(name, [make_image().one], [None], tiny, 0)
+        knowing_oracle(name, [make_image().slice_model], [None], tiny, 0)
 
 
 def test_a_design_on_a_gappy_scan_refuses_an_oracle(tmp_path: Path, tiny: Recipe) -> None:

@@ -31,7 +31,7 @@ DENSE_LIMIT = 2000  # weights up to which A is factorised; conjugate gradients b
 SOLVER_TOLERANCE = 1e-10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolMarginals:
     """Means and variances of the log odds of every case and of the prior's coefficients, after some labels.
 
@@ -80,20 +80,20 @@ class PoolMarginals:
     ) -> PoolMarginals:
         """From a posterior: the estimator's variances of every case and coefficient."""
         precision, weights = posterior.precision, pool.rows.in_shape[0]
-        found = estimator(precision, [pool.rows, *(b.analysis for b in pool.prior)], rng, posterior.mean)
+        estimate = estimator(precision, [pool.rows, *(b.analysis for b in pool.prior)], rng, posterior.mean)
         small = weights <= DENSE_LIMIT
         return cls(
-            pool,
-            precision,
-            scipy.linalg.cholesky(precision.dense_real(), lower=True) if small else None,
-            posterior.mean,
-            pool.rows(posterior.mean),
-            found.values[0],
-            found.values[1:],
-            found.values[0] > 0,
-            np.zeros((0, weights)),
-            np.zeros(0),
-            found.log_determinant,
+            pool=pool,
+            precision=precision,
+            factor=scipy.linalg.cholesky(precision.dense_real(), lower=True) if small else None,
+            mean=posterior.mean,
+            means=pool.rows(posterior.mean),
+            variances=estimate.values[0],
+            prior_variances=estimate.values[1:],
+            valid=estimate.values[0] > 0,
+            directions=np.zeros((0, weights)),
+            shrinkage=np.zeros(0),
+            log_determinant=estimate.log_determinant,
         )
 
     def solve(self, b: Array) -> Array:
@@ -101,7 +101,7 @@ class PoolMarginals:
         if self.factor is not None:
             d = scipy.linalg.cho_solve((self.factor, True), b)
         else:
-            found, solved = conjugate_gradients(
+            solutions, solved = conjugate_gradients(
                 self.precision, b[None], n_axes=1, tolerance=SOLVER_TOLERANCE, max_iterations=10 * len(b)
             )
             if not solved.converged:
@@ -111,7 +111,7 @@ class PoolMarginals:
                     wanted=f"{SOLVER_TOLERANCE:g}",
                     cure="Scale the features to similar size.",
                 )
-            d = found[0]
+            d = solutions[0]
         for direction, shrink in zip(self.directions, self.shrinkage, strict=True):
             d = d - direction * (shrink * (direction @ b))
         return np.asarray(d)

@@ -71,7 +71,7 @@ class PoolState:
         floor = np.finfo(np.float32).tiny
         z = (made.variances[self.indices], *made.prior_variances)
         pooled = [z[0], *(b.pooled(v) for b, v in zip(self.pool.prior, z[1:], strict=True))]
-        return WarmStart(made.mean, tuple(np.maximum(one, floor) for one in pooled))
+        return WarmStart(made.mean, tuple(np.maximum(values, floor) for values in pooled))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class PoolChoice:
 
 @dataclass(frozen=True)
 class PoolDesign:
-    """Ask labels one by one, with inference anew after every block of them.
+    """Choose which labels to ask for, one after the other, and infer the weights anew after every block of them.
 
     Parameters
     ----------

@@ -153,20 +153,20 @@ class _Trial:
     def _with_point(self, x: Values, new: float) -> tuple[Values, Values]:
         """The best pair among the present points and a new one (two projections of a design matter, so two suffice)."""
         pairs = [np.array([old, new]) for old in x]
-        found = [(pair, self._share(pair)) for pair in pairs]
+        designs = [(pair, self._share(pair)) for pair in pairs]
         return max(
-            ((pair, np.array([1 - share, share])) for pair, share in found), key=lambda design: self.value(*design)
+            ((pair, np.array([1 - share, share])) for pair, share in designs), key=lambda design: self.value(*design)
         )
 
     def _share(self, pair: Values) -> float:
         """The second point's share: log|E J| is concave in it."""
-        found = scipy.optimize.minimize_scalar(
+        best = scipy.optimize.minimize_scalar(
             lambda share: -self.value(pair, np.array([1 - share, share])),
             bounds=(0, 1),
             method="bounded",
             options={"xatol": 1e-12},
         )
-        return float(found.x)
+        return float(best.x)
 
     def _polished(self, x: Values, weights: Values) -> tuple[Values, Values]:
         """Points moved off the grid; one point where it is as good as two."""
@@ -176,17 +176,17 @@ class _Trial:
             share = float(np.clip(p[2], 0, 1))
             return -self.value(np.clip(p[:2], -self.power, self.power), np.array([1 - share, share]))
 
-        found = scipy.optimize.minimize(
+        polished = scipy.optimize.minimize(
             loss, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 4000}
         )
-        share = float(np.clip(found.x[2], 0, 1))
-        best = np.clip(found.x[:2], -self.power, self.power), np.array([1 - share, share])
+        share = float(np.clip(polished.x[2], 0, 1))
+        best = np.clip(polished.x[:2], -self.power, self.power), np.array([1 - share, share])
         heavy = float(best[0][int(np.argmax(best[1]))])
-        one = scipy.optimize.minimize_scalar(
+        search = scipy.optimize.minimize_scalar(
             lambda p: -self.value(np.array([p]), np.ones(1)),
             bounds=(max(heavy - 0.01 * self.power, -self.power), min(heavy + 0.01 * self.power, self.power)),
             method="bounded",
             options={"xatol": 1e-12},
         )
-        alone = np.array([float(one.x)]), np.ones(1)
+        alone = np.array([float(search.x)]), np.ones(1)
         return alone if self.value(*alone) >= self.value(*best) - 1e-9 else best

@@ -101,7 +101,7 @@ def _multiplier(w: Values, gaps: Values, R: Values) -> Values:
 Values = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FeasibleQueries:
     """The set of queries in the coordinates of the problem; build it with `of`.
 

@@ -104,7 +104,7 @@ class Query:
 
 @dataclass(frozen=True)
 class InfomaxQuery:
-    """Settings of the search.
+    """Search for the query x, an input of limited power, whose response is expected to tell most about the unknowns.
 
     Parameters
     ----------
@@ -180,9 +180,9 @@ class InfomaxQuery:
         only_largest = self.search == "1d" or (self.search == "automatic" and self.response.monotone)
         alpha, variance = self._best(feasible, only_largest)
         x = feasible.query(alpha, feasible.between(alpha, variance))
-        mean, found = state.projection(x)
-        score = expected_gain(self.response, mean, max(found, 0.0), self.criterion)
-        return Query(x, float(score), mean, found)
+        mean, projected_variance = state.projection(x)
+        score = expected_gain(self.response, mean, max(projected_variance, 0.0), self.criterion)
+        return Query(x, float(score), mean, projected_variance)
 
     def score(self, state: FilterState, pool: ArrayLike) -> Values:
         """Expected gain of every query of a pool, shape (m, n), where only these can be made; no limit on their power.

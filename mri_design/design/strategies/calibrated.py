@@ -123,19 +123,22 @@ def shipped_error_model(name: ErrorModelName = "one coil") -> ErrorModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """The line on which, and next to which, the corrected error is largest.
+    """Choose the line on and around which the error is expected to be largest, after a correction that learns.
 
-    A line tells something about its neighbours too, the more the smaller the object and the more coils there are, and
-    the energy that is believed of a single line is the least certain part of the prediction. So a line's score is the
-    sum of the energies believed of the unmeasured lines in its neighbourhood, with weights that fall with the distance
-    (results/design-study/measurements.md).
+    The regression that corrects the posterior's expectation (`ErrorModel`) has learnt on synthetic heads how wrong such
+    expectations are, and goes on learning from the innovation of each line that is measured.
+
+    A line tells something about its neighbours too, the more the smaller the object is and the more coils there are, and
+    what is believed of single lines is less certain than what is believed of a neighbourhood. So a line's score is the
+    sum of the energies believed of the unmeasured lines around it, with weights that fall with the distance
+    (results/benchmarks/masks.md).
 
     Parameters
     ----------
     draws : int
         Posterior draws behind the expected energies; inference's own are used as far as they go.
     error_model : ErrorModel, optional
-        Where to start; the shipped one without it.
+        The regression to begin with; by default the one that comes with the package.
     online : bool
         Whether to learn from the scan's own innovations.
     neighbours : sequence of float

@@ -34,7 +34,6 @@ __all__ = [
     "LanczosInformationGain",
     "exact_gain",
     "gain_from_draws",
-    "gain_from_factors",
     "information_gain",
 ]
 
@@ -78,7 +77,7 @@ def information_gain(
 
     Notes
     -----
-    For all lines of a scan at once `gain_from_draws` and `gain_from_factors` are far cheaper.
+    For all lines of a scan at once `gain_from_draws` and `gain_from_overlaps` are far cheaper.
     """
     require_posterior(posterior)
     rows = _candidate_rows(posterior, candidate)
@@ -126,16 +125,12 @@ def line_rows(posterior: GaussianPosterior, line: int) -> CartesianLines:
     return CartesianLines([line], every.grid, every.maps, every.library)
 
 
-def gain_from_factors(factors: LanczosFactors | BlockLanczosFactors, encoding: CartesianLines) -> NDArray[np.float64]:
+def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
     """Score with A^-1 replaced by its Lanczos approximation V V^H, a lower bound (TR-175 section 6.1).
 
-    For each line log det(I + V_*^H V_*) is a k x k determinant, V_* = X_* V.
+    2 log det(I + V_*^H V_*) of every line, with V_* = X_* V: complex rows count twice. ``overlaps`` is (ky, k, k), as
+    `line_overlaps` makes it.
     """
-    return gain_from_overlaps(line_overlaps(factors, encoding))
-
-
-def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
-    """2 log det(I + V_*^H V_*) of every line: complex rows count twice. ``overlaps`` is (ky, k, k)."""
     return np.asarray(2 * np.linalg.slogdet(overlaps + np.eye(overlaps.shape[-1]))[1], dtype=np.float64)
 
 
@@ -187,14 +182,13 @@ def gain_from_columns(columns: Array) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, kw_only=True)
 class InformationGain:
-    """The line with the largest information gain, scores from posterior draws.
+    """Choose the line with the largest information gain; the scores are computed from posterior draws.
 
     Parameters
     ----------
     draws : int
-        Posterior draws behind the scores; inference's own are used as far as they go. Those of
-        `variances.ControlVariate` (one coil) are enough though they are few: results/design-study/measurements.md
-        compares them.
+        Posterior draws behind the scores; inference's own are used as far as they go. The few of
+        `variances.ControlVariate` (one coil) are enough, see results/design-study/measurements.md.
 
     Raises
     ------
@@ -238,12 +232,12 @@ class InformationGain:
 
 @dataclass(frozen=True, kw_only=True)
 class LanczosInformationGain:
-    """The papers' scores, from a Lanczos representation of the posterior.
+    """Choose the line with the largest information gain, with lower bounds from Lanczos vectors as in TR-175.
 
     Parameters
     ----------
     steps : int
-        Lanczos vectors k; inference's own are used where it made them.
+        Number k of Lanczos vectors; those of the inference are used where it has computed any.
 
     Raises
     ------

@@ -32,14 +32,14 @@ class Oracle(Strategy, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OracleResidual:
-    """The line on which the posterior mean is most wrong: far cheaper than `OracleGreedy`.
+    """Choose the line on which the posterior mean is most wrong, as the true image shows; cheaper than `OracleGreedy`.
 
     results/design-study/README.md compares strategies with it, results/design-study/measurements.md both oracles.
 
     Parameters
     ----------
     truths : sequence of complex arrays, shape (ky, kx)
-        The images, one per slice; none before `knowing`.
+        The true images, one per slice; empty until `knowing` gives them.
 
     Raises
     ------

@@ -149,7 +149,7 @@ def begin_training(training: OrderTraining, start: Sequence[int]) -> TrainedDesi
     _candidates(training, tuple(start), len(start))  # refuses what is impossible
     seen = _looked(list(training.evaluate([(i, tuple(start)) for i in range(len(training.scans))])))
     return TrainedDesign(
-        grid=training.scans[0].one.shape,
+        grid=training.scans[0].slice_model.shape,
         lines=tuple(start),
         n_start=len(start),
         profile=seen.residual[None],

@@ -52,15 +52,15 @@ class FolderLedger:
             raise UsageError(
                 f"{folder.name} holds the link {links[0]}, and nothing is written through links; give another --out"
             )
-        found = _names(folder / LEDGER_NAME)
-        if found is None and _is_earlier_run(folder):
-            found = {_relative(folder, path) for path in _files(entries)}
-        if found is None and entries and not overwrite:
+        names = _names(folder / LEDGER_NAME)
+        if names is None and _is_earlier_run(folder):
+            names = {_relative(folder, path) for path in _files(entries)}
+        if names is None and entries and not overwrite:
             raise UsageError(
                 f"{folder.name} holds {entries[0].name}, and no run of this program; give another --out, or add "
                 "--overwrite to write beside and over what is there"
             )
-        self._names = found or set()
+        self._names = names or set()
         theirs = [path.name for path in entries if path.name in OUTPUTS - self._names]
         if theirs and not overwrite:
             raise self._refusal(theirs[0])

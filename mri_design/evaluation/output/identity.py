@@ -11,7 +11,7 @@ from mri_design.evaluation.output.run_folder import RunFolder
 __all__ = ["CHECKPOINT", "PROGRESS", "finished_lines", "finished_status", "require_same_run"]
 
 
-def require_same_run(path: Path, found: object, identity: object, left: str) -> None:
+def require_same_run(path: Path, stored: object, identity: object, left: str) -> None:
     """Refuse a file whose identity is another one; ``left`` says what it would be, as "the progress of another run".
 
     Raises
@@ -19,7 +19,7 @@ def require_same_run(path: Path, found: object, identity: object, left: str) -> 
     UsageError
         Naming the file.
     """
-    if found != identity:
+    if stored != identity:
         raise UsageError(
             f"{path.name} is {left}, with other inputs or options; give the same as before, another --out, or add "
             "--overwrite"
@@ -57,10 +57,10 @@ def finished_status(folder: RunFolder, identity: str, *, own: str = "") -> str |
     if path.exists():
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
-            found, status = manifest["settings"]["identity"], str(manifest["status"])
+            stored, status = manifest["settings"]["identity"], str(manifest["status"])
         except (ValueError, KeyError, TypeError):
-            found, status = None, ""  # somebody else's manifest is a reason to keep away too
-        if found == identity:
+            stored, status = None, ""  # somebody else's manifest is a reason to keep away too
+        if stored == identity:
             return status
         raise UsageError(f"{folder.path.name} holds a finished run; give another --out, or add --overwrite")
     for name in (CHECKPOINT, PROGRESS):

@@ -81,7 +81,7 @@ class InputFile:
         return [cls.of(source) for source in sources if not source.startswith(PHANTOM_PREFIX)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """Everything needed to run the same thing again and to tell whether it is the same.
 

@@ -26,7 +26,6 @@ __all__ = [
     "read_csv_texts",
     "shown_texts",
     "write_csv",
-    "write_markdown",
 ]
 
 Row = Mapping[str, object]
@@ -47,16 +46,6 @@ def write_csv(
 ) -> None:
     """Write rows as CSV; parameters as for `csv_text`."""
     write_text(Path(path), csv_text(rows, columns, formats))
-
-
-def write_markdown(
-    path: str | Path,
-    rows: Sequence[Row],
-    columns: Sequence[str] | None = None,
-    formats: Mapping[str, str] | None = None,
-) -> None:
-    """Write rows as a Markdown table; parameters as for `csv_text`."""
-    write_text(Path(path), markdown_text(rows, columns, formats))
 
 
 def csv_text(

@@ -78,7 +78,7 @@ def inline(svg: str, prefix: str, label: str) -> str:
     for element in root.iter():
         style = element.get("style")
         if style:
-            element.set("style", _COLOUR.sub(lambda found: THEMED.get(found[0].lower(), found[0]), style))
+            element.set("style", _COLOUR.sub(lambda match: THEMED.get(match[0].lower(), match[0]), style))
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -134,4 +134,4 @@ def _rename(root: ElementTree.Element, prefix: str) -> None:
             if name == "href" and value.startswith("#"):
                 element.set(name, f"#{names.get(value[1:], '')}")
             elif "url(" in value:
-                element.set(name, _LINK.sub(lambda found: f"url(#{names.get(found[1], '')})", value))
+                element.set(name, _LINK.sub(lambda match: f"url(#{names.get(match[1], '')})", value))

@@ -83,21 +83,21 @@ def error_course(
         Where lengths disagree or no prediction is finite.
     """
     x, y = np.asarray(lines, dtype=float), 100 * np.asarray(predicted, dtype=float)
-    at, hoped, found = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
-    if x.shape != y.shape or at.shape != hoped.shape or at.shape != found.shape or not np.isfinite(y).any():
-        shapes = f"shapes {x.shape}, {y.shape}, {at.shape}, {hoped.shape}, {found.shape}"
+    at, expected, actual = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
+    if x.shape != y.shape or at.shape != expected.shape or at.shape != actual.shape or not np.isfinite(y).any():
+        shapes = f"shapes {x.shape}, {y.shape}, {at.shape}, {expected.shape}, {actual.shape}"
         raise InputError(field="predicted", got=shapes, wanted="finite numbers, equal lengths")
     figure = empty_figure(height=3.2)
     axes = figure.subplots()
     axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines")
     if at.size:
-        positive = found > 0
-        low, high = 100 * found[positive] / 2, 100 * found[positive] * 2
+        positive = actual > 0
+        low, high = 100 * actual[positive] / 2, 100 * actual[positive] * 2
         axes.fill_between(at[positive], low, high, color=NEAR, linewidth=0, label="within a factor of 2")
         name = f"actual, {plain_text(part)}"
-        axes.plot(at[positive], 100 * found[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label=name)
+        axes.plot(at[positive], 100 * actual[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label=name)
         name = "_" if part == "all lines" else f"predicted, {plain_text(part)}"  # the curve itself, then
-        axes.plot(at, 100 * hoped, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
+        axes.plot(at, 100 * expected, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
     axes.set_yscale("log")
     _plain_decades(axes)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
@@ -109,7 +109,7 @@ def error_course(
 def innovation_course(
     order: ArrayLike,
     predicted: ArrayLike,
-    found: ArrayLike,
+    measured: ArrayLike,
     running: ArrayLike,
     noise: ArrayLike | None = None,
     unit: str = "k-space units squared",
@@ -120,10 +120,10 @@ def innovation_course(
     ----------
     order : array_like, shape (n,)
         Acquisition numbers.
-    predicted, found : array_like, shape (n,)
+    predicted, measured : array_like, shape (n,)
         Energy of the innovation, noise included.
     running : array_like, shape (n,)
-        Predicted over found, averaged over the last lines.
+        Predicted over measured, averaged over the last lines.
     noise : array_like, shape (n,), optional
         The noise's share of ``predicted``.
     unit : str
@@ -135,7 +135,7 @@ def innovation_course(
         Where lengths disagree or a number is not positive and finite.
     """
     x = np.asarray(order, dtype=float)
-    values = [np.asarray(v, dtype=float) for v in (predicted, found, running)]
+    values = [np.asarray(v, dtype=float) for v in (predicted, measured, running)]
     if x.size == 0 or any(v.shape != x.shape or not (np.isfinite(v) & (v > 0)).all() for v in values):
         raise InputError(field="innovations", got="missing or not positive", wanted="positive numbers, one per line")
     expected, actual, ratio = values

@@ -148,7 +148,7 @@ class PredictionCheck:
         return {"lines": self.n_measured} | {name: None if np.isnan(v) else v for name, v in errors.items()}
 
 
-def truth_or_none(one: MRSlice, reference: Array | None) -> Array | None:
+def truth_or_none(slice_model: MRSlice, reference: Array | None) -> Array | None:
     """The reference where it is the noise-free image behind the slice's data, None where it is not.
 
     It is where it explains the measured lines to within their noise. The scan's own image explains them too well,
@@ -156,10 +156,10 @@ def truth_or_none(one: MRSlice, reference: Array | None) -> Array | None:
     """
     if reference is None:
         return None
-    lines = np.flatnonzero(one.measured).tolist()
-    encoding = one.encoding(lines)
-    misfit = np.sum(np.abs(one.acquire(lines) - encoding(np.asarray(reference))) ** 2, dtype=np.float64)
-    return reference if 0.5 < misfit / (one.noise_variance * encoding.out_size) < 2 else None
+    lines = np.flatnonzero(slice_model.measured).tolist()
+    encoding = slice_model.encoding(lines)
+    misfit = np.sum(np.abs(slice_model.acquire(lines) - encoding(np.asarray(reference))) ** 2, dtype=np.float64)
+    return reference if 0.5 < misfit / (slice_model.noise_variance * encoding.out_size) < 2 else None
 
 
 def check_counts(trace: DesignTrace, count: int = 8) -> list[int]:
@@ -217,7 +217,10 @@ def check_predictions(
     if not chosen:
         return []
     known = list(truths) if truths else [None] * len(slices)
-    makers = [SliceMeans(*one, i, replay) for i, one in enumerate(zip(slices, signals, strict=True))]
+    makers = [
+        SliceMeans(slice_model, signal, i, replay)
+        for i, (slice_model, signal) in enumerate(zip(slices, signals, strict=True))
+    ]
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))
@@ -236,27 +239,30 @@ def _check(
     if forecast is None:
         raise InputError(field="counts", got=str(count), wanted=f"some of {check_counts(trace, len(trace.lines))}")
     acquired = trace.mask(count)
-    found = [actual_energies(*one, acquired) for one in zip(slices, means, truths, strict=True)]
-    actual = np.sum([energies for energies, _ in found], axis=0)
-    level = float(sum(energy for _, energy in found))
+    energies_and_level = [
+        actual_energies(slice_model, mean, truth, acquired)
+        for slice_model, mean, truth in zip(slices, means, truths, strict=True)
+    ]
+    actual = np.sum([energies for energies, _ in energies_and_level], axis=0)
+    level = float(sum(energy for _, energy in energies_and_level))
     return PredictionCheck(count, np.asarray(forecast.believed), actual, acquired, forecast.predicted_level, level)
 
 
 def actual_energies(
-    one: MRSlice, mean: Array, truth: Array | None, acquired: NDArray[np.bool_]
+    slice_model: MRSlice, mean: Array, truth: Array | None, acquired: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], float]:
     """Energy of a mean's error on every line, (ky,), and of the image itself; see `PredictionCheck`.
 
     Without the truth, measured lines are NaN (the mean has fitted their noise), and lines without data.
     """
-    encoding = one.encoding()
+    encoding = slice_model.encoding()
     if truth is not None:
         error = np.asarray(encoding(np.asarray(truth) - mean))
         return _line_energies(error), float(np.sum(np.abs(truth) ** 2, dtype=np.float64))
-    noise = one.noise_variance * encoding.out_size / len(acquired)
-    energies = _line_energies(one.kspace - encoding(mean)) - noise
-    level = float(np.sum(_line_energies(one.kspace)[one.measured] - noise))
-    return np.where(one.measured & ~acquired, energies, np.nan), max(level, np.finfo(np.float64).tiny)
+    noise = slice_model.noise_variance * encoding.out_size / len(acquired)
+    energies = _line_energies(slice_model.kspace - encoding(mean)) - noise
+    level = float(np.sum(_line_energies(slice_model.kspace)[slice_model.measured] - noise))
+    return np.where(slice_model.measured & ~acquired, energies, np.nan), max(level, np.finfo(np.float64).tiny)
 
 
 def _line_energies(values: Array) -> NDArray[np.float64]:

@@ -57,8 +57,8 @@ def _shares(cases: Sequence[Row]) -> dict[str, object]:
         row[f"within_factor_{factor:g}"] = float(np.mean((ratios >= 1 / factor) & (ratios <= factor)))
     row |= {"median_ratio": float(np.median(ratios)), "least": float(ratios.min()), "largest": float(ratios.max())}
     for name in ("line_ratio", "rank_correlation"):
-        found = np.array([_number(case, name) for case in cases])
-        row[f"median_{name}"] = float(np.median(found[~np.isnan(found)])) if not np.isnan(found).all() else None
+        values = np.array([_number(case, name) for case in cases])
+        row[f"median_{name}"] = float(np.median(values[~np.isnan(values)])) if not np.isnan(values).all() else None
     return row
 
 

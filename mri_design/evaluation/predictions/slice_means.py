@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mri_design.design.engine import SliceInference, infer_slice
 from mri_design.design.model_choice import CandidateModels
-from mri_design.design.slice_inference import SliceInference, infer_slice
 from mri_design.design.trace import DesignTrace
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -47,7 +47,7 @@ class SliceMeans:
 
     Parameters
     ----------
-    one : MRSlice
+    slice_model : MRSlice
         The slice.
     signal : float
         Its signal level during the design.
@@ -57,7 +57,7 @@ class SliceMeans:
         Inference, seed and candidate models.
     """
 
-    one: MRSlice
+    slice_model: MRSlice
     signal: float
     index: int
     replay: Replay
@@ -86,8 +86,10 @@ class SliceMeans:
 
     def _variant(self, trace: DesignTrace, count: int, lines: tuple[int, ...], image: Array | None) -> MRSlice:
         if self.replay.models is None:
-            return self.one
-        variants = self.replay.models(self.one, self.one.central_image(lines) if image is None else image)
+            return self.slice_model
+        variants = self.replay.models(
+            self.slice_model, self.slice_model.central_image(lines) if image is None else image
+        )
         number = self._number(trace, count)
         return variants[number if number < len(variants) else 0]
 

@@ -22,7 +22,7 @@ from mri_design.status import Convergence, Status
 __all__ = ["LaplacePropagation", "Propagation"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Propagation:
     """What the sweeps left behind.
 
@@ -77,7 +77,7 @@ class SweepState(LoopState):
     sweeps: MessageSweeps
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LaplacePropagation(LoopEngine[SweepState]):
     """Settings of Laplace propagation.
 
@@ -189,14 +189,14 @@ class LaplacePropagation(LoopEngine[SweepState]):
         state, convergence = self.iterate(self.init(model, rng, warm_start), callback)
         sweeps = state.sweeps
         return Propagation(
-            self.finish(state, convergence),
-            tuple(sweeps.chunks),
-            tuple(sweeps.errors),
-            tuple(sweeps.means),
-            tuple(sweeps.messages),
-            tuple(sweeps.steps),
-            tuple(sweeps.modes),
-            tuple(sweeps.coordinates),
+            posterior=self.finish(state, convergence),
+            chunks=tuple(sweeps.chunks),
+            sweep_errors=tuple(sweeps.errors),
+            sweep_means=tuple(sweeps.means),
+            messages=tuple(sweeps.messages),
+            newton_steps=tuple(sweeps.steps),
+            modes=tuple(sweeps.modes),
+            coordinates=tuple(sweeps.coordinates),
         )
 
     def init(

@@ -125,7 +125,7 @@ def posterior_of_messages(
     precision = PosteriorPrecision(
         model.measurement, model.blocks, tuple(pi.astype(mean.real.dtype, copy=False) for pi in precisions)
     )
-    return GaussianPosterior(model, mean, precision, marginals, convergence)
+    return GaussianPosterior(model, mean, precision, marginals, convergence=convergence)
 
 
 def _gaussian_precision(model: GeneralizedLinearModel, number: int) -> Array:

@@ -211,4 +211,13 @@ class PriorAndSites:
         precision = PosteriorPrecision(model.measurement, model.blocks, pis)
         marginals = Exact()(precision, [block.analysis for block in model.blocks], np.random.default_rng(0), mean)
         spent = replace(convergence, matvecs=0)
-        return GaussianPosterior(model, mean, precision, marginals, spent, criterion, "exact", stationarity)
+        return GaussianPosterior(
+            model,
+            mean,
+            precision,
+            marginals,
+            convergence=spent,
+            criterion=criterion,
+            criterion_kind="exact",
+            stationarity=stationarity,
+        )

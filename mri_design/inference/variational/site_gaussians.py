@@ -45,7 +45,7 @@ class SiteGaussians:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SiteState:
     """What the oracles say of site Gaussians.
 
@@ -264,4 +264,14 @@ class GaussianOracles:
         z = pooled_variances(model, marginals)
         coefficients = tuple((s / sigma).astype(s.dtype) for s in model.analysis_coefficients(solution[0]))
         wanted, total = asked_for(model, coefficients, z, self.least_precision)
-        return SiteState(sites, solution[0], precision, marginals, wanted, total, solved, z, coefficients)
+        return SiteState(
+            sites=sites,
+            mean=solution[0],
+            precision=precision,
+            marginals=marginals,
+            wanted=wanted,
+            expected_log_sites=total,
+            solved=solved,
+            z=z,
+            coefficients=coefficients,
+        )

@@ -148,10 +148,10 @@ def load_doubled(typingctx: Any, array: Any, index: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes))
-        one = builder.load(address, align=lanes.scalar.bitwidth // 8)
-        nothing, half = ir.Constant(one.type, ir.Undefined), lanes.count // 2
+        register = builder.load(address, align=lanes.scalar.bitwidth // 8)
+        nothing, half = ir.Constant(register.type, ir.Undefined), lanes.count // 2
         halves = [
-            builder.shuffle_vector(one, nothing, _choice([k // 2 + side * half for k in range(lanes.count)]))
+            builder.shuffle_vector(register, nothing, _choice([k // 2 + side * half for k in range(lanes.count)]))
             for side in (0, 1)
         ]
         return context.make_tuple(builder, both, halves)
@@ -190,8 +190,8 @@ def fill(typingctx: Any, scalar: Any) -> Any:
 def _spread(builder: Any, scalar: Any, lanes: Lanes) -> Any:
     vector = _vector(lanes)
     nothing = ir.Constant(vector, ir.Undefined)
-    one = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, nothing, _choice([0] * lanes.count))
+    register = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(register, nothing, _choice([0] * lanes.count))
 
 
 def _choice(numbers: Any) -> ir.Constant:

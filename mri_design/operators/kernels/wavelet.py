@@ -173,9 +173,9 @@ def _together(out, image, n_rows, n_columns, parts, low, high, levels, ring, wor
         rows, shift = 2 * half_rows, low.size // 2 - 1
         for pair in range(half_rows):
             rows_together(work, levels[level, 5:], half_stride, ring, pair, half_rows, low, high, count)
-            for one in range(2):
-                y = (2 * pair + one - shift) % rows
-                row = ring + 2 * one * half_stride
+            for odd in range(2):
+                y = (2 * pair + odd - shift) % rows
+                row = ring + 2 * odd * half_stride
                 if level > 0:
                     row_together(work, row, half_stride, at + y * stride, 0, half, parts, low, high, count)
                 elif y < n_rows:  # the rows of the image itself need no room of their own

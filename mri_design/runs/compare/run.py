@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mri_design.errors import UsageError
+from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.output.identity import PROGRESS
 from mri_design.evaluation.output.manifest import InputFile
+from mri_design.evaluation.output.tables import Row
 from mri_design.experiment.designing import require_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.strategy_names import make_strategy, strategy_files, strategy_label
+from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
 from mri_design.runs.held_out.comparison import Comparison, base_name
 from mri_design.runs.held_out.progress import ComparisonProgress
+from mri_design.runs.held_out.tables import errors_by_image, paired_table, summary_table, winners_table
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.scan.data import Orientation
 
-__all__ = ["ComparisonRequest", "ComparisonResult", "ShownMask", "compare_strategies", "shown_masks"]
+__all__ = [
+    "ComparisonRequest",
+    "ComparisonResult",
+    "ShownMask",
+    "StrategyErrors",
+    "compare_strategies",
+    "shown_masks",
+    "strategy_errors",
+]
 
 
 @dataclass(frozen=True)
@@ -92,18 +106,44 @@ class ShownMask:
     ----------
     strategy : str
         Name.
-    lines : tuple of int
-        In acquisition order; of random masks the draw whose error is the median one.
+    mask : bool array, shape (ky,)
+        Lines measured; of random masks the draw whose error is the median one.
     reconstruction : Reconstruction
         With error bars for the first strategy that goes by a posterior.
+    errors : ImageMetrics
+        Against the true image.
     """
 
     strategy: str
-    lines: tuple[int, ...]
+    mask: NDArray[np.bool_]
     reconstruction: Reconstruction
+    errors: ImageMetrics
 
 
 @dataclass(frozen=True)
+class StrategyErrors:
+    """Errors of the strategies, cell by cell and in tables; strategies' names are without the folders of files.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        One for each strategy, line count, draw and test image.
+    winners, summary : sequence of mappings
+        `winners_table` without oracles, and `summary_table`.
+    paired : sequence of mappings
+        `paired_table` of the strategies that go by a posterior against the others; empty where either are missing.
+    runs : mapping of str to float array, shape (run, count)
+        Errors of each strategy: a run is a draw where its mask is random, and an image where it is not.
+    """
+
+    rows: Sequence[Row]
+    winners: Sequence[Row]
+    summary: Sequence[Row]
+    paired: Sequence[Row]
+    runs: Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComparisonResult:
     """What a comparison came to.
 
@@ -115,8 +155,12 @@ class ComparisonResult:
         For the manifest.
     ending : Ending
         Status.
-    pieces : ComparisonProgress
-        Every mask, every error, and the powers that were tuned.
+    errors : StrategyErrors
+        How wrong the image is with each strategy.
+    masks : sequence of mappings
+        Every mask: strategy, lines, draw, image, and the lines in acquisition order.
+    tuned : sequence of mappings
+        Powers of the densities that were tuned on the training scans.
     shown : sequence of ShownMask
         Masks of one line count and their images, to look at.
     orientation : {"ky-rows", "ky-columns"}
@@ -126,9 +170,27 @@ class ComparisonResult:
     comparison: Comparison
     record: Record
     ending: Ending
-    pieces: ComparisonProgress
+    errors: StrategyErrors
+    masks: Sequence[Row]
+    tuned: Sequence[Row]
     shown: Sequence[ShownMask]
     orientation: Orientation
+
+    @classmethod
+    def of(
+        cls, comparison: Comparison, pieces: ComparisonProgress, record: Record, orientation: Orientation
+    ) -> ComparisonResult:
+        """What the finished pieces of a comparison come to."""
+        return cls(
+            comparison=comparison,
+            record=record,
+            ending=Ending(pieces.status),
+            errors=strategy_errors(comparison, pieces),
+            masks=_masks(comparison, pieces),
+            tuned=_tuned(pieces),
+            shown=shown_masks(comparison, pieces),
+            orientation=orientation,
+        )
 
 
 def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult:
@@ -150,9 +212,16 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     training, _ = load_images(request.train, recipe, run.seed)
     require_apart(training, tests)
     for image in tests:
-        require_lines(image.one.measured, max(request.lines), recipe)
+        require_lines(image.slice_model.measured, max(request.lines), recipe)
     comparison = Comparison(
-        tests, request.strategies, request.lines, recipe, training, request.seeds, run.seed, run.jobs
+        tests=tests,
+        strategies=request.strategies,
+        lines=request.lines,
+        recipe=recipe,
+        training=training,
+        seeds=request.seeds,
+        seed=run.seed,
+        jobs=run.jobs,
     )
     run.finished(record.identity, checkpoint=PROGRESS)  # a finished one is written again from its pieces
     run.begin()
@@ -160,18 +229,74 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
         run.progress.say(f"simulated k-space {origin}")
     comparison.run(pieces, run.progress.show)
-    shown = shown_masks(comparison, pieces)
-    return ComparisonResult(comparison, record, Ending(pieces.status), pieces, shown, orientation)
+    return ComparisonResult.of(comparison, pieces, record, orientation)
+
+
+def strategy_errors(comparison: Comparison, pieces: ComparisonProgress) -> StrategyErrors:
+    """Tables over all cells of a finished comparison."""
+    rows = [pieces.rows["|".join(map(str, cell))] for cell in comparison.rows_wanted()]
+    names, counts = comparison.expanded(), comparison.lines
+    real = [name for name in names if name not in ORACLES]
+    blind = [name for name in real if not make_strategy(base_name(name)).needs_posterior]
+    designed = [name for name in real if name not in blind]
+    return StrategyErrors(
+        rows=[_labelled(row) for row in rows],
+        winners=[_labelled(row) for row in winners_table(rows, real or names, counts)],
+        summary=[_labelled(row) for row in summary_table(rows, names, counts)],
+        paired=[_labelled(row) for row in paired_table(rows, designed, blind, counts)] if designed and blind else [],
+        runs={strategy_label(name): _runs(rows, name, counts) for name in names},
+    )
+
+
+def _runs(rows: Sequence[Row], name: str, counts: Sequence[int]) -> NDArray[np.float64]:
+    tables = [errors_by_image(rows, name, count) for count in counts]
+    draws = len(tables[0]) > 1
+    return np.array([table.mean(axis=1 if draws else 0) for table in tables]).T
+
+
+def _labelled(row: Row) -> Row:
+    """Names without the folders of files."""
+    return {
+        key: strategy_label(value) if isinstance(value, str) and key in _NAMES else value for key, value in row.items()
+    }
+
+
+_NAMES = ("strategy", "against", "best", "second")
+"""Columns that hold names of strategies."""
+
+
+def _masks(comparison: Comparison, pieces: ComparisonProgress) -> list[Row]:
+    return [
+        {
+            "strategy": strategy_label(name),
+            "lines": count,
+            "draw": draw,
+            "image": comparison.tests[image].name,
+            "order": list(comparison.mask_lines(pieces, name, count, draw, image)),
+        }
+        for name, count, draw, image in comparison.rows_wanted()
+    ]
+
+
+def _tuned(pieces: ComparisonProgress) -> list[Row]:
+    rows: list[Row] = []
+    for key, power in pieces.tuned.items():
+        family, count, grid = key.split("|")
+        rows.append({"family": family, "lines": int(count), "grid": int(grid), "power": power})
+    return rows
 
 
 def shown_masks(comparison: Comparison, pieces: ComparisonProgress) -> list[ShownMask]:
     """What a finished comparison's pictures show: every strategy on the first test image, at the middle line count."""
     count = sorted(comparison.lines)[len(comparison.lines) // 2]
+    test, recipe = comparison.tests[0], comparison.recipe
     shown: list[ShownMask] = []
     for name in comparison.expanded():
         lines = comparison.mask_lines(pieces, name, count, comparison.typical_draw(pieces, name, count, 0), 0)
-        known = any(mask.reconstruction.std is not None for mask in shown)
+        mask = np.zeros(test.slice_model.shape[0], dtype=bool)
+        mask[list(lines)] = True
+        known = any(other.reconstruction.std is not None for other in shown)
         with_std = not known and make_strategy(base_name(name)).needs_posterior
-        one, recipe, seed = comparison.tests[0].one, comparison.recipe, comparison.seed
-        shown.append(ShownMask(name, lines, reconstruct_by_recipe(one, lines, recipe, seed, with_std=with_std)))
+        result = reconstruct_by_recipe(test.slice_model, lines, recipe, comparison.seed, with_std=with_std)
+        shown.append(ShownMask(name, mask, result, measure(result.image, test.reference)))
     return shown

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from mri_design.evaluation.mask_sentence import mask_sentence
 from mri_design.evaluation.output.page import Paragraph, ReportTable
-from mri_design.evaluation.output.tables import Row, read_csv
 from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.runs.compare.run import ComparisonResult, StrategyErrors
 from mri_design.runs.demo.overview import Content, FigureFiles, Part, TableFile, save_overview
-from mri_design.runs.demo.run import DemoResult
+from mri_design.runs.demo.run import DESIGN, STUDY
 from mri_design.runs.held_out.tables import FORMATS, paired_caption, where_behind
 from mri_design.runs.run import Run
 
@@ -31,19 +30,20 @@ _WORDS = {
 }
 
 
-def report_demo(run: Run, result: DemoResult) -> Path:
-    """Write the page over a comparison on a head whose truth is known and a design of a real scan; returns its path."""
-    study = result.study
-    summary: list[Row] = list(read_csv(study / "summary.csv"))
-    parts = [_pictures(study, summary), _numbers(study, summary), _real_scan(result.scan)]
+def report_demo(run: Run, study: ComparisonResult) -> Path:
+    """Write the page over the comparison and the design of a real scan, once their folders are written.
+
+    The design is shown from its folder, because one that was finished before is not computed again. Returns the page's
+    path.
+    """
+    compared = run.folder.path / STUDY
+    parts = [_pictures(compared, study), _numbers(compared, study.errors), _real_scan(run.folder.path / DESIGN)]
     return save_overview(run.folder, "mri-design demo: which lines to measure", parts)
 
 
-def _pictures(study: Path, summary: Sequence[Row]) -> Part:
-    counts = sorted({int(str(row["lines"])) for row in summary})
-    shown = counts[len(counts) // 2]  # the one whose pictures a comparison draws
-    some = read_csv(study / "metrics.csv")[0]
-    grid = round(float(str(some["lines"])) * float(str(some["acceleration"])))
+def _pictures(folder: Path, study: ComparisonResult) -> Part:
+    first = study.shown[0].mask
+    shown, grid = int(first.sum()), len(first)
     look = (
         f"Look at the error maps, which share one scale: the darker, the better the {shown} of {grid} lines were "
         "chosen. The number of lines and the reconstruction are the same for all."
@@ -64,7 +64,7 @@ def _pictures(study: Path, summary: Sequence[Row]) -> Part:
             "ssim": row["ssim"],
             "lines were chosen": _WORDS.get(str(row["strategy"])),
         }
-        for row in summary
+        for row in study.errors.summary
         if row["lines"] == shown
     ]
     caption = (
@@ -83,26 +83,22 @@ def _pictures(study: Path, summary: Sequence[Row]) -> Part:
         ReportTable(rows, caption, FORMATS),
         Paragraph(truth),
     ]
-    return Part("Random against designed", study, contents)
+    return Part("Random against designed", folder, contents)
 
 
-def _numbers(study: Path, summary: Sequence[Row]) -> Part:
-    others = [str(row["strategy"]) for row in summary if row["strategy"] != DESIGNED]
-    said = where_behind(summary, DESIGNED, others)
+def _numbers(folder: Path, errors: StrategyErrors) -> Part:
+    others = [str(row["strategy"]) for row in errors.summary if row["strategy"] != DESIGNED]
+    said = where_behind(errors.summary, DESIGNED, others)
     behind = f"No other mask is better than {DESIGNED} here, at any of these numbers of lines."
     if said:
         behind = f"Where other masks are better than {DESIGNED}:\n" + "\n".join(said)
-    paired = read_csv(study / "paired.csv")
-    return Part(
-        "Fewer and more lines",
-        study,
-        [
-            FigureFiles({"error-curves": "Error against lines; lower is better. Random masks: mean over all draws."}),
-            behind,
-            TableFile("paired.csv", f"Designed masks. {paired_caption(paired)}", FORMATS),
-            TableFile("summary.csv", "All strategies at all numbers of lines.", FORMATS),
-        ],
-    )
+    contents: list[Content] = [
+        FigureFiles({"error-curves": "Error against lines; lower is better. Random masks: mean over all draws."}),
+        behind,
+        ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS),
+        ReportTable(errors.summary, "All strategies at all numbers of lines.", FORMATS),
+    ]
+    return Part("Fewer and more lines", folder, contents)
 
 
 def _real_scan(scan: Path) -> Part:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.slice_choice import scan_sources
-from mri_design.runs.compare.report import report_comparison
-from mri_design.runs.compare.run import ComparisonRequest, compare_strategies
-from mri_design.runs.design.report import report_design
-from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.compare.run import ComparisonRequest, ComparisonResult, compare_strategies
+from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.run import Ending, Progress, Run
 
-__all__ = ["DemoResult", "run_demo"]
+__all__ = ["DESIGN", "STUDY", "begin_demo", "compare_on_head", "design_real_scan", "part_of_demo"]
 
+STUDY, DESIGN = "compare", "design"
+"""Folders of the two runs, within the demo's."""
 HEAD, TRAINING = "phantom:t2w", "phantom:t1w"
 MATRIX = 128
 COUNTS = (24, 32, 48)
@@ -27,49 +28,48 @@ LINES = 64
 BLOCK = 4
 
 
-@dataclass(frozen=True)
-class DemoResult:
-    """What the demo came to.
-
-    Parameters
-    ----------
-    study, scan : Path
-        Finished run folders of the comparison and of the design.
-    endings : tuple of Ending
-        Of both.
-    """
-
-    study: Path
-    scan: Path
-    endings: tuple[Ending, ...]
-
-
-def run_demo(run: Run) -> DemoResult:
-    """Carry out both runs, each with a report of its own, in folders within the run's; what is finished is kept.
+def begin_demo(run: Run) -> None:
+    """Begin the demo in its folder; what is finished there is kept.
 
     Raises
     ------
     UsageError
-        Where the folder, or one of those within it, holds something else.
+        Where the folder holds something else.
     """
     run.finished("demo")  # the demo itself leaves no manifest: one that is there is another run's
     run.begin()
-    recipe, overwrite = load_recipe(None), run.folder.overwrite
-    study, scan = run.folder.path / "compare", run.folder.path / "design"
+
+
+@contextmanager
+def part_of_demo(run: Run, name: str) -> Iterator[Run]:
+    """Open the folder of one of the two runs, `STUDY` or `DESIGN`, within the demo's.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds something else.
+    """
+    overwrite = run.folder.overwrite
     quiet = replace(run, jobs=JOBS, resume=not overwrite, progress=Progress(run.progress.show))
-    comparison = ComparisonRequest(
-        scan_sources([HEAD], "middle"),
-        recipe.replacing("simulation", matrix=MATRIX),
-        STRATEGIES,
-        COUNTS,
-        scan_sources([TRAINING], "middle"),
-        DRAWS,
+    with RunFolder(run.folder.path / name, overwrite=overwrite) as folder:
+        yield quiet.within(folder)
+
+
+def compare_on_head(run: Run) -> ComparisonResult:
+    """Compare designed with other masks on a head whose truth is known."""
+    return compare_strategies(
+        ComparisonRequest(
+            scan_sources([HEAD], "middle"),
+            load_recipe(None).replacing("simulation", matrix=MATRIX),
+            STRATEGIES,
+            COUNTS,
+            scan_sources([TRAINING], "middle"),
+            DRAWS,
+        ),
+        run,
     )
-    with RunFolder(study, overwrite=overwrite) as folder:
-        part = quiet.within(folder)
-        first = report_comparison(part, compare_strategies(comparison, part))
-    design = DesignRequest(SCAN, recipe.replacing("design", block=BLOCK), LINES)
-    with RunFolder(scan, overwrite=overwrite) as folder:
-        part = quiet.within(folder)
-        second = report_design(part, design_scan(design, part))
-    return DemoResult(study, scan, (first, second))
+
+
+def design_real_scan(run: Run) -> DesignResult | Ending:
+    """Choose the lines of a scan that comes from a scanner."""
+    return design_scan(DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES), run)

@@ -23,19 +23,19 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
     if isinstance(result, Ending):
         return result
     recipe, trace, known = result.request.recipe, result.trace, result.known
-    name, start, n_lines = recipe.design.strategy, len(trace.start), known.one.shape[0]
+    name, start, n_lines = recipe.design.strategy, len(trace.start), known.slice_model.shape[0]
     sections = [
-        *save_design(run.folder, trace, known.one.noise_variance, result.checks),
-        *model_sections(run.folder, trace, recipe.phase.names),
-        *save_acquisition(run.folder, trace, recipe),
+        *save_design(run.folder, result.account, known.slice_model.noise_variance),
+        *model_sections(run.folder, result.account),
+        *save_acquisition(run.folder, result.acquisition, recipe),
         *save_reconstruction(run.folder, known, result.images, trace.lines),
     ]
     ended = {"ended": result.ended} if result.ended else {}
-    found = {
+    facts = {
         "start": start,
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
-        **model_settings(trace, recipe.phase.names),
+        **model_settings(result.account.models),
         **known.settings(),
     }
     summary: dict[str, object] = {
@@ -49,6 +49,6 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         **known.summary(),
         "multiplications with A": sum(step.cost.matvecs for step in trace.steps),
     }
-    record = replace(result.record, settings={**result.record.settings, **found})
+    record = replace(result.record, settings={**result.record.settings, **facts})
     title = f"{'Oracle, not a design' if name in ORACLES else 'Line design'}: {known.data.name}"
     return run.finish(result.ending, record, title, summary, sections, [CHECKPOINT])

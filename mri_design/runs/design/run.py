@@ -9,16 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.design.echo_trains import Acquisition
 from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.manifest import InputFile
-from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
+from mri_design.evaluation.predictions.account import DesignAccount, account_of
+from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
 from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
-from mri_design.experiment.ending import checked_end, how_it_ended, most_lines, what_was_missed
+from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
@@ -105,7 +107,7 @@ class DesignRequest:
         return Record(run.identity("design", choices), [*scan, *beside], settings)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DesignResult:
     """What a design came to.
 
@@ -127,8 +129,10 @@ class DesignResult:
         Name of the model that the image was made with, where the design chose between several; else empty.
     images : sequence of NamedImage
         The image made from the lines, and the zero-filled one to compare it with.
-    checks : sequence of PredictionCheck
-        The design's own predictions beside the actual errors.
+    account : DesignAccount
+        The design's own predictions, beside what was measured and beside the actual errors.
+    acquisition : Acquisition or None
+        The lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     """
 
     request: DesignRequest
@@ -139,7 +143,8 @@ class DesignResult:
     ended: str
     model: str
     images: Sequence[NamedImage]
-    checks: Sequence[PredictionCheck]
+    account: DesignAccount
+    acquisition: Acquisition | None
 
 
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
@@ -168,17 +173,19 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if before is not None:
         return before
     scan = prepare(data, recipe, calibration_lines=recipe.design.start, ordinary=True)
-    one = scan.slice_model(0, recipe)
+    slice_model = scan.slice_model(0, recipe)
     strategy, stop = request.strategy, request.stop
     if recipe.design.strategy in ORACLES:
-        strategy = knowing_oracle(recipe.design.strategy, [one], [scan.reference(0)], recipe, run.seed)
+        strategy = knowing_oracle(recipe.design.strategy, [slice_model], [scan.reference(0)], recipe, run.seed)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
-    first = start_lines(one.measured, strategy, request.lines, recipe, scan.calibration_lines, one.n_coils)
-    most = request.lines or most_lines(one.measured, first, recipe)
+    first = start_lines(
+        slice_model.measured, strategy, request.lines, recipe, scan.calibration_lines, slice_model.n_coils
+    )
+    most = request.lines or most_lines(slice_model.measured, first, recipe)
     run.begin()
     state = run_design(
-        [one],
+        [slice_model],
         strategy,
         most,
         recipe,
@@ -195,22 +202,22 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     ended = how_it_ended(trace, stop, most)
     if ended:
         run.progress.say(ended)
-    final = final_models([one], state, recipe)[0]
+    final = final_models([slice_model], state, recipe)[0]
     options = InferenceOptions(
         warm_start=final.warm,
         signal=state.signals[0],
         callback=lambda s: show("reconstructing", s.loop, recipe.inference.loops),
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
-    result = reconstruct(final.one, trace.lines, method, final.recipe, rng, options=options)
-    known = KnownScan.of(data, scan, one, state.signals[0])
+    result = reconstruct(final.slice_model, trace.lines, method, final.recipe, rng, options=options)
+    known = KnownScan.of(data, scan, slice_model, state.signals[0])
     loops = (recipe.design.first_loops, recipe.design.step_loops)
     checks = check_predictions(
-        [one],
+        [slice_model],
         trace,
         Replay(recipe.inference.engine(), *loops, run.seed, candidate_models(recipe)),
         signals=state.signals,
-        truths=[truth_or_none(one, known.reference)],
+        truths=[truth_or_none(slice_model, known.reference)],
         callback=lambda done, of: show("checking predictions", done, of),
     )
     return DesignResult(
@@ -222,9 +229,10 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         ended=ended,
         model="" if final.number is None else recipe.phase.names[final.number],
         images=with_zero_filled(
-            [NamedImage.judged(method, result, known.reference)], one, trace.lines, known.reference
+            [NamedImage.judged(method, result, known.reference)], slice_model, trace.lines, known.reference
         ),
-        checks=checks,
+        account=account_of(trace, checks, recipe.phase.names),
+        acquisition=in_acquisition_order(trace.lines, trace.n_lines, recipe),
     )
 
 

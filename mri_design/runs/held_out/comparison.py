@@ -37,7 +37,7 @@ Cell = tuple[str, int, int, int]
 Show = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Settings of a comparison.
 
@@ -74,15 +74,15 @@ class Comparison:
             raise InputError(field="compare", got="no test image", wanted="at least one")
         first = self.tests[0]
         for other in self.tests[1:]:
-            if other.one.shape[0] != first.one.shape[0]:
+            if other.slice_model.shape[0] != first.slice_model.shape[0]:
                 raise InputError(
                     field="test scans",
-                    got=f"{first.name} with {first.one.shape[0]} and {other.name} with {other.one.shape[0]} "
-                    "phase-encode lines",
+                    got=f"{first.name} with {first.slice_model.shape[0]} and "
+                    f"{other.name} with {other.slice_model.shape[0]} phase-encode lines",
                     wanted="one number of phase-encode lines: the same line count is another acceleration on each",
                     cure="Run one comparison per matrix size.",
                 )
-        shapes = {t.one.shape[0] for t in self.training} - {t.one.shape[0] for t in self.tests}
+        shapes = {t.slice_model.shape[0] for t in self.training} - {t.slice_model.shape[0] for t in self.tests}
         if shapes:
             raise InputError(
                 field="training scans",
@@ -136,7 +136,7 @@ class Comparison:
     def _mask_key(self, name: str, count: int, draw: int, image: int) -> str:
         test = self.tests[image]
         if name.endswith(FIXED) or not (make_strategy(base_name(name)).needs_posterior or name in ORACLES):
-            place = f"grid{test.one.shape[0]}-{test.calibration_lines}-{_mask_text(test.one)}"
+            place = f"grid{test.slice_model.shape[0]}-{test.calibration_lines}-{_mask_text(test.slice_model)}"
         else:
             place = test.name
         return f"{name}|{count}|{draw}|{place}"
@@ -159,8 +159,8 @@ class Comparison:
             group = start if grows else -count
             groups.setdefault((name, group, draw, image), []).append(count)
         jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
-        found = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
-        for done, (((name, _, draw, image), counts), mask) in enumerate(found, 1):
+        made = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
+        for done, (((name, _, draw, image), counts), mask) in enumerate(made, 1):
             for count in counts:
                 key = self._mask_key(name, count, draw, image)
                 progress.masks[key] = [int(k) for k in mask.lines[:count]]
@@ -172,13 +172,15 @@ class Comparison:
         """Full name of a strategy (with its tuned power) and the centre lines it starts with."""
         base, test = base_name(name), self.tests[image]
         if name.endswith(TUNED):
-            base = f"{base}:{progress.tuned[f'{base}|{count}|{test.one.shape[0]}']:g}"
+            base = f"{base}:{progress.tuned[f'{base}|{count}|{test.slice_model.shape[0]}']:g}"
         return base, self._start(base, count, test)
 
     def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
         rule = make_strategy(strategy)
-        self.recipe.constraints.rules().needed(image.one.measured, image.calibration_lines)  # refuses contradictions
-        n_lines, n_coils = image.one.shape[0], image.one.n_coils
+        self.recipe.constraints.rules().needed(
+            image.slice_model.measured, image.calibration_lines
+        )  # refuses contradictions
+        n_lines, n_coils = image.slice_model.shape[0], image.slice_model.n_coils
         return start_count(rule, n_lines, count, self.recipe, image.calibration_lines, n_coils)
 
     def _mask_job(
@@ -188,8 +190,8 @@ class Comparison:
         strategy, start = self._strategy(progress, name, target, image)
         if not name.endswith(FIXED):
             return MaskJob(strategy, target, start, draw, image)
-        shape = self.tests[image].one.shape
-        training = tuple(i for i, t in enumerate(self.training) if t.one.shape == shape)
+        shape = self.tests[image].slice_model.shape
+        training = tuple(i for i, t in enumerate(self.training) if t.slice_model.shape == shape)
         if not training:
             raise InputError(
                 field="training scans", got="none on the test scan's grid", wanted="at least one for a fixed mask"
@@ -208,7 +210,7 @@ class Comparison:
             progress.rows[_key(*cell)] = {
                 "strategy": name,
                 "lines": count,
-                "acceleration": test.one.shape[0] / count,
+                "acceleration": test.slice_model.shape[0] / count,
                 "draw": draw,
                 "image": test.name,
                 **errors,
@@ -222,7 +224,7 @@ class Comparison:
     def _tune(self, progress: ComparisonProgress, workers: Workers[Material], show: Show) -> None:
         """The power with the least mean error on the training images, for each family and count."""
         families = [name for name in self.strategies if name in TUNED_FAMILIES] if self.training else []
-        grid = self.tests[0].one.shape[0]
+        grid = self.tests[0].slice_model.shape[0]
         wanted = [(f, n, grid) for f in families for n in self.lines]
         wanted = [job for job in wanted if "|".join(map(str, job)) not in progress.tuned]
         for done, (family, count, _) in enumerate(wanted, 1):
@@ -248,5 +250,5 @@ def base_name(name: str) -> str:
     return name.removesuffix(FIXED).removesuffix(TUNED)
 
 
-def _mask_text(one: MRSlice) -> str:
-    return "".join("1" if flag else "0" for flag in one.measured) if not one.measured.all() else "all"
+def _mask_text(slice_model: MRSlice) -> str:
+    return "".join("1" if flag else "0" for flag in slice_model.measured) if not slice_model.measured.all() else "all"

@@ -97,12 +97,12 @@ class DesignedMask:
 def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     """A mask, with how far its design converged."""
     image = material.tests[job.image]
-    test = image.one
+    test = image.slice_model
     if job.strategy in ORACLES:
         oracle = knowing_oracle(job.strategy, [test], [image.reference], material.recipe, material.seed)
         return _design(material, [test], oracle, job.target, job.start, job.draw)
-    training = [material.training[i].one for i in job.training]
-    slices = [replace(one, measured=one.measured & test.measured) for one in training] or [test]
+    training = [material.training[i].slice_model for i in job.training]
+    slices = [replace(slice_model, measured=slice_model.measured & test.measured) for slice_model in training] or [test]
     return _design(material, slices, make_strategy(job.strategy), job.target, job.start, job.draw)
 
 
@@ -115,7 +115,7 @@ def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:
 def tuning_error(material: Material, job: TuningJob) -> float:
     """Relative error of a training image with one draw of a mask."""
     image = material.training[job.image]
-    mask = _design(material, [image.one], make_strategy(job.strategy), job.target, job.start, job.draw)
+    mask = _design(material, [image.slice_model], make_strategy(job.strategy), job.target, job.start, job.draw)
     return float(str(_error(material, image, mask.lines)["relative_l2"]))
 
 
@@ -130,11 +130,11 @@ def _design(
 
 
 def _error(material: Material, image: ReferenceSlice, lines: Lines) -> dict[str, object]:
-    result = reconstruct_by_recipe(image.one, lines, material.recipe, material.seed)
-    found = measure(result.image, image.reference)
+    result = reconstruct_by_recipe(image.slice_model, lines, material.recipe, material.seed)
+    errors = measure(result.image, image.reference)
     return {
-        "relative_l2": found.relative_l2,
-        "psnr": found.psnr,
-        "ssim": found.ssim,
+        "relative_l2": errors.relative_l2,
+        "psnr": errors.psnr,
+        "ssim": errors.ssim,
         "reconstruction_converged": result.convergence.converged,
     }

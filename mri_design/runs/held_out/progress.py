@@ -61,7 +61,7 @@ class ComparisonProgress:
             return cls(path, identity)
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            found, *parts = (stored[key] for key in ("identity", *_PARTS))
+            stored_identity, *parts = (stored[key] for key in ("identity", *_PARTS))
             if not all(isinstance(part, dict) for part in parts):
                 raise TypeError("a part that is no table")
             if parts[0].keys() != parts[-1].keys():
@@ -73,7 +73,7 @@ class ComparisonProgress:
                 wanted="a comparison's progress",
                 cure="Delete it.",
             ) from error
-        require_same_run(path, found, identity, "the progress of another comparison")
+        require_same_run(path, stored_identity, identity, "the progress of another comparison")
         return cls(path, identity, *parts)
 
     def save(self) -> None:

@@ -9,13 +9,12 @@ import numpy as np
 from mri_design.design.training.exchanges import Refinement
 from mri_design.evaluation.output.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import Row, markdown_text, write_csv
+from mri_design.evaluation.output.tables import markdown_text, write_csv
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.strategy_names import strategy_label
-from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import FORMATS as COMPARISON_FORMATS
-from mri_design.runs.held_out.tables import paired_caption, paired_table, summary_table
-from mri_design.runs.protocol.run import CHECKPOINTS, PROTOCOL, ProtocolResult
+from mri_design.runs.held_out.tables import paired_caption
+from mri_design.runs.protocol.run import CHECKPOINTS, HeldOutErrors, ProtocolResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulation_summary
 from mri_design.runs.sections.models import model_sections, model_settings
@@ -35,18 +34,17 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     """
     if isinstance(result, Ending):
         return result
-    folder, trace, training, recipe = run.folder, result.trace, result.training, result.request.recipe
-    noise = float(np.mean([image.one.noise_variance for image in training]))
+    folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
+    noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     sections = [
-        *save_design(folder, trace, noise),
-        *model_sections(folder, trace, recipe.phase.names),
-        *save_acquisition(folder, trace, recipe),
+        *save_design(folder, result.account, noise),
+        *model_sections(folder, result.account),
+        *save_acquisition(folder, result.acquisition, recipe),
     ]
     if result.refined is not None:
         sections.append(_exchange_section(folder, result.refined))
-    tested = result.tested
-    if tested.rows:
-        sections.append(_test_section(folder, len(trace.lines), tested, [image.noise for image in result.tests]))
+    if result.tested is not None:
+        sections.append(_test_section(folder, result.tested, [image.noise for image in result.tests]))
     names = [image.name for image in training]
     summary: dict[str, object] = {
         "lines": f"{len(trace.lines)} of {trace.n_lines}",
@@ -54,11 +52,11 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         "start lines": len(trace.start),
         "strategy": strategy_label(trace.strategy),
         "training images": f"{len(names)}: {', '.join(names)}",
-        "test images": len({row["image"] for row in tested.rows.values()}),
+        "test images": len(result.tests),
         **simulation_summary([image.simulated for image in training]),
     }
-    found = {"start": len(trace.start), **model_settings(result.designed, recipe.phase.names)}
-    record = replace(result.record, settings={**result.record.settings, **found})
+    facts = {"start": len(trace.start), **model_settings(result.designed.models)}
+    record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
 
 
@@ -79,22 +77,15 @@ def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
     return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, FORMATS)])
 
 
-def _test_section(folder: RunFolder, count: int, tested: ComparisonProgress, noise: list[float | None]) -> Section:
-    rows: list[Row] = [
-        {**row, "strategy": strategy_label(str(row["strategy"]))}
-        for _, row in sorted(tested.rows.items(), key=lambda entry: not entry[0].startswith(f"{PROTOCOL}|"))
-    ]
-    folder.write_metrics(rows)
-    names = list(dict.fromkeys(str(row["strategy"]) for row in rows))
-    tables = {"summary": summary_table(rows, names, [count])}
-    if len(names) > 1:
-        tables["paired"] = paired_table(rows, [PROTOCOL], names[1:], [count])
+def _test_section(folder: RunFolder, tested: HeldOutErrors, noise: list[float | None]) -> Section:
+    folder.write_metrics(tested.rows)
+    tables = {"summary": tested.summary, **({"paired": tested.paired} if tested.paired else {})}
     for name, table in tables.items():
         write_csv(folder.output_path(f"{name}.csv"), table, formats=FORMATS)
         write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=FORMATS))
     captions = {
         "summary": "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
         + noise_caption(noise),
-        "paired": paired_caption(tables.get("paired", [])),
+        "paired": paired_caption(tested.paired),
     }
     return Section("On other scans", [ReportTable(table, captions[name], FORMATS) for name, table in tables.items()])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training.exchanges import (
     Exchange,
@@ -21,17 +22,21 @@ from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_line
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.identity import CHECKPOINT, require_same_run
 from mri_design.evaluation.output.manifest import InputFile
+from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.predictions.account import DesignAccount, account_of
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
+from mri_design.experiment.ending import in_acquisition_order
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.jobs import Material, mask_error
 from mri_design.runs.held_out.progress import ComparisonProgress
+from mri_design.runs.held_out.tables import paired_table, summary_table
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scans import load_images, require_apart
-from mri_design.runs.trials import TrainingMaterial, trial_outcome
+from mri_design.runs.training_material import TrainingMaterial, trial_outcome
 from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
@@ -39,6 +44,7 @@ from mri_design.status import Status
 __all__ = [
     "CHECKPOINTS",
     "PROTOCOL",
+    "HeldOutErrors",
     "ProtocolRequest",
     "ProtocolResult",
     "design_protocol",
@@ -73,7 +79,7 @@ def load_refinement(path: Path, identity: str) -> Refinement:
     """
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        found = stored["identity"]
+        stored_identity = stored["identity"]
         exchanges = tuple(Exchange(int(r), int(a), float(e), bool(kept)) for r, a, e, kept in stored["exchanges"])
         lines = tuple(int(line) for line in stored["lines"])
         counts = int(stored["reconstructions"]), int(stored["unconverged"])
@@ -82,7 +88,7 @@ def load_refinement(path: Path, identity: str) -> Refinement:
         raise InputError(
             field=path.name, got=f"an unreadable file ({error})", wanted="a protocol's exchanges", cure="Delete it."
         ) from error
-    require_same_run(path, found, identity, "the exchanges of another protocol")
+    require_same_run(path, stored_identity, identity, "the exchanges of another protocol")
     return state
 
 
@@ -161,6 +167,38 @@ class ProtocolRequest:
 
 
 @dataclass(frozen=True)
+class HeldOutErrors:
+    """Errors on scans that the mask has not seen, its own and its competitors'.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        One for each mask, draw and test image; those of the protocol first.
+    summary : sequence of mappings
+        Their `summary_table`.
+    paired : sequence of mappings
+        The `paired_table` of the protocol against its competitors; empty without competitors.
+    """
+
+    rows: Sequence[Row]
+    summary: Sequence[Row]
+    paired: Sequence[Row]
+
+    @classmethod
+    def of(cls, tested: ComparisonProgress, lines: int) -> HeldOutErrors | None:
+        """The errors of a finished test with this many lines; None where nothing was tested."""
+        rows: list[Row] = [
+            {**row, "strategy": strategy_label(str(row["strategy"]))}
+            for _, row in sorted(tested.rows.items(), key=lambda entry: not entry[0].startswith(f"{PROTOCOL}|"))
+        ]
+        if not rows:
+            return None
+        names = list(dict.fromkeys(str(row["strategy"]) for row in rows))
+        paired = paired_table(rows, [PROTOCOL], names[1:], [lines]) if len(names) > 1 else ()
+        return cls(rows, summary_table(rows, names, [lines]), paired)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProtocolResult:
     """What a protocol came to.
 
@@ -174,14 +212,16 @@ class ProtocolResult:
         Status and lines.
     training, tests : sequence of ReferenceSlice
         What the mask was designed on, and what it was tried on.
-    designed : DesignTrace
-        The mask before exchanges.
-    trace : DesignTrace
-        The final mask.
+    designed : DesignAccount
+        The mask before exchanges, and what was expected of its lines.
+    account : DesignAccount
+        The same of the final mask.
+    acquisition : Acquisition or None
+        Its lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     refined : Refinement or None
         Exchanges, where there were any to try.
-    tested : ComparisonProgress
-        Rows of the test images; none without test scans.
+    tested : HeldOutErrors or None
+        How wrong the test images are; None without test scans.
     """
 
     request: ProtocolRequest
@@ -189,10 +229,11 @@ class ProtocolResult:
     ending: Ending
     training: Sequence[ReferenceSlice]
     tests: Sequence[ReferenceSlice]
-    designed: DesignTrace
-    trace: DesignTrace
+    designed: DesignAccount
+    account: DesignAccount
+    acquisition: Acquisition | None
     refined: Refinement | None
-    tested: ComparisonProgress
+    tested: HeldOutErrors | None
 
 
 def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Ending:
@@ -220,13 +261,13 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     require_apart(training, tests)
     _require_one_grid(training)
     for image in (*training, *tests):
-        require_lines(image.one.measured, lines, recipe)
+        require_lines(image.slice_model.measured, lines, recipe)
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
     strategy = make_strategy(request.strategy)
     calibration = max(image.calibration_lines for image in (*training, *tests))
-    n_coils = min(image.one.n_coils for image in training)
+    n_coils = min(image.slice_model.n_coils for image in training)
     first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
@@ -236,7 +277,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
             return workers.map(_applied, [(function, item) for item in items])
 
         designed = run_design(
-            [image.one for image in training],
+            [image.slice_model for image in training],
             strategy,
             lines,
             recipe,
@@ -262,7 +303,14 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     tested = ComparisonProgress.open(files[TESTED], record.identity)
     if tests:
         comparison = Comparison(
-            tests, request.against, [len(trace.lines)], recipe, training, request.seeds, run.seed, run.jobs
+            tests=tests,
+            strategies=request.against,
+            lines=[len(trace.lines)],
+            recipe=recipe,
+            training=training,
+            seeds=request.seeds,
+            seed=run.seed,
+            jobs=run.jobs,
         )
         _test(trace.lines, comparison, tested, show)
     ending = Ending(_status(designed, refined, tested), trace.lines)
@@ -272,10 +320,11 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         ending=ending,
         training=training,
         tests=tests,
-        designed=designed,
-        trace=trace,
+        designed=account_of(designed, models=recipe.phase.names),
+        account=account_of(trace, models=recipe.phase.names),
+        acquisition=in_acquisition_order(trace.lines, trace.n_lines, recipe),
         refined=refined,
-        tested=tested,
+        tested=HeldOutErrors.of(tested, len(trace.lines)),
     )
 
 
@@ -285,7 +334,7 @@ def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:
 
 
 def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
-    shapes = sorted({image.one.shape for image in training})
+    shapes = sorted({image.slice_model.shape for image in training})
     if len(shapes) > 1:
         raise InputError(
             field="training scans",
@@ -324,7 +373,7 @@ def _test(lines: tuple[int, ...], comparison: Comparison, tested: ComparisonProg
             tested.rows[f"{PROTOCOL}|{i}"] = {
                 "strategy": PROTOCOL,
                 "lines": len(lines),
-                "acceleration": tests[i].one.shape[0] / len(lines),
+                "acceleration": tests[i].slice_model.shape[0] / len(lines),
                 "draw": 0,
                 "image": tests[i].name,
                 **errors,

@@ -112,8 +112,8 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
     lines = np.flatnonzero(mask).tolist()
     run.finished(record.identity)  # the same reconstruction may be made again
     scan = prepare(data, recipe, measured=mask, ordinary=True)
-    one = scan.slice_model(0, recipe)
-    signal = one.signal_level(lines)
+    slice_model = scan.slice_model(0, recipe)
+    signal = slice_model.signal_level(lines)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     run.begin()
@@ -121,9 +121,9 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
         signal=signal, callback=lambda s: run.progress.show("outer loops", s.loop, recipe.inference.loops)
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
-    result = reconstruct(one, lines, method, recipe, rng, options=options)
+    result = reconstruct(slice_model, lines, method, recipe, rng, options=options)
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
-    known = KnownScan.of(data, scan, one, signal)
-    images = with_zero_filled([NamedImage.judged(method, result, known.reference)], one, lines, known.reference)
+    known = KnownScan.of(data, scan, slice_model, signal)
+    images = with_zero_filled([NamedImage.judged(method, result, known.reference)], slice_model, lines, known.reference)
     return ReconResult(request, record, Ending(status, tuple(lines)), known, mask, images)

@@ -31,15 +31,15 @@ def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float)
     """Rows of metrics.csv; error columns are empty where there is no reference."""
     rows: Rows = []
     for named in images:
-        found = named.errors
+        errors = named.errors
         rows.append(
             {
                 "method": named.name,
                 "lines": n_lines,
                 "acceleration": acceleration,
-                "relative_l2": found.relative_l2 if found else None,
-                "psnr": found.psnr if found else None,
-                "ssim": found.ssim if found else None,
+                "relative_l2": errors.relative_l2 if errors else None,
+                "psnr": errors.psnr if errors else None,
+                "ssim": errors.ssim if errors else None,
                 "converged": named.reconstruction.convergence.converged,
                 "matvecs": named.reconstruction.convergence.matvecs,
             }

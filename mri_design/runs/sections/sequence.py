@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mri_design.design.echo_trains import Acquisition
-from mri_design.design.trace import DesignTrace
 from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import Paragraph, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.tables import write_csv
-from mri_design.experiment.ending import in_acquisition_order
 from mri_design.experiment.recipe import Recipe
 
 __all__ = ["save_acquisition"]
@@ -19,12 +17,11 @@ ACQUISITION = "acquisition.csv"
 MEASURED_ORDER = "line number in the order of measurement"
 
 
-def save_acquisition(folder: RunFolder, trace: DesignTrace, recipe: Recipe) -> list[Section]:
+def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe) -> list[Section]:
     """Write acquisition.csv and its figure where lines are measured in another order or in trains; else nothing."""
-    if recipe.design.order == "as-chosen" and recipe.design.echoes == 1:
+    if made is None:
         folder.remove(ACQUISITION)
         return []
-    made = in_acquisition_order(trace.lines, trace.n_lines, recipe)
     write_csv(folder.output_path(ACQUISITION), _rows(made))
     drawn = plots.acquisition_order(made.lines, made.n_lines, axis=MEASURED_ORDER)
     caption = "The same lines in the order in which they are to be measured, train after train."

@@ -3,74 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.design.decision import DesignStep, Forecast, columns
 from mri_design.design.trace import DesignTrace
+from mri_design.evaluation.predictions.account import DesignAccount
 
-__all__ = ["WINDOW", "information_gains", "innovations", "score_is_information", "score_rows", "step_rows"]
-
-WINDOW = 8
-"""Lines that the running ratio looks back on."""
+__all__ = ["score_rows", "step_rows"]
 
 
-def score_is_information(trace: DesignTrace) -> bool:
-    """Whether the scores are log det(I + X_* A^-1 X_*^H), twice the information in nats."""
-    return trace.strategy.startswith("information-gain")
-
-
-def noise_share(trace: DesignTrace, index: int) -> float:
-    """The noise's part of a step's predicted energy; NaN without a prediction for every line."""
-    step = trace.steps[index]
-    expected = trace.block_start(index).forecast.expected  # a block's energies are those expected there
-    return float("nan") if expected is None else step.outcome.predicted_energy - float(expected[step.line])
-
-
-def information_gains(trace: DesignTrace) -> tuple[NDArray[np.float64], bool]:
-    """Information about the image that each chosen line was expected to bring, and whether it is an upper bound.
-
-    Returns
-    -------
-    gains : float array, shape (step,)
-        `Forecast.information`, in nats; NaN where nothing was predicted.
-    bounds : bool
-        False where the scores are the information themselves.
-    """
-    return np.array([step.information for step in trace.steps]), not score_is_information(trace)
-
-
-def innovations(trace: DesignTrace) -> dict[str, NDArray[np.float64]] | None:
-    """Energy of every chosen line's innovation, predicted and measured, and the running ratio of the two.
-
-    Returns
-    -------
-    dict of float arrays, shape (step,), or None
-        ``predicted`` as the strategy believed it, noise included; ``found``, as measured; ``noise``, the noise's share
-        of both; ``running``, the geometric mean of predicted over found on the last `WINDOW` lines. NaN for lines that
-        an exchange added, which nothing predicted. None where a rule predicts nothing.
-    """
-    found = np.array([step.outcome.actual_energy for step in trace.steps])
-    noise = np.array([noise_share(trace, index) for index in range(len(trace.steps))])
-    predicted = np.array([_believed(trace, index, share) for index, share in enumerate(noise)])
-    known = np.isfinite(predicted) & np.isfinite(found) & (predicted > 0) & (found > 0)
-    if not known.any():
-        return None
-    logs = np.log(predicted[known] / found[known])
-    running = np.full(len(found), np.nan)
-    running[known] = np.exp([np.mean(logs[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(logs))])
-    nowhere = np.where(known, 1.0, np.nan)
-    return {"predicted": predicted * nowhere, "found": found * nowhere, "noise": noise, "running": running}
-
-
-def _believed(trace: DesignTrace, index: int, noise: float) -> float:
-    step = trace.steps[index]
-    corrected = trace.block_start(index).forecast.corrected
-    if corrected is None or np.isnan(noise):
-        return step.outcome.predicted_energy
-    return float(corrected[step.line]) + noise
-
-
-def step_rows(trace: DesignTrace) -> list[dict[str, object]]:
+def step_rows(account: DesignAccount) -> list[dict[str, object]]:
     """One row per decision, and one for the end where an error is predicted for it, for steps.csv.
 
     Returns
@@ -82,9 +23,9 @@ def step_rows(trace: DesignTrace) -> list[dict[str, object]]:
         ``predicted``, ``found`` and their ``running_ratio``; then the fields of a decision that are columns by
         themselves (`design.decision.columns`). Empty where a rule predicts nothing.
     """
-    gains, bounds = information_gains(trace)
+    trace, energies, gains = account.trace, account.innovations, account.information.gains
+    bounds = account.information.upper_bound
     gain, total = ("at_most_nats", "at_most_total_nats") if bounds else ("gain_nats", "total_nats")
-    energies = innovations(trace)
     looked_ahead = any(np.isfinite(step.least_error) for step in trace.steps)
     rows: list[dict[str, object]] = []
     for index, step in enumerate(trace.steps):
@@ -98,9 +39,9 @@ def step_rows(trace: DesignTrace) -> list[dict[str, object]]:
                 total: _known(np.nansum(gains[: index + 1]) if np.isfinite(gains[index]) else np.nan),
                 "predicted_error": _known(step.predicted_error),
                 **({"least_error": _known(step.least_error)} if looked_ahead else {}),
-                "predicted": _known(energies["predicted"][index]) if energies else None,
-                "found": _known(energies["found"][index]) if energies else None,
-                "running_ratio": _known(energies["running"][index]) if energies else None,
+                "predicted": _known(energies.predicted[index]) if energies else None,
+                "found": _known(energies.measured[index]) if energies else None,
+                "running_ratio": _known(energies.running_ratio[index]) if energies else None,
                 **_recorded(step),
             }
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from mri_design.design.trace import DesignTrace
@@ -12,16 +10,11 @@ from mri_design.evaluation.mask_sentence import mask_sentence
 from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.plots.prediction import LinePanel
+from mri_design.evaluation.predictions.account import DesignAccount
 from mri_design.evaluation.predictions.check import PredictionCheck
-from mri_design.evaluation.predictions.shares import how_often_right
-from mri_design.runs.sections.steps import (
-    WINDOW,
-    information_gains,
-    innovations,
-    score_is_information,
-    score_rows,
-    step_rows,
-)
+from mri_design.evaluation.predictions.information import score_is_information
+from mri_design.evaluation.predictions.innovations import WINDOW
+from mri_design.runs.sections.steps import score_rows, step_rows
 
 __all__ = ["design_sections", "save_design"]
 
@@ -31,10 +24,9 @@ UNIT = "noise variances"
 PANELS = 3
 
 
-def save_design(
-    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck] = ()
-) -> list[Section]:
+def save_design(folder: RunFolder, account: DesignAccount, noise_variance: float) -> list[Section]:
     """Write lines.csv, mask.npy and what `design_sections` writes; return the report's sections about the design."""
+    trace = account.trace
     rows: list[dict[str, object]] = [
         {"order": i, "line": line, "ky": line - trace.n_lines // 2, "score": None} for i, line in enumerate(trace.lines)
     ]
@@ -43,32 +35,29 @@ def save_design(
         row["score"] = None if step.choice.scores is None else step.choice.score
     folder.write_lines(rows)
     folder.write_mask(trace.mask())
-    return design_sections(folder, trace, noise_variance, checks)
+    return design_sections(folder, account, noise_variance)
 
 
-def design_sections(
-    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck] = ()
-) -> list[Section]:
+def design_sections(folder: RunFolder, account: DesignAccount, noise_variance: float) -> list[Section]:
     """Write a design's figures and its tables per step and per line; return the report's sections about it.
 
     Parameters
     ----------
     folder : RunFolder
         Where to: steps.csv, and where they are known scores.csv, prediction.csv and prediction-lines.csv.
-    trace : DesignTrace
-        The design.
+    account : DesignAccount
+        What the design expected, and what came.
     noise_variance : float
         Per real component; the unit of energies in figures.
-    checks : sequence of PredictionCheck
-        Predictions with the actual errors beside them, where those are known.
     """
+    trace = account.trace
     if trace.steps:
-        folder.write_table("steps.csv", step_rows(trace))
+        folder.write_table("steps.csv", step_rows(account))
     sections = [Section("Design", [*_mask_figures(folder, trace), *_score_figures(folder, trace)])]
-    learned = [*_information(folder, trace), *_errors(folder, trace, checks)]
+    learned = [*_information(folder, account), *_errors(folder, account)]
     if learned:
         sections.append(Section("What was learned", learned))
-    judged = [*_innovations(folder, trace, noise_variance), *_checked_lines(folder, trace, noise_variance, checks)]
+    judged = [*_innovations(folder, account, noise_variance), *_checked_lines(folder, account, noise_variance)]
     if judged:
         sections.append(Section("Was the prediction right?", judged))
     return sections
@@ -125,33 +114,31 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
     ]
 
 
-def _information(folder: RunFolder, trace: DesignTrace) -> Blocks:
-    gains, bounds = information_gains(trace)
-    gains = gains[np.isfinite(gains)]  # lines that came in by an exchange were not predicted
+def _information(folder: RunFolder, account: DesignAccount) -> Blocks:
+    information, gains = account.information, account.information.predicted
     if not len(gains):
         return []
-    total = float(gains.sum())
+    bounds, total = information.upper_bound, information.total
     bits = f"{total:.5g} nats ({total / np.log(2):.5g} bits), {total / len(gains):.4g} nats a line"
-    half = int(np.searchsorted(np.cumsum(gains), total / 2)) + 1
     return [
         Paragraph(
             f"The {len(gains)} chosen lines were expected to tell {'at most ' if bounds else ''}{bits}; the first "
-            f"{half} of them half of it, the last one {gains[-1]:.4g}."
+            f"{information.lines_for_half} of them half of it, the last one {gains[-1]:.4g}."
         ),
         saved_figure(
             folder,
             "information",
-            plots.information_gained(gains.tolist(), len(trace.start) + 1, "nats, at most" if bounds else "nats"),
+            plots.information_gained(
+                gains.tolist(), len(account.trace.start) + 1, "nats, at most" if bounds else "nats"
+            ),
             "What each chosen line was expected to tell, and their sum, without the start lines. When the curve has "
             "flattened, further lines buy little.",
         ),
     ]
 
 
-def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCheck]) -> Blocks:
-    known = [(len(trace.start) + i, s.predicted_error) for i, s in enumerate(trace.steps) if s.predicted_error > 0]
-    end = trace.forecast(len(trace.lines))
-    known += [] if end is None else [(len(trace.lines), end.predicted_error)]
+def _errors(folder: RunFolder, account: DesignAccount) -> Blocks:
+    known, checks = account.predicted_errors, account.checks
     if not known:
         return []
     caption = "The error that the design believed its image still had, before each line and at the end."
@@ -185,7 +172,7 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
                 "predicted over actual energy, and the rank correlation of the two.",
             ),
             ReportTable(
-                how_often_right(checks),
+                account.shares,
                 "How often the predicted error is right: share of these line counts where predicted over actual lies "
                 "in [0.5, 2] and in [0.8, 1.25]; median and range of the ratio. 1 is right, below 1 promised too much.",
             ),
@@ -193,23 +180,20 @@ def _errors(folder: RunFolder, trace: DesignTrace, checks: Sequence[PredictionCh
     return blocks
 
 
-def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -> Blocks:
-    energies = innovations(trace)
-    if energies is None:
+def _innovations(folder: RunFolder, account: DesignAccount, noise_variance: float) -> Blocks:
+    trace, energies = account.trace, account.innovations
+    if energies is None or energies.known.sum() < 2:
         return []
-    known = np.isfinite(energies["running"])
-    if known.sum() < 2:
-        return []
-    predicted, found = energies["predicted"][known], energies["found"][known]
+    known = energies.known
+    predicted, measured = energies.predicted[known], energies.measured[known]
     ky = np.array([s.line for s in trace.steps])[known] - trace.n_lines // 2
-    ratio = float(np.exp(np.mean(np.log(predicted / found))))
-    noise = energies["noise"][known] / noise_variance
+    noise = energies.noise[known] / noise_variance
     order = np.flatnonzero(known) + len(trace.start) + 1
     course = plots.innovation_course(
         order,
         predicted / noise_variance,
-        found / noise_variance,
-        energies["running"][known],
+        measured / noise_variance,
+        energies.running_ratio[known],
         noise if np.isfinite(noise).all() else None,
         UNIT,
     )
@@ -217,7 +201,7 @@ def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -
         Paragraph(
             f"{'Every line' if known.all() else f'{known.sum()} of {len(known)} chosen lines (exchanges not)'} "
             "had been predicted, with error bars, before the data were looked at. Predicted over found energy of the "
-            f"innovation, geometric mean over lines: {ratio:.2f} (1 is calibrated, below 1 is overconfident)."
+            f"innovation, geometric mean over lines: {energies.ratio:.2f} (1 is calibrated, below 1 is overconfident)."
         ),
         saved_figure(
             folder,
@@ -230,16 +214,15 @@ def _innovations(folder: RunFolder, trace: DesignTrace, noise_variance: float) -
         saved_figure(
             folder,
             "calibration",
-            plots.calibration(predicted / noise_variance, found / noise_variance, ky, UNIT),
+            plots.calibration(predicted / noise_variance, measured / noise_variance, ky, UNIT),
             "Each dot is one line. On the diagonal the error bars were right; above it the line held more than "
             "expected.",
         ),
     ]
 
 
-def _checked_lines(
-    folder: RunFolder, trace: DesignTrace, noise_variance: float, checks: Sequence[PredictionCheck]
-) -> Blocks:
+def _checked_lines(folder: RunFolder, account: DesignAccount, noise_variance: float) -> Blocks:
+    trace, checks = account.trace, account.checks
     if not checks:
         return []
     ky = np.arange(trace.n_lines) - trace.n_lines // 2

@@ -58,10 +58,10 @@ class OrderFile:
                     ) from error
         if self.overwrite or not self.path.exists():
             return None
-        found = load_trained(self.path)
-        if found.settings.get("identity") != identity:
+        design = load_trained(self.path)
+        if design.settings.get("identity") != identity:
             raise UsageError(f"{self.path.name} holds another trained design; give another --out, or add --overwrite")
-        return found
+        return design
 
     def begin(self) -> None:
         """Make the folder of the file, and begin anew where that was asked for; a finished order stays until the next.
@@ -83,8 +83,8 @@ class OrderFile:
         if not self.beginning.exists():
             return None
         design = load_trained(self.beginning)
-        found = design.settings.get("identity")
-        require_same_run(self.beginning, found, identity, "the beginning of another training")
+        stored = design.settings.get("identity")
+        require_same_run(self.beginning, stored, identity, "the beginning of another training")
         return design
 
     def save_unfinished(self, design: TrainedDesign) -> None:

@@ -15,7 +15,7 @@ from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.runs.run import Ending, Record, Work
 from mri_design.runs.scans import load_images
 from mri_design.runs.train.order_file import OrderFile, order_ending
-from mri_design.runs.trials import TrainingMaterial, trial_outcome
+from mri_design.runs.training_material import TrainingMaterial, trial_outcome
 from mri_design.runs.workers import Workers
 
 __all__ = ["RULES", "TrainingRequest", "learn_order", "training_rule"]

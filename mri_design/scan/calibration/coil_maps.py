@@ -61,7 +61,7 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
     ``"image"``
         In addition the maps take over the phase of the image at the resolution of the calibration lines
         (Hann window), so that the combined image is nearly real. The phase of the object is then no longer in
-        the image. How nearly real it is, is said in results/benchmarks/measured-once.md.
+        the image. Measurements of how real it then is are in results/benchmarks/measured-once.md.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _espirit(kspace: NDArray[np.complex64], directions: NDArray[np.complex128], 
     strongest = np.abs(kspace).max()
     virtual = np.tensordot(directions.conj().T, kspace / (strongest or 1), axes=1).astype(np.complex64)
     with np.errstate(all="ignore"):  # pixels without any signal divide zero by zero
-        found = EspiritCalib(
+        maps = EspiritCalib(
             virtual,
             calib_width=width,
             kernel_width=_KERNEL if width >= _ENOUGH_FOR_KERNEL else _SMALL_KERNEL,
@@ -152,11 +152,11 @@ def _espirit(kspace: NDArray[np.complex64], directions: NDArray[np.complex128], 
             show_pbar=False,
         ).run()
     # SigPy makes the first coil's map real; here the first coil is the virtual one.
-    found = np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0).astype(np.complex128)
-    strength = np.linalg.norm(found, axis=0)
-    found = found / np.where(strength > 0, strength, 1)
-    found[0][strength == 0] = 1
-    return np.tensordot(directions, found, axes=1).astype(np.complex64)
+    maps = np.nan_to_num(maps, nan=0.0, posinf=0.0, neginf=0.0).astype(np.complex128)
+    strength = np.linalg.norm(maps, axis=0)
+    maps = maps / np.where(strength > 0, strength, 1)
+    maps[0][strength == 0] = 1
+    return np.tensordot(directions, maps, axes=1).astype(np.complex64)
 
 
 def _image_phase(kspace: NDArray[np.complex64], maps: NDArray[np.complex64], width: int) -> NDArray[np.complex64]:

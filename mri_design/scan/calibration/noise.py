@@ -27,11 +27,10 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     Three places hold (almost) only noise, and none of them always does:
 
     1. the air beside the object, in profiles along the readout of single lines: outer sixteenths, median over
-       bands of lines. It sees every line, so also noise that was filtered at high frequencies before saving;
+       bands of lines. Every line counts there, so also noise that was filtered at high frequencies before saving;
     2. the corners of k-space (outer quarter of the measured lines, outer eighths of the readout), where
-       signal has decayed. They see the whole readout, so also the receiver's filter, which makes the air
-       beside the object quieter than the middle of the image: up to two and a half times (standard
-       deviation) in scans without readout oversampling;
+       signal has decayed. They hold noise of the whole readout, so also the receiver's filter, which makes the air
+       beside the object quieter than the middle of the image in scans without readout oversampling;
     3. the air above and below the object, in the image. It averages over all lines, and over the readout as
        the object does, but needs full sampling and a field of view larger than the object.
 
@@ -58,7 +57,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
 
     Notes
     -----
-    How right it is on simulated and real scans, and with few lines, is said in results/benchmarks/measured-once.md.
+    results/benchmarks/measured-once.md has its accuracy on simulated and real scans, and with few lines.
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     regions = NoiseRegions.of(data)

@@ -67,12 +67,12 @@ class NoiseRegions:
         """
         rows, columns = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in self.samples.shape[1:])
         distance = np.hypot(rows[:, np.newaxis], columns)
-        found = []
+        outermost = []
         for stack, samples in zip(self.kspace, self.samples, strict=True):
             if samples.any():
                 outer = np.asarray(samples & (distance >= np.quantile(distance[samples], 1 - 1 / 8)))
-                found.append(stack[:, outer])
-        return _variance(np.concatenate(found, axis=1)[np.newaxis])
+                outermost.append(stack[:, outer])
+        return _variance(np.concatenate(outermost, axis=1)[np.newaxis])
 
     def corners(self) -> NDArray[np.float64]:
         """Variance in the outer quarter of the lines and the outer eighths of the readout."""

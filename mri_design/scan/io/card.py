@@ -15,7 +15,7 @@ from mri_design.scan.io.safe import ReadLimits, check_file
 __all__ = ["ArrayCard", "as_text", "read_card"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ArrayCard:
     """The fields of a side card that change how an array is read, and all of it as text.
 

@@ -215,8 +215,8 @@ class EllipsePhantom:
         margin_y = max(m.half_widths[0] for m in waves)
         margin_x = max(m.half_widths[1] for m in waves)
         fine = scale * self.spectrum(_half_frequencies(rows, margin_y)[:, None], _half_frequencies(columns, margin_x))
-        one = TrigonometricSeries(np.ones((1, 1), np.complex128))
-        return [_shifted_sum(fine, m or one, (margin_y, margin_x)) for m in modulations]
+        constant = TrigonometricSeries(np.ones((1, 1), np.complex128))
+        return [_shifted_sum(fine, m or constant, (margin_y, margin_x)) for m in modulations]
 
     def _ellipses(self) -> zip[tuple[NDArray[np.float64], NDArray[np.float64], float, complex]]:
         return zip(self.centres, self.semi_axes, self.angles, self.intensities, strict=True)

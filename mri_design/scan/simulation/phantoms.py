@@ -148,11 +148,11 @@ def _checked_file(name: str, kind: PhantomKind) -> Path:
         fitting = [n for n, entry in _ENTRIES.items() if entry.kind == kind]
         raise InputError(field="phantom", got=f"{name} ({phantom_kind(name)})", wanted="one of " + ", ".join(fitting))
     path = phantom_path(name)
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != phantom_card(name).get("sha256"):
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    if checksum != phantom_card(name).get("sha256"):
         raise InputError(
             field=path.name,
-            got=f"checksum {found[:12]}...",
+            got=f"checksum {checksum[:12]}...",
             wanted="the checksum on its card",
             cure="The file was changed or damaged; install mri-design again.",
         )

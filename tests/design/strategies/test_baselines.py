@@ -194,3 +194,52 @@ def test_a_half_density_leaves_the_other_half_until_its_own_is_full() -> None:
     k = np.array(lines[4:]) - 8
     assert np.all(k[:6] > 0)  # 2 to 7
     assert np.all(k[6:] < 0)
+
+
+def regular_lines(rule: RegularLines, n: int, target: int, start: int, seed: int = 0) -> list[int]:
+    everything = np.ones(n, dtype=bool)
+    candidates = LineCandidates(everything, centre_lines(everything, start), target, start)
+    for step in range(target - start):
+        candidates = candidates.after(rule.choose(DesignView(candidates), np.random.default_rng([seed, step])).line)
+    return list(candidates.acquired[start:])
+
+
+@pytest.mark.parametrize(("spacing", "n", "target", "start"), [(4, 64, 22, 8), (3, 63, 26, 6), (2, 48, 30, 12)])
+def test_the_comb_runs_through_the_whole_grid_and_the_rest_widens_the_centre(
+    spacing: int, n: int, target: int, start: int
+) -> None:
+    lines = regular_lines(RegularLines(spacing=spacing), n, target, start)
+    offset = lines[0] % spacing
+    mask = np.zeros(n, dtype=bool)
+    mask[[*lines, *centre_lines(np.ones(n, dtype=bool), start)]] = True
+    assert mask[offset::spacing].all()
+    extra = [line for line in np.flatnonzero(mask) if line % spacing != offset]
+    k = np.abs(np.array(extra) - n // 2)
+    missing = [line for line in np.flatnonzero(~mask) if line % spacing != offset]
+    assert k.max() <= np.abs(np.array(missing) - n // 2).min()
+
+
+def test_too_few_lines_leave_out_the_outermost_teeth() -> None:
+    lines = np.sort(regular_lines(RegularLines(spacing=4), 64, 12, 4))
+    assert set(np.diff(lines)) <= {4, 8}  # a tooth in the centre was there already
+    assert np.abs(lines - 32).max() <= 20
+
+
+@pytest.mark.parametrize("target", [12, 16, 24, 40, 64])
+def test_without_a_spacing_the_comb_fits_the_lines(target: int) -> None:
+    lines = regular_lines(RegularLines(), 64, target, 4)
+    everything = np.zeros(64, dtype=bool)
+    everything[[*lines, *centre_lines(np.ones(64, dtype=bool), 4)]] = True
+    gaps = np.diff(np.flatnonzero(everything))
+    assert gaps.max() <= np.ceil(64 / (target - 4)) + 1
+    assert everything.sum() == target
+
+
+def test_offsets_follow_the_seed() -> None:
+    assert len({regular_lines(RegularLines(spacing=4), 64, 20, 4, seed)[0] % 4 for seed in range(20)}) == 4
+
+
+@pytest.mark.parametrize("spacing", [0, -2, 1.5])
+def test_impossible_spacings_are_refused(spacing: float) -> None:
+    with pytest.raises(InputError, match="line spacing"):
+        RegularLines(spacing=spacing)  # type: ignore[arg-type]

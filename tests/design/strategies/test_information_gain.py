@@ -13,7 +13,8 @@ from mri_design.design.strategies.information_gain import (
     LanczosInformationGain,
     exact_gain,
     gain_from_draws,
-    gain_from_factors,
+    gain_from_overlaps,
+    line_overlaps,
 )
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError
@@ -87,12 +88,12 @@ def test_lanczos_scores_are_lower_bounds_that_become_exact_at_full_rank(make_pos
     start = rng.standard_normal((16, 16)) + 1j * rng.standard_normal((16, 16))
     previous = np.zeros(16)
     for steps in (10, 40, 120, 256):
-        scores = gain_from_factors(lanczos(posterior.precision, start, steps), encoding)
+        scores = gain_from_overlaps(line_overlaps(lanczos(posterior.precision, start, steps), encoding))
         assert np.all(scores >= previous * (1 - 1e-9))
         assert np.all(scores <= exact * (1 + 1e-6))
         previous = scores
     np.testing.assert_allclose(previous, exact, rtol=1e-5)
-    few = gain_from_factors(lanczos(posterior.precision, start, 10), encoding)
+    few = gain_from_overlaps(line_overlaps(lanczos(posterior.precision, start, 10), encoding))
     assert np.median(few / exact) < 0.5  # far too small, as the papers' own scores are
 
 
@@ -182,7 +183,7 @@ def test_factors_of_the_inference_are_used_where_it_made_them(make_posterior: Ma
     factors = lanczos(posterior.precision, start, 7)
     carrying = replace(posterior, marginals=replace(posterior.marginals, factors=factors))
     scores = LanczosInformationGain(steps=100).scores(carrying, np.random.default_rng(9))[0]
-    np.testing.assert_array_equal(scores, gain_from_factors(factors, all_lines(posterior)))
+    np.testing.assert_array_equal(scores, gain_from_overlaps(line_overlaps(factors, all_lines(posterior))))
 
 
 def test_draws_of_the_inference_are_used_where_it_made_them(make_posterior: Maker) -> None:

@@ -27,7 +27,7 @@ from mri_design.design.strategies.trained import Hybrid, TrainedOrder
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError
 
-LEARNT = TrainedDesign((4, 4), (2, 1), 1, np.ones((2, 4)), np.ones(2), "rule")
+LEARNT = TrainedDesign(grid=(4, 4), lines=(2, 1), n_start=1, profile=np.ones((2, 4)), errors=np.ones(2), rule="rule")
 BESIDE_STRATEGIES = {
     "Oracle",
     "_Walk",

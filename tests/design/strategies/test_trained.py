@@ -21,7 +21,9 @@ def learnt() -> TrainedDesign:
     profile = rng.uniform(1, 2, (5, 16)) * 0.5 ** np.arange(5)[:, None]
     for row in range(5):
         profile[row, list(ORDER[: 3 + row])] = 1e-6
-    return TrainedDesign((16, 16), ORDER, 3, profile, np.linspace(0.5, 0.1, 5), "residual-greedy")
+    return TrainedDesign(
+        grid=(16, 16), lines=ORDER, n_start=3, profile=profile, errors=np.linspace(0.5, 0.1, 5), rule="residual-greedy"
+    )
 
 
 def test_the_order_is_followed(learnt: TrainedDesign, rng: np.random.Generator) -> None:

@@ -41,7 +41,7 @@ def evaluate(scans: list[ReferenceSlice]) -> Evaluate:
 
 
 def mean_error(scans: Sequence[ReferenceSlice], lines: Sequence[int]) -> float:
-    images = [plain(scan.one, lines) for scan in scans]
+    images = [plain(scan.slice_model, lines) for scan in scans]
     return float(
         np.mean(
             [
@@ -59,7 +59,9 @@ def test_an_exchange_drops_what_hurts_least_and_adds_where_the_images_are_most_w
     first = refine(scans, begun, 1, evaluate, ExchangeRules(keep=POOR[:3], shortlist=99)).exchanges[0]
     without = {gone: [line for line in POOR if line != gone] for gone in POOR[3:]}
     assert first.removed == min(without, key=lambda gone: mean_error(scans, without[gone]))
-    residual = np.mean([scan.outcome(plain(scan.one, without[first.removed])).residual for scan in scans], axis=0)
+    residual = np.mean(
+        [scan.outcome(plain(scan.slice_model, without[first.removed])).residual for scan in scans], axis=0
+    )
     residual[list(POOR)] = -1
     assert first.added == np.argmax(residual)
     assert first.error == pytest.approx(mean_error(scans, [*without[first.removed], first.added]), rel=1e-5)
@@ -106,7 +108,7 @@ def test_the_least_important_lines_are_tried_first(scans: list[ReferenceSlice], 
 def test_lines_without_data_do_not_come_in(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     measured = np.ones(16, dtype=bool)
     measured[[5, 6, 10, 11]] = False
-    gaps = [replace(scan, one=replace(scan.one, measured=measured)) for scan in scans]
+    gaps = [replace(scan, slice_model=replace(scan.slice_model, measured=measured)) for scan in scans]
     final = refine(gaps, begin_refinement(gaps, POOR, evaluate), 12, evaluate, ExchangeRules(keep=POOR[:3]))
     assert final.exchanges and measured[[e.added for e in final.exchanges]].all()
 

@@ -49,7 +49,7 @@ def begun(scans: Sequence[ReferenceSlice], rule: TrainingRule, target: int = 8) 
 
 def error(scan: ReferenceSlice, lines: Sequence[int]) -> float:
     """Straight from the definition."""
-    image = plain(scan.one, lines)
+    image = plain(scan.slice_model, lines)
     return float(np.linalg.norm(np.abs(image) - np.abs(scan.reference)) / np.linalg.norm(scan.reference))
 
 
@@ -70,7 +70,7 @@ def test_residual_greedy_picks_where_the_images_are_most_wrong(scans: list[Refer
         total = np.zeros(16)
         for scan in scans:
             wrong = np.fft.fftshift(
-                np.fft.fft2(np.fft.ifftshift(plain(scan.one, lines) - scan.reference), norm="ortho")
+                np.fft.fft2(np.fft.ifftshift(plain(scan.slice_model, lines) - scan.reference), norm="ortho")
             )
             total += np.sum(np.abs(wrong) ** 2, axis=1) / np.sum(np.abs(scan.reference) ** 2)
         np.testing.assert_allclose(state.profile[step], total / len(scans), rtol=1e-4, atol=1e-9)
@@ -165,7 +165,7 @@ def test_an_interrupted_training_goes_on_to_the_same_order(scans: list[Reference
 def test_an_empty_line_is_never_taken(scans: list[ReferenceSlice]) -> None:
     measured = np.ones(16, dtype=bool)
     measured[[2, 12]] = False
-    one = scans[0].one
+    one = scans[0].slice_model
     gap = ReferenceSlice("gap", MRSlice(one.kspace, measured, one.noise_variance), scans[0].reference)
     lines = learnt([gap, scans[1]], ResidualGreedy(), 14).lines
     assert sorted(lines) == np.flatnonzero(measured).tolist()
@@ -181,9 +181,9 @@ def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: lis
     with pytest.raises(InputError, match="number of lines"):
         begun(scans, LBCS(), 17)
     with pytest.raises(InputError, match="shape"):
-        ReferenceSlice("", scans[0].one, small.reference)
+        ReferenceSlice("", scans[0].slice_model, small.reference)
     with pytest.raises(InputError, match="zeros"):
-        ReferenceSlice("", scans[0].one, np.zeros((16, 16), dtype=complex))
+        ReferenceSlice("", scans[0].slice_model, np.zeros((16, 16), dtype=complex))
     with pytest.raises(InputError, match="candidates"):
         LBCS(candidates=0)
 

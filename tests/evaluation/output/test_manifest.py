@@ -48,14 +48,34 @@ def test_no_folder_of_the_machine_is_kept(manifest, tmp_path):
 @pytest.mark.parametrize("argument", ["C:\\Users\\me\\scan.h5", "--in=C:\\me\\scan.h5", "~/me/scan.h5"])
 def test_foreign_paths_lose_their_folders_too(argument, manifest):
     text = manifest_text({"command": [argument], "settings": argument.removeprefix("--in=")})
-    command = manifest_text(Manifest([argument], None, [], {"scan": argument.removeprefix("--in=")}, 0.0, "", []))
+    command = manifest_text(
+        Manifest(
+            command=[argument],
+            seed=None,
+            inputs=[],
+            settings={"scan": argument.removeprefix("--in=")},
+            wall_seconds=0.0,
+            status="",
+            lines=[],
+        )
+    )
     assert "me" not in json.loads(text)["settings"]
     assert json.loads(command)["command"] == [argument[: argument.find("=") + 1] + "scan.h5"]
 
 
 @pytest.mark.parametrize("flag", ["", "--strategies="])
 def test_strategies_from_files_keep_their_names(flag):
-    text = manifest_text(Manifest([f"{flag}random,trained:/a/b/c.npz,hybrid:../d.npz"], None, [], {}, 0.0, "", []))
+    text = manifest_text(
+        Manifest(
+            command=[f"{flag}random,trained:/a/b/c.npz,hybrid:../d.npz"],
+            seed=None,
+            inputs=[],
+            settings={},
+            wall_seconds=0.0,
+            status="",
+            lines=[],
+        )
+    )
     assert json.loads(text)["command"] == [f"{flag}random,trained:c.npz,hybrid:d.npz"]
 
 

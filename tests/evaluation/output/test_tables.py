@@ -14,7 +14,6 @@ from mri_design.evaluation.output.tables import (
     read_csv_texts,
     shown_texts,
     write_csv,
-    write_markdown,
 )
 
 ROWS = [
@@ -62,9 +61,7 @@ def test_a_column_no_row_has_is_refused():
 
 def test_files_hold_the_text(tmp_path):
     write_csv(tmp_path / "t.csv", ROWS)
-    write_markdown(tmp_path / "t.md", ROWS)
     assert (tmp_path / "t.csv").read_bytes() == csv_text(ROWS).encode()
-    assert (tmp_path / "t.md").read_bytes() == markdown_text(ROWS).encode()
 
 
 FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "'=1", "''@x"]

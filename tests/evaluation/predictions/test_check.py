@@ -113,7 +113,7 @@ def test_counts_spread_over_the_run_and_skip_what_was_not_predicted() -> None:
 
 def test_the_truth_is_what_explains_the_data_within_their_noise(make_image: MakeImage) -> None:
     found = make_image("t2w", n=24)
-    one, truth = found.one, found.reference
+    one, truth = found.slice_model, found.reference
     assert truth_or_none(one, truth) is truth
     own = one.encoding().adjoint(one.kspace)
     for wrong in (None, np.abs(truth).astype(complex), 1.1 * truth, own):
@@ -122,7 +122,7 @@ def test_the_truth_is_what_explains_the_data_within_their_noise(make_image: Make
 
 def test_energies_of_the_error_with_and_without_the_truth(make_image: MakeImage) -> None:
     found = make_image("t2w", n=24)
-    one, truth = found.one, found.reference
+    one, truth = found.slice_model, found.reference
     acquired = np.arange(24) < 6
     wrong = truth + 0.2 * np.exp(1j * np.arange(16)) * np.hanning(24)[:, None]
     energies, level = actual_energies(one, wrong, truth, acquired)
@@ -139,7 +139,7 @@ def test_energies_of_the_error_with_and_without_the_truth(make_image: MakeImage)
 
 
 def test_a_line_without_data_is_not_known(make_image: MakeImage) -> None:
-    one = make_image("t2w", n=24).one
+    one = make_image("t2w", n=24).slice_model
     measured = one.measured.copy()
     measured[3] = False
     energies, _ = actual_energies(replace(one, measured=measured), np.zeros((24, 16)), None, np.arange(24) > 20)
@@ -149,7 +149,7 @@ def test_a_line_without_data_is_not_known(make_image: MakeImage) -> None:
 @pytest.mark.parametrize("block", [1, 3])
 def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, block: int) -> None:
     """At every count: what the design found on its next lines is what the check finds there."""
-    slices = [make_image("t2w", n=24, seed=seed).one for seed in (0, 1)]
+    slices = [make_image("t2w", n=24, seed=seed).slice_model for seed in (0, 1)]
     engine = DesignEngine(InformationGain(draws=4), tiny.inference.engine(), seed=5, block=block)
     state = engine.run(slices, engine.begin(slices, [12, 11, 13, 10]), 13)
     trace = state.trace
@@ -202,10 +202,12 @@ def test_the_means_are_those_of_the_models_the_design_went_by(phased_slice: MRSl
 def test_the_corrected_prediction_is_judged_where_there_is_one(make_image: MakeImage, tiny: Recipe) -> None:
     image = make_image("t2w", n=24)
     engine = DesignEngine(InformationGain(draws=4), tiny.inference.engine())
-    state = engine.run([image.one], engine.begin([image.one], [12, 11, 13, 10]), 6)
+    state = engine.run([image.slice_model], engine.begin([image.slice_model], [12, 11, 13, 10]), 6)
     better = replace(state.trace, steps=tuple(changed(s, corrected=4 * s.forecast.expected) for s in state.trace.steps))
     plain, corrected = (
-        check_predictions([image.one], trace, Replay(engine.inference), signals=state.signals, truths=[image.reference])
+        check_predictions(
+            [image.slice_model], trace, Replay(engine.inference), signals=state.signals, truths=[image.reference]
+        )
         for trace in (state.trace, better)
     )
     for ours, theirs in zip(corrected, plain, strict=True):
@@ -215,7 +217,7 @@ def test_the_corrected_prediction_is_judged_where_there_is_one(make_image: MakeI
 
 
 def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: Recipe) -> None:
-    one = make_image("t2w", n=24).one
+    one = make_image("t2w", n=24).slice_model
     engine = DesignEngine(RandomLines(centre_fraction=0.2), tiny.inference.engine())
     state = engine.run([one], engine.begin([one], [12, 11]), 6)
     told: list[tuple[int, int]] = []

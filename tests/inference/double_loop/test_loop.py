@@ -112,7 +112,7 @@ def test_a_warm_start_finds_the_same_optimum_with_fewer_multiplications(settled,
     lines = model.measurement.lines.tolist()
     X = cartesian([*lines, 3], model.image_shape, model.measurement.maps)
     noise = np.random.default_rng(1).standard_normal((3, 1, 4)) * 0.1
-    more = model.with_measurement(X, np.concatenate([model.data, X(before.mean)[:, -1:] + noise], axis=1))
+    more = replace(model, measurement=X, data=np.concatenate([model.data, X(before.mean)[:, -1:] + noise], axis=1))
     loose = DoubleLoop(Exact(), outer_iterations=30, tolerance=3e-3)
     cold = loose.infer(more, rng)
     warm = loose.infer(more, rng, warm_start=WarmStart(before.mean, pooled_variances(model, before.marginals)))

@@ -156,7 +156,7 @@ def test_infer_is_update_after_update(family, rng):
 def test_it_is_one_serial_sweep_of_laplace_propagation_with_a_site_a_chunk(site, rng):
     model = with_prior(rng.standard_normal((9, 4)), site, rng.standard_normal(9))
     found = LaplaceFilter().infer(model, rng)
-    sweep = LaplacePropagation("contiguous", chunk_size=1, max_sweeps=1).infer(model, rng)
+    sweep = LaplacePropagation(partition="contiguous", chunk_size=1, max_sweeps=1).infer(model, rng)
     np.testing.assert_allclose(found.mean, sweep.mean, rtol=1e-8, atol=1e-10)
     for ours, theirs in zip(found.marginals.values, sweep.marginals.values, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7)

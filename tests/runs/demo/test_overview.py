@@ -19,7 +19,9 @@ def finished(path: Path, status: str = "converged") -> Path:
     with RunFolder(path) as folder:
         folder.write_figure("mask", plots.mask_barcodes({"mine": np.eye(8, dtype=bool)[0]}))
         folder.write_metrics(ROWS)
-        manifest = Manifest(["design"], 0, [], {}, 12.5, status, [])
+        manifest = Manifest(
+            command=["design"], seed=0, inputs=[], settings={}, wall_seconds=12.5, status=status, lines=[]
+        )
         save_report(folder, "Run", {"lines": 1}, [Section("One", [])], manifest)
     return path
 

@@ -30,9 +30,13 @@ def memory() -> ComparisonProgress:
 def study(make_image: ImageMaker, tiny: Recipe) -> Comparison:
     """Two test images, the second with its echo off centre, one training image, two counts, two draws."""
     second = make_image("shepp-logan")
-    shifted = replace(second, one=replace(second.one, kspace=np.roll(second.one.kspace, 3, axis=1)))
+    shifted = replace(
+        second, slice_model=replace(second.slice_model, kspace=np.roll(second.slice_model.kspace, 3, axis=1))
+    )
     tests = [make_image("brain"), shifted]
-    return Comparison(tests, STRATEGIES, [6, 12], tiny, [make_image("t2w")], seeds=2)
+    return Comparison(
+        tests=tests, strategies=STRATEGIES, lines=[6, 12], recipe=tiny, training=[make_image("t2w")], seeds=2
+    )
 
 
 def test_names_with_training_scans_are_tuned_and_fixed(study: Comparison) -> None:
@@ -61,7 +65,7 @@ def test_every_cell_is_measured_with_the_same_reconstruction(study: Comparison, 
         lines = study.mask_lines(progress, *cell)
         assert len(set(lines)) == len(lines) == count
         test = study.tests[image]
-        shown = reconstruct(test.one, lines, "zero-filled", tiny, np.random.default_rng(0)).image
+        shown = reconstruct(test.slice_model, lines, "zero-filled", tiny, np.random.default_rng(0)).image
         expected = measure(shown, test.reference)
         assert row["relative_l2"] == pytest.approx(expected.relative_l2, rel=1e-5)
         assert row["ssim"] == pytest.approx(expected.ssim, rel=1e-5)
@@ -89,7 +93,7 @@ def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_train
     for name, scan in (("information-gain", study.tests[1]), ("information-gain@train", study.training[0])):
         for count in (6, 12):
             start = rule.default_start(16, count)
-            alone = run_design([scan.one], rule, count, tiny, seed=0, start=start).trace.lines
+            alone = run_design([scan.slice_model], rule, count, tiny, seed=0, start=start).trace.lines
             assert study.mask_lines(progress, name, count, 0, 1) == alone
 
 
@@ -121,7 +125,9 @@ def test_a_density_is_tuned_on_the_training_images_alone(study: Comparison, monk
     powers = (0.5, 3.0, 50.0)
     monkeypatch.setitem(comparison.TUNED_FAMILIES, "vd-polynomial", powers)
     test = study.tests[0]
-    shifted = replace(test, name="shifted", one=replace(test.one, kspace=np.roll(test.one.kspace, 7, axis=1)))
+    shifted = replace(
+        test, name="shifted", slice_model=replace(test.slice_model, kspace=np.roll(test.slice_model.kspace, 7, axis=1))
+    )
     only = replace(study, strategies=["vd-polynomial"], lines=[12], tests=[test], training=[shifted])
     progress = only.run(memory())
     errors = []
@@ -209,7 +215,7 @@ def test_fixed_masks_hold_only_lines_of_the_test_scan(study: Comparison) -> None
     test = study.tests[0]
     measured = np.ones(16, dtype=bool)
     measured[[0, 1, 2, 14, 15]] = False
-    narrow = replace(test, one=replace(test.one, measured=measured))
+    narrow = replace(test, slice_model=replace(test.slice_model, measured=measured))
     one = replace(study, strategies=["information-gain"], tests=[narrow], lines=[11])
     progress = one.run(memory())
     for name in ("information-gain", "information-gain@train"):

@@ -12,6 +12,7 @@ from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
 from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.predictions.account import account_of
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.sections.images import (
@@ -50,7 +51,7 @@ def figures(folder: RunFolder) -> set[str]:
 
 @pytest.mark.slow
 def test_lines_are_written_in_order_with_their_scores(folder: RunFolder) -> None:
-    save_design(folder, TRACE, 1.0)
+    save_design(folder, account_of(TRACE), 1.0)
     with (folder.path / "lines.csv").open(newline="") as stream:
         rows = list(csv.reader(stream))
     assert rows == [
@@ -78,7 +79,7 @@ def test_metric_rows_by_hand(image: np.ndarray) -> None:
 
 
 def test_the_zero_filled_image_stands_beside_others_once(make_image: Callable[..., ReferenceSlice]) -> None:
-    one = make_image().one
+    one = make_image().slice_model
     result = NamedImage("map", Reconstruction(np.zeros((16, 16), complex), None, DONE))
     both = with_zero_filled([result], one, [8, 7])
     assert [named.name for named in both] == ["map", "zero-filled"]
@@ -135,7 +136,9 @@ def test_figures_of_images_show_what_is_known(
 
 @pytest.mark.parametrize("status", ["converged", "not converged (stopped)"])
 def test_what_did_not_converge_stands_on_top_of_the_report(folder: RunFolder, status: str) -> None:
-    manifest = Manifest(["design"], 3, [], {"a": 1}, 1.0, status, [4])
+    manifest = Manifest(
+        command=["design"], seed=3, inputs=[], settings={"a": 1}, wall_seconds=1.0, status=status, lines=[4]
+    )
     save_report(folder, "A title", {"lines": 4}, [Section("One", [Paragraph("text")])], manifest)
     stored = json.loads((folder.path / "manifest.json").read_text())
     assert (stored["status"], stored["seed"], stored["lines"]) == (status, 3, [4])

@@ -10,7 +10,9 @@ from mri_design.design.decision import DesignStep
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.page import Paragraph
 from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.runs.sections.models import model_rows, model_sections, model_settings, model_totals
+from mri_design.evaluation.predictions.account import account_of
+from mri_design.evaluation.predictions.model_use import model_totals, model_use
+from mri_design.runs.sections.models import model_rows, model_sections, model_settings
 from tests.design_steps import design_step
 
 NAMES = ("modulus", "phase-aware 2")
@@ -53,16 +55,16 @@ def test_gains_are_means_over_paired_lines() -> None:
 
 def test_the_report_says_how_often_it_changed(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    (section,) = model_sections(folder, TRACE, NAMES)
+    (section,) = model_sections(folder, account_of(TRACE, models=NAMES))
     assert isinstance(section.blocks[0], Paragraph)
     assert "changed 1 times" in section.blocks[0].text
     with (folder.path / "models.csv").open(newline="") as stream:
         assert len(list(csv.DictReader(stream))) == 8
-    assert model_settings(TRACE, NAMES) == {"lines_chosen_under": {"modulus": 6, "phase-aware 2": 2}}
+    assert model_settings(model_use(TRACE, NAMES)) == {"lines_chosen_under": {"modulus": 6, "phase-aware 2": 2}}
 
 
 @pytest.mark.parametrize("trace", [ALONE, DesignTrace("random", 8, (4,), (design_step(5),)), DesignTrace("r", 8, (4,))])
 def test_designs_with_one_model_say_nothing(tmp_path: Path, trace: DesignTrace) -> None:
-    assert model_sections(RunFolder(tmp_path / "run"), trace, NAMES) == []
-    assert model_settings(trace, NAMES) == {}
+    assert model_sections(RunFolder(tmp_path / "run"), account_of(trace, models=NAMES)) == []
+    assert model_settings(model_use(trace, NAMES)) == {}
     assert not (tmp_path / "run" / "models.csv").exists()

@@ -9,7 +9,7 @@ from mri_design.design.stopping import UntilError
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.page import Paragraph
 from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.experiment.ending import how_it_ended, what_was_missed
+from mri_design.experiment.ending import how_it_ended, in_acquisition_order, what_was_missed
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.sections.sequence import save_acquisition
 from tests.design_steps import changed, design_step
@@ -46,8 +46,9 @@ def test_what_cannot_be_reached_is_said_at_any_end() -> None:
 
 
 def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
+    recipe = Recipe().replacing("design", order="interleaved", block=3)
     with RunFolder(tmp_path / "run") as folder:
-        sections = save_acquisition(folder, TRACE, Recipe().replacing("design", order="interleaved", block=3))
+        sections = save_acquisition(folder, in_acquisition_order(TRACE.lines, 8, recipe), recipe)
         with (folder.path / "acquisition.csv").open(newline="") as stream:
             rows = [tuple(row.values()) for row in csv.DictReader(stream)]
         assert rows == [
@@ -67,5 +68,5 @@ def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
 def test_nothing_is_written_where_lines_are_measured_as_chosen(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run") as folder:
         folder.output_path("acquisition.csv").write_text("of another run")
-        assert save_acquisition(folder, TRACE, Recipe()) == []
+        assert save_acquisition(folder, in_acquisition_order(TRACE.lines, 8, Recipe()), Recipe()) == []
         assert not list(folder.path.glob("acquisition*"))

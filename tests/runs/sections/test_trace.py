@@ -10,6 +10,7 @@ import pytest
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
 from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.predictions.account import account_of
 from mri_design.evaluation.predictions.check import PredictionCheck
 from mri_design.runs.sections.trace import design_sections
 from tests.design_steps import changed, design_step
@@ -51,7 +52,7 @@ def texts(sections: list[Section]) -> str:
 
 @pytest.mark.slow
 def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
-    sections = design_sections(folder, TRACE, 1.0)
+    sections = design_sections(folder, account_of(TRACE), 1.0)
     assert figures(folder) == ALWAYS | SCORED | {"innovations", "calibration"}
     assert tables(folder) == {"steps.csv", "scores.csv"}
     assert [s.title for s in sections] == ["Design", "What was learned", "Was the prediction right?"]
@@ -60,7 +61,7 @@ def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
 
 @pytest.mark.slow
 def test_a_rule_that_knows_nothing_shows_its_mask(folder: RunFolder) -> None:
-    (section,) = design_sections(folder, BLIND, 1.0)
+    (section,) = design_sections(folder, account_of(BLIND), 1.0)
     assert section.title == "Design"
     assert figures(folder) == ALWAYS
     assert tables(folder) == {"steps.csv"}
@@ -68,33 +69,33 @@ def test_a_rule_that_knows_nothing_shows_its_mask(folder: RunFolder) -> None:
 
 @pytest.mark.slow
 def test_a_design_without_a_step_shows_its_mask(folder: RunFolder) -> None:
-    design_sections(folder, replace(TRACE, steps=()), 1.0)
+    design_sections(folder, account_of(replace(TRACE, steps=())), 1.0)
     assert figures(folder) == ALWAYS
     assert tables(folder) == set()
 
 
 @pytest.mark.slow
 def test_the_information_adds_up(folder: RunFolder) -> None:
-    text = texts(design_sections(folder, TRACE, 1.0))
+    text = texts(design_sections(folder, account_of(TRACE), 1.0))
     assert f"5.875 nats ({5.875 / np.log(2):.5g} bits), 2.938 nats a line" in text
     assert "at most" not in text
-    other = texts(design_sections(folder, replace(KNOWING, strategy="expected-error"), 1.0))
+    other = texts(design_sections(folder, account_of(replace(KNOWING, strategy="expected-error")), 1.0))
     assert "at most" in other
 
 
 @pytest.mark.slow
 def test_calibration_is_predicted_over_found_as_a_geometric_mean(folder: RunFolder) -> None:
-    text = texts(design_sections(folder, TRACE, 1.0))
+    text = texts(design_sections(folder, account_of(TRACE), 1.0))
     assert "geometric mean over lines: 1.00" in text  # (3/6 * 4/2)^(1/2)
     twice = replace(
         TRACE, steps=tuple(changed(s, predicted_energy=2 * s.outcome.predicted_energy) for s in TRACE.steps)
     )
-    assert "geometric mean over lines: 2.00" in texts(design_sections(folder, twice, 1.0))
+    assert "geometric mean over lines: 2.00" in texts(design_sections(folder, account_of(twice), 1.0))
 
 
 @pytest.mark.slow
 def test_the_predicted_error_is_shown_without_a_truth(folder: RunFolder) -> None:
-    design_sections(folder, KNOWING, 1.0)
+    design_sections(folder, account_of(KNOWING), 1.0)
     assert figures(folder) == ALWAYS | SCORED | {"innovations", "calibration", "predicted-error"}
     with (folder.path / "steps.csv").open(newline="") as stream:
         assert [row["predicted_error"] for row in csv.DictReader(stream)] == ["0.1", "0.1"]
@@ -102,7 +103,7 @@ def test_the_predicted_error_is_shown_without_a_truth(folder: RunFolder) -> None
 
 @pytest.mark.slow
 def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder, checks: list[PredictionCheck]) -> None:
-    sections = design_sections(folder, KNOWING, 2.0, checks)
+    sections = design_sections(folder, account_of(KNOWING, checks), 2.0)
     assert {"predicted-error", "prediction-lines"} <= figures(folder)
     along, often = (b for b in sections[1].blocks if isinstance(b, ReportTable))
     assert [row["lines"] for row in along.rows] == [2, 3]
@@ -116,5 +117,5 @@ def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder, checks
     assert rows[4] == {"lines": "2", "line": "4", "ky": "0", "measured": "yes", "predicted": "2", "actual": ""}
     assert rows[8] == {"lines": "3", "line": "0", "ky": "-4", "measured": "no", "predicted": "2", "actual": "8"}
     whole = [replace(check, actual=np.full(8, 8.0)) for check in checks]
-    known = design_sections(folder, KNOWING, 2.0, whole)[1].blocks
+    known = design_sections(folder, account_of(KNOWING, whole), 2.0)[1].blocks
     assert not any("not yet measured" in b.caption for b in known if isinstance(b, ReportFigure))

@@ -119,7 +119,10 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
         )
     bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
     return MrdHeader(
-        tuple(_encoding(field if not i else f"{field}: encoding {i}", one, limits) for i, one in enumerate(encodings)),
+        tuple(
+            _encoding(field if not i else f"{field}: encoding {i}", encoding, limits)
+            for i, encoding in enumerate(encodings)
+        ),
         None if bandwidth is None else _share(f"{field}: relativeReceiverNoiseBandwidth", bandwidth),
     )
 

@@ -28,7 +28,7 @@ _ALIKE = ("encoding_space_ref", "number_of_samples", "discard_pre", "discard_pos
 _SAME_FIELD_OF_VIEW = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Readout:
     """One readout and its place.
 
@@ -269,7 +269,16 @@ class _Grid:
                     wanted=f"a centre that keeps them within {self.nx} columns",
                 )
         rank = int(np.searchsorted(self.slices, head["idx"]["slice"]))
-        return Readout(at, rank, line, stored, before, kept, start, backwards)
+        return Readout(
+            index=at,
+            slice=rank,
+            line=line,
+            stored=stored,
+            first_sample=before,
+            n_samples=kept,
+            start=start,
+            reversed=backwards,
+        )
 
     def calibration(
         self, places: Places, header: MrdHeader, readouts: Sequence[Readout], notes: dict[str, str]
@@ -279,8 +288,8 @@ class _Grid:
         Where the header does not say how calibration was acquired, lines that repeat rows of the image come from a scan
         of its own.
         """
-        found = [(int(at), self._calibration(int(at), header)) for at in places]
-        placed = [(at, readout) for at, readout in found if readout is not None]
+        numbered = [(int(at), self._calibration(int(at), header)) for at in places]
+        placed = [(at, readout) for at, readout in numbered if readout is not None]
         rows = {(readout.slice, readout.line) for readout in readouts}
         mode = self.encoding.calibration_mode
         repeats = any((readout.slice, readout.line) in rows for _, readout in placed)
@@ -290,7 +299,7 @@ class _Grid:
             alike = all(self.heads[name][at] == self.heads[name][readouts[0].index] for name in _ALIKE)
             data = alike and not own_scan and (readout.slice, readout.line) not in rows
             (within if data else apart).append(readout)
-        skipped = len(found) - len(placed)
+        skipped = len(numbered) - len(placed)
         for name, count, text in (
             ("calibration_lines", len(within), "readouts within the scan, used as data and for coil maps"),
             ("calibration_scan", len(apart), "readouts, used for coil maps only"),
@@ -315,9 +324,9 @@ class _Grid:
             return None
 
 
-def _same_field_of_view(one: MrdEncoding, other: MrdEncoding) -> bool:
-    lengths = zip(one.encoded.field_of_view[:2], other.encoded.field_of_view[:2], strict=True)
-    return one is other or all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths)
+def _same_field_of_view(first: MrdEncoding, second: MrdEncoding) -> bool:
+    lengths = zip(first.encoded.field_of_view[:2], second.encoded.field_of_view[:2], strict=True)
+    return first is second or all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths)
 
 
 def _refuse_repeats(field: str, readouts: list[Readout]) -> None:

@@ -91,9 +91,9 @@ def test_the_image_is_made_with_the_model_that_won(phased: MRSlice, small: Recip
     settings = recipe(small, "automatic")
     state = design(phased, settings)
     (final,) = final_models([phased], state, settings)
-    assert final.number == 1 and final.one.phase is not None and final.recipe.phase.model == "modulus"
+    assert final.number == 1 and final.slice_model.phase is not None and final.recipe.phase.model == "modulus"
     errors = []
-    for one, with_recipe, warm in ((final.one, final.recipe, final.warm), (phased, small, None)):
+    for one, with_recipe, warm in ((final.slice_model, final.recipe, final.warm), (phased, small, None)):
         options = InferenceOptions(warm_start=warm, signal=state.signals[0])
         rng = np.random.default_rng(0)
         image = reconstruct(one, state.trace.lines, "mean", with_recipe, rng, with_std=False, options=options).image
@@ -118,4 +118,4 @@ def test_designs_without_posteriors_leave_the_choice_to_the_reconstruction(phase
     settings = recipe(small, "automatic")
     state = run_design([phased], make_strategy("random"), 12, settings, seed=0, start=4)
     (final,) = final_models([phased], state, settings)
-    assert (final.one, final.recipe, final.warm, final.number) == (phased, settings, None, None)
+    assert (final.slice_model, final.recipe, final.warm, final.number) == (phased, settings, None, None)

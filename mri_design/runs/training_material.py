@@ -35,5 +35,5 @@ def trial_outcome(material: TrainingMaterial, trial: tuple[int, tuple[int, ...]]
     """How wrong a training scan is when reconstructed from some lines."""
     index, lines = trial
     scan = material.scans[index]
-    found = reconstruct_by_recipe(scan.one, lines, material.recipe, material.seed)
-    return scan.outcome(found.image, found.convergence.converged)
+    result = reconstruct_by_recipe(scan.slice_model, lines, material.recipe, material.seed)
+    return scan.outcome(result.image, result.convergence.converged)
