@@ -16,11 +16,12 @@ from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.monte_carlo import MonteCarlo
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed, design_step
+from tests.slow_cases import slow_case
 
 START = (8, 7, 9, 6)
 
 
-@pytest.mark.parametrize("coils", [1, 2])
+@pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_unseen_lines_change_the_scores_as_the_dense_covariance_says(make_slice: SliceMaker, coils: int) -> None:
     one = make_slice(coils)
     estimator = MonteCarlo(400, 1e-4)

@@ -16,6 +16,7 @@ from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.laplace import Laplace
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import ControlVariate
+from tests.slow_cases import slow_case
 
 
 def precision_of(shape: tuple[int, int], seed: int = 0) -> PosteriorPrecision:
@@ -37,7 +38,7 @@ def dense(function, shape: tuple[int, int]) -> np.ndarray:
     return np.asarray(function(np.eye(n, dtype=complex).reshape(n, *shape))).reshape(n, n).T
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (9, 6), (8, 16), (7, 11)])
+@pytest.mark.parametrize("shape", [slow_case((8, 8)), (9, 6), slow_case((8, 16)), slow_case((7, 11))])
 def test_the_moments_are_the_dense_ones(shape):
     precision = precision_of(shape)
     control = CirculantControl.of(precision)

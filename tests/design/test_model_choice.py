@@ -118,6 +118,7 @@ def test_a_faint_image_keeps_the_modulus_and_its_design() -> None:
     assert [s.cost.matvecs for s in found.trace.steps] == [s.cost.matvecs for s in plain.trace.steps]
 
 
+@pytest.mark.slow
 def test_the_slice_alone_costs_nothing_more() -> None:
     state = designed([textured(smooth())], 12, models=None)
     assert all(step.forecast.models == () and step.outcome.model_energies is None for step in state.trace.steps)

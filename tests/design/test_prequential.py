@@ -15,6 +15,7 @@ from mri_design.model.phase.prior import PhasePrior
 from mri_design.operators.fourier import CentredFFT
 from mri_design.variances.exact import Exact
 from mri_design.variances.monte_carlo import MonteCarlo
+from tests.slow_cases import slow_case
 
 N = (24, 20)
 
@@ -28,7 +29,7 @@ def half_sampled_slice(seed: int) -> tuple[MRSlice, np.ndarray]:
     return MRSlice((CentredFFT(N)(image) + noise)[None], np.ones(N[0], bool), 0.005**2), angle
 
 
-@pytest.mark.parametrize("n_coils", [1, 3])
+@pytest.mark.parametrize("n_coils", [1, slow_case(3)])
 def test_moments_are_those_of_the_dense_posterior(n_coils, make_slice):
     one = make_slice(n_coils)
     posterior = DoubleLoop(Exact(), outer_iterations=2).infer(one.model([8, 7, 9]), np.random.default_rng(0))
