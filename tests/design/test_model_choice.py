@@ -127,6 +127,7 @@ def test_the_slice_alone_costs_nothing_more() -> None:
     assert sum(s.cost.matvecs for s in both.trace.steps) > 1.5 * sum(s.cost.matvecs for s in state.trace.steps)
 
 
+@pytest.mark.slow
 def test_energies_are_those_of_both_models_on_the_line_and_products_those_of_both() -> None:
     one = textured(smooth())
     loop = engine()
