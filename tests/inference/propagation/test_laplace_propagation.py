@@ -50,7 +50,7 @@ def run(model, **settings):
 @pytest.mark.parametrize("schedule", ["serial", "parallel"])
 @pytest.mark.parametrize("partition", ["random", slow_case("contiguous"), slow_case("groups")])
 @pytest.mark.parametrize(
-    ("size", "cavity"), [slow_case(60, "dense"), (7, "dense"), (7, "low_rank"), slow_case(60, "low_rank")]
+    ("size", "cavity"), [slow_case(60, "dense"), slow_case(7, "dense"), (7, "low_rank"), slow_case(60, "low_rank")]
 )
 def test_the_fixed_point_is_the_map_with_the_inverse_hessian(schedule, partition, size, cavity) -> None:
     model, rows, labels, prior = logistic_model()
