@@ -37,6 +37,7 @@ def design(one: MRSlice, rule: AOptimal, target: int = 16, block: int = 1) -> De
     return engine.run([one], engine.begin([one], START), target)
 
 
+@pytest.mark.slow
 def test_expected_energies_are_traces_of_the_dense_covariance(
     make_posterior: Callable[..., GaussianPosterior],
 ) -> None:
@@ -80,6 +81,7 @@ def test_energies_are_means_over_the_spread_and_marginal_ones_over_the_weights_t
     np.testing.assert_allclose(start.marginal_energies(x), np.exp(weights @ x.T + noise).mean(axis=0), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
     noise = 2 * one.noise_variance * 32
