@@ -25,7 +25,7 @@ demo: $(READY)  ## hold designed lines against random ones, design a real scan, 
 test: $(READY)  ## run the tests, in as many processes as there are cores
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-test-fast: $(READY)  ## run the tests that take no more than a second each
+test-fast: $(READY)  ## run the tests that take no more than a second each, a few cases of each idea
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint: $(READY)  ## check style and formatting

@@ -16,8 +16,12 @@ from mri_design.operators.measurement import cartesian
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.base import Potential
 from mri_design.potentials.laplace import Laplace
+from tests.slow_cases import slow_case
 
 MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "matrix"]
+QUICK_MODELS = ["groups", "coils", "matrix"]
+"""Real and complex, one coil and several, groups and single sites; the others are left to the whole suite."""
+
 ModelBuilder = Callable[..., GeneralizedLinearModel]
 
 
@@ -80,14 +84,21 @@ def _parts(name: str, rng: np.random.Generator) -> tuple[LinearOperator, np.ndar
     return X, u, {"pixels": (Identity(shape), 0.5, ()), "differences": (FiniteDifferences(shape), 1.0, group)}
 
 
+TESTS = Path(__file__).parent
 SLOW_ROOMS = {"benchmarks", "cli", "docs", "golden"}
 """Rooms of tests that run the whole program: `make test-fast` leaves them out, with all that is marked slow."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where everything slow is left out, do not read those rooms at all: it takes seconds, in every process."""
+    left_out = config.option.markexpr == "not slow" and collection_path.parent == TESTS
+    return True if left_out and collection_path.name in SLOW_ROOMS else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs the whole program as slow, and begin with the longest, so that no process ends alone."""
     for item in items:
-        if SLOW_ROOMS.intersection(item.path.relative_to(Path(__file__).parent).parts):
+        if SLOW_ROOMS.intersection(item.path.relative_to(TESTS).parts):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
@@ -121,7 +132,7 @@ def tiny_model() -> ModelBuilder:
     return build
 
 
-@pytest.fixture(params=MODEL_NAMES)
+@pytest.fixture(params=[name if name in QUICK_MODELS else slow_case(name) for name in MODEL_NAMES])
 def model_name(request: pytest.FixtureRequest) -> str:
     """Every tiny model in turn."""
     return request.param

@@ -86,7 +86,7 @@ class Setting:
 
 def toys(seed: int, names: Sequence[str], coils: int = 1) -> list[Scan]:
     """Embedded phantoms on a small grid."""
-    recipe = simulating(32, 0.02, coils=coils)
+    recipe = simulating(24, 0.02, coils=coils)
     return [simulated(f"phantom:{name}", [0], recipe, seed)[0] for name in names]
 
 

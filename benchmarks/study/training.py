@@ -64,8 +64,8 @@ def courses(setting: Setting) -> list[Course]:
     if setting.quick:
         source = ["phantom:t2w"]
         return [
-            *(Course("heads", rule, source, 32, 12) for rule in ("residual-greedy", "stochastic-lbcs")),
-            *(Course("small", rule, source, 32, 6) for rule in ("residual-greedy", "lbcs")),
+            *(Course("heads", rule, source, 24, 12) for rule in ("residual-greedy", "stochastic-lbcs")),
+            *(Course("small", rule, source, 24, 6) for rule in ("residual-greedy", "lbcs")),
         ]
     file = setting.path / "img_3T_complex.npz"
     some = ",".join(map(str, TRAINING_HEADS))

@@ -151,6 +151,6 @@ def test_the_tuned_density_is_the_best_on_the_training_images_and_is_carried_to_
     own = groups.Group("s", "g", tests, [], ("1/4",), [], {}, tuning=groups.Tuning())
     assert tuning.best_density(own, ledger, "mean", 32).strategy == "vd-polynomial:9"
     other = groups.Group("x", "y", tests, [], ("1/4",), [], {}, tuning=None, tuned_like=("s", "g"))
-    found = tuning.best_density(other, ledger, "mean", 8)  # a quarter of 32 lines
-    assert (found.strategy, found.start) == ("vd-polynomial:9", 4)
-    assert tuning.best_density(other, ledger, "mean", 16).strategy == "vd-polynomial:2"
+    found = tuning.best_density(other, ledger, "mean", 6)  # a quarter of 24 lines
+    assert (found.strategy, found.start) == ("vd-polynomial:9", 3)
+    assert tuning.best_density(other, ledger, "mean", 12).strategy == "vd-polynomial:2"

@@ -210,6 +210,7 @@ def by_search(current: int, free: frozenset[int], jump: int) -> int:
     return max((1 + by_search(line, free - {line}, jump) for line in near), default=0)
 
 
+@pytest.mark.slow
 def test_the_longest_walk_is_that_of_an_exhaustive_search() -> None:
     rng = np.random.default_rng(0)
     for _ in range(1500):

@@ -20,6 +20,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.variances.exact import Exact
 from mri_design.variances.monte_carlo import MonteCarlo
+from tests.slow_cases import slow_case
 
 SliceMaker = Callable[..., MRSlice]
 INFERENCE = DoubleLoop(MonteCarlo(8, 0.03), outer_iterations=3, tolerance=0.03)
@@ -149,7 +150,7 @@ def test_each_step_sees_all_lines_so_far_and_fresh_randomness(make_slice: SliceM
     assert len({number for _, _, number in seen}) == 3
 
 
-@pytest.mark.parametrize("coils", [1, 4])
+@pytest.mark.parametrize("coils", [1, slow_case(4)])
 @pytest.mark.parametrize("louder", [1, 300], ids=["uncertain image", "noisy data"])
 def test_predicted_and_actual_energy_are_those_of_the_chosen_line(
     make_slice: SliceMaker, coils: int, louder: float
@@ -229,7 +230,7 @@ def test_a_step_whose_inner_problem_did_not_converge_says_so(make_slice: SliceMa
     assert not unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 4).trace.converged
 
 
-@pytest.mark.parametrize("coils", [1, 3])
+@pytest.mark.parametrize("coils", [1, slow_case(3)])
 def test_slices_may_be_inferred_in_other_processes_and_in_any_order(make_slice: SliceMaker, coils: int) -> None:
     """What travels is pickled on the way there and back; the design is the same to the last bit."""
     slices = [make_slice(coils, seed=seed) for seed in (0, 1)]

@@ -25,6 +25,7 @@ from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.monte_carlo import MonteCarlo
 from tests.design.conftest import SliceMaker
+from tests.slow_cases import slow_case
 
 
 def precision_of(shape: tuple[int, int], seed: int = 0) -> PosteriorPrecision:
@@ -46,7 +47,7 @@ def dense(function, shape: tuple[int, int]) -> np.ndarray:
     return np.asarray(function(np.eye(n, dtype=complex).reshape(n, *shape))).reshape(n, n).T
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (9, 6), (8, 16), (7, 11)])
+@pytest.mark.parametrize("shape", [slow_case((8, 8)), (9, 6), slow_case((8, 16)), slow_case((7, 11))])
 def test_the_moments_are_the_dense_ones(shape):
     precision = precision_of(shape)
     control = CirculantControl.of(precision)
@@ -91,7 +92,7 @@ def test_scores_come_nearer_to_the_exact_ones(make_posterior):
     assert controlled < 0.05
 
 
-@pytest.mark.parametrize("coils", [1, 2])
+@pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_unseen_lines_change_the_scores_as_the_dense_covariance_says(make_slice: SliceMaker, coils: int) -> None:
     one, start = make_slice(coils), (8, 7, 9, 6)
     estimator = MonteCarlo(400, 1e-4)

@@ -123,6 +123,7 @@ def test_a_faint_image_keeps_the_modulus_and_its_design() -> None:
     assert [s.cost.matvecs for s in found.trace.steps] == [s.cost.matvecs for s in plain.trace.steps]
 
 
+@pytest.mark.slow
 def test_the_slice_alone_costs_nothing_more() -> None:
     state = designed([textured(smooth())], 12, models=None)
     assert all(step.forecast.models == () and step.outcome.model_energies is None for step in state.trace.steps)
@@ -131,6 +132,7 @@ def test_the_slice_alone_costs_nothing_more() -> None:
     assert sum(s.cost.matvecs for s in both.trace.steps) > 1.5 * sum(s.cost.matvecs for s in state.trace.steps)
 
 
+@pytest.mark.slow
 def test_energies_are_those_of_both_models_on_the_line_and_products_those_of_both() -> None:
     one = textured(smooth())
     loop = engine()

@@ -14,6 +14,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.variances.exact import Exact
+from tests.slow_cases import slow_case
 
 SliceMaker = Callable[..., MRSlice]
 START = (8, 7, 9, 6)
@@ -26,7 +27,7 @@ def test_a_line_tells_at_most_what_equal_independent_values_would() -> None:
     assert exact < most_information(float(variances.sum()), 10.0, 10)
 
 
-@pytest.mark.parametrize("coils", [1, 2])
+@pytest.mark.parametrize("coils", [1, slow_case(2)])
 @pytest.mark.parametrize("rule", [InformationGain(draws=200), AOptimal(draws=200)])
 def test_information_of_a_decision_against_the_dense_determinant(
     make_slice: SliceMaker, coils: int, rule: Strategy

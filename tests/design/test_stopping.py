@@ -21,6 +21,7 @@ from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.exact import Exact
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed, design_step
+from tests.slow_cases import slow_case
 
 START = (8, 7, 9, 6)
 
@@ -74,7 +75,7 @@ def _dense_error(one: MRSlice, step: DesignStep, posterior: GaussianPosterior, l
     return float(np.sqrt(left / (step.forecast.image_energy + left)))
 
 
-@pytest.mark.parametrize("coils", [1, 2])
+@pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_slice: SliceMaker, coils: int) -> None:
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
     engine = DesignEngine(AOptimal(draws=4000), DoubleLoop(Exact()), first_loops=2)
@@ -107,6 +108,7 @@ def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMak
     assert least[1] > 1.5 * least[0]
 
 
+@pytest.mark.slow
 def test_the_end_is_predicted_where_it_is_asked_for(make_slice: SliceMaker) -> None:
     one = make_slice()
     engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)))

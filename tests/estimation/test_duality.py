@@ -15,6 +15,7 @@ from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.student_t import StudentT
 from mri_design.status import Status
+from tests.slow_cases import slow_case
 
 Z_OF_A_POSTERIOR = 0.3
 SITES = {"Laplace": Laplace, "Gaussian": lambda scale: Gaussian(scale**2)}
@@ -107,7 +108,7 @@ def in_double_precision(model: GeneralizedLinearModel, image: np.ndarray) -> flo
     return value_at(exact, image.astype(np.result_type(image, np.float64)))
 
 
-@pytest.mark.parametrize("name", ["moduli", "groups", "coils", "wavelet", "real image"])
+@pytest.mark.parametrize("name", ["moduli", *map(slow_case, ("groups", "coils", "wavelet", "real image"))])
 def test_the_gap_is_that_of_the_image_returned_wherever_the_limit_falls(name, tiny_model):
     """Gaps are looked at now and then; the loop ends between two looks, between two gaps, and before the first."""
     model = tiny_model(name, scale=3.0)
@@ -122,7 +123,10 @@ def test_the_gap_is_that_of_the_image_returned_wherever_the_limit_falls(name, ti
     assert residuals[-1] < 0.2 * residuals[0]
 
 
-@pytest.mark.parametrize(("name", "scale"), [("moduli", 0.5), ("coils", 3.0), ("wavelet", 3.0), ("matrix", 0.5)])
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [*(slow_case(*one) for one in (("moduli", 0.5), ("coils", 3.0), ("wavelet", 3.0))), ("matrix", 0.5)],
+)
 def test_an_estimate_that_was_too_hopeful_leaves_no_older_gap_behind(name, scale, tiny_model):
     """The estimate is below the tolerance long before the gap is, so that gaps are made on the way."""
     model, statuses = tiny_model(name, scale=scale), set()

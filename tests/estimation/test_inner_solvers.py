@@ -13,6 +13,7 @@ from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.student_t import StudentT
 from mri_design.status import Status
+from tests.slow_cases import slow_case
 
 SOLVERS = {
     "L-BFGS": LBFGS(tolerance=1e-13, max_iterations=3000),
@@ -47,7 +48,7 @@ def value_at(problem: PenalisedProblem, u: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("site", ["Laplace", "Gaussian"])
-@pytest.mark.parametrize("scale", [0.3, 3.0])
+@pytest.mark.parametrize("scale", [0.3, slow_case(3.0)])
 def test_reaches_the_minimum_of_a_general_optimiser(
     tight, site, scale, tiny_model, model_name, objective_of, minimum_of, embedded
 ):

@@ -11,6 +11,7 @@ from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.student_t import StudentT
 from mri_design.status import Status
+from tests.slow_cases import slow_case
 
 SITES = {
     "Laplace": Laplace,
@@ -42,7 +43,7 @@ def test_the_objective_is_the_written_out_one(tiny_model, model_name, objective_
     assert value_at(problem, u) == pytest.approx(reference, rel=1e-12)
 
 
-@pytest.mark.parametrize("site", ["Laplace", "Student-t", "heavy tails"])
+@pytest.mark.parametrize("site", ["Laplace", slow_case("Student-t"), "heavy tails"])
 @pytest.mark.parametrize(
     "solver",
     [IRLS(), IRLS(solver_tolerance=0.9, solver_iterations=1), IRLS(solver_tolerance=1e-6, solver_iterations=500)],
@@ -142,6 +143,7 @@ def test_stopping_short_is_flagged(iterations, tiny_model):
     assert convergence.iterations == iterations
 
 
+@pytest.mark.slow
 def test_small_decreases_of_linear_solves_cut_short_do_not_count_as_converged(tiny_model):
     """One gradient step at a time lowers J slowly, far from its minimum."""
     problem = problem_of(tiny_model("moduli"), z=1e-4)

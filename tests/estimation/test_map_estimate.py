@@ -17,6 +17,7 @@ from mri_design.operators.measurement import cartesian
 from mri_design.potentials.laplace import Laplace
 from mri_design.scan.simulation.scenes import load_phantom
 from mri_design.status import Status
+from tests.slow_cases import slow_case
 
 ACCURATE = IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)
 SHAPE = (7, 6)
@@ -34,7 +35,7 @@ def soft_threshold(u: np.ndarray, level: float) -> np.ndarray:
     return u * np.maximum(1 - level / np.abs(u), 0)
 
 
-@pytest.mark.parametrize("tau", [1.0, 3.0])
+@pytest.mark.parametrize("tau", [1.0, slow_case(3.0)])
 def test_approaches_soft_thresholding_as_the_smoothing_goes(tau):
     model = denoising(tau)
     exact = soft_threshold(model.back_projection(), tau * 0.5)
@@ -68,6 +69,7 @@ def test_satisfies_the_optimality_conditions_of_l1(tiny_model):
     assert (np.abs(force[~support]) <= level * 1.005).all()
 
 
+@pytest.mark.slow
 def test_one_stage_is_the_final_smoothing(tiny_model):
     model = tiny_model("moduli")
     one, _ = MapEstimate(1e-2, stages=1, inner=ACCURATE)(model)
@@ -91,6 +93,7 @@ def test_stopping_short_is_flagged(tiny_model):
     assert convergence.iterations == MapEstimate().stages  # one in each
 
 
+@pytest.mark.slow
 def test_converges_near_the_minimum_where_site_precisions_span_decades():
     """Dark pixels and flat regions of a head: linear solves take more than a hundred iterations in the end."""
     scan = load_phantom("brain", shape=32, rng=np.random.default_rng(0))

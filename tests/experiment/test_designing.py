@@ -14,6 +14,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.scan.data import KSpaceData
+from tests.slow_cases import slow_cases
 
 
 class PlugPulledError(Exception):
@@ -35,7 +36,7 @@ def design(
 
 
 @pytest.mark.parametrize("name", ["information-gain", "information-gain-lanczos", "random", "fastmri-equispaced"])
-@pytest.mark.parametrize("stops", [[5], [7], [9], [5, 6, 9]])
+@pytest.mark.parametrize("stops", [*slow_cases([5], [7], [9]), [5, 6, 9]])
 def test_a_resumed_design_is_the_uninterrupted_one(
     tmp_path: Path, one: MRSlice, small: Recipe, name: str, stops: list[int]
 ) -> None:
@@ -84,7 +85,7 @@ def test_impossible_counts_are_refused_before_any_work(
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize("factor", [2.0**-20, 1e-6, 3e4])
+@pytest.mark.parametrize("factor", [*slow_cases(2.0**-20, 1e-6), 3e4])
 @pytest.mark.parametrize("estimated", [False, True], ids=["noise given", "noise estimated"])
 def test_the_units_of_the_scan_do_not_matter(small: Recipe, factor: float, estimated: bool) -> None:
     data = load_input("phantom:brain", small)

@@ -117,6 +117,7 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     assert most_lines(everything, (32,), Recipe().replacing("constraints", partial_fourier=0.5)) == 32
 
 
+@pytest.mark.slow
 def test_a_resumed_design_stops_where_the_uninterrupted_one_does(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
     recipe = small.replacing("design", block=2).replacing("constraints", forbid="0,5", max_jump=7)
     whole = run_design([one], GAIN, 12, recipe, seed=0, start=3)

@@ -12,6 +12,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.scan.calibration.noise import estimate_noise_variance
 from mri_design.scan.data import KSpaceData
+from tests.slow_cases import slow_cases
 
 ScanMaker = Callable[..., KSpaceData]
 
@@ -206,7 +207,7 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
             load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / f"{name}.npy")
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e-19, 1e20, 1e30])
+@pytest.mark.parametrize("size", [1e-30, *slow_cases(1e-19, 1e20, 1e30)])
 @pytest.mark.parametrize("coils", [1, 2])
 @pytest.mark.parametrize("known", [True, False], ids=["noise given", "noise estimated"])
 def test_amplitudes_far_from_one_are_calculated_with_as_ordinary_numbers(
@@ -242,7 +243,7 @@ def test_amplitudes_in_the_ordinary_range_are_left_alone(small: Recipe, make_sca
     np.testing.assert_array_equal(scan.data.kspace, data.kspace)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e-19, 1e20, 1e30])
+@pytest.mark.parametrize("size", [*slow_cases(1e-30, 1e-19, 1e20), 1e30])
 def test_images_made_in_python_have_the_units_of_the_data(small: Recipe, size: float) -> None:
     data = replace(load_input("phantom:brain", simulating(small, matrix=32)), reference=None, noise_variance=None)
     images = []

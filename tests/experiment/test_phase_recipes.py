@@ -64,6 +64,7 @@ def test_too_few_lines_or_no_phase_keep_the_modulus():
     assert choose_phase_model(dark, LINES, settings, np.random.default_rng(0), signal=1.0).phase is None
 
 
+@pytest.mark.slow
 def test_automatic_reconstructions_are_those_of_the_chosen_model():
     one = textured(smooth())
     rng = np.random.default_rng

@@ -17,6 +17,7 @@ from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.logistic import Logistic
 from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos
+from tests.slow_cases import slow_case
 
 ENGINE = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-7)
 
@@ -39,7 +40,7 @@ def drawn(rng, rows, columns):
 
 
 @pytest.mark.parametrize("prior", ["gaussian", "laplace"])
-@pytest.mark.parametrize(("rows", "columns"), [(4, 9), (30, 6)])
+@pytest.mark.parametrize(("rows", "columns"), [(4, 9), slow_case(30, 6)])
 def test_the_criterion_falls_to_its_minimum_by_direct_search(prior, rows, columns, rng):
     B, labels = drawn(rng, rows, columns)
     model = model_of(B, labels, prior)

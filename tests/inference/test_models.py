@@ -123,6 +123,7 @@ def test_other_estimators_serve_models_without_a_gaussian_factor(variances, rng)
     assert other.model.data.size == 0
 
 
+@pytest.mark.slow
 def test_learning_the_prior_beside_a_likelihood_of_sites(rng):
     """The prior precision of logistic regression ends at the maximum of the normalised bound; labels are left alone."""
     model = logistic_regression(60, 4)

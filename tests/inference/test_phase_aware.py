@@ -23,6 +23,7 @@ from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos
 from mri_design.variances.monte_carlo import MonteCarlo
+from tests.slow_cases import slow_case
 
 N = (24, 20)
 SD = 0.005
@@ -73,7 +74,7 @@ def test_a_wrong_phase_does_harm():
     assert error(loop.infer(one_slice(wrong).model(HALF), np.random.default_rng(0)).mean) > 1.05 * error(modulus.mean)
 
 
-@pytest.mark.parametrize("sites", ["shared", "apart"])
+@pytest.mark.parametrize("sites", ["shared", slow_case("apart")])
 def test_the_inner_solvers_agree(sites):
     model = one_slice(replace(KNOWN, sites=sites)).model(HALF)
     z = tuple(np.full(block.site_shape, 0.3) for block in model.blocks)

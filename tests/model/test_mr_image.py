@@ -14,6 +14,7 @@ from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.wavelet import Wavelet
 from mri_design.scan.data import KSpaceData
 from mri_design.variances.exact import Exact
+from tests.slow_cases import slow_case
 
 N = (16, 12)
 
@@ -131,7 +132,7 @@ def test_a_noisy_scan_is_no_empty_image() -> None:
     assert found["fixed"] < 0.5 < 0.8 < found["limit"]
 
 
-@pytest.mark.parametrize("scale", [1e-4, 300.0])
+@pytest.mark.parametrize("scale", [1e-4, slow_case(300.0)])
 def test_scaling_the_data_scales_the_mean_and_nothing_else(scale):
     lines = [8, 7, 9, 6, 10, 2, 13]
     loop = DoubleLoop(variances=Exact(), outer_iterations=3, tolerance=1e-12)
@@ -189,7 +190,7 @@ def test_slices_that_cannot_be_are_refused(wrong, match):
         wrong()
 
 
-@pytest.mark.parametrize("coils", [1, 3])
+@pytest.mark.parametrize("coils", [slow_case(1), 3])
 def test_what_stands_in_the_holes_of_lines_is_no_data(coils: int) -> None:
     """The model of lines with holes is that of the dense matrix's rows for the samples that are there."""
     rng = np.random.default_rng(5)

@@ -24,6 +24,7 @@ from mri_design.potentials.requirements import represented
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
 from mri_design.potentials.tilted import Tilted
+from tests.slow_cases import slow_case, slow_cases
 
 LINE = [
     Gaussian(1.7),
@@ -129,7 +130,7 @@ def test_closed_forms_on_moduli(site: Potential, dimensions: int) -> None:
         np.testing.assert_allclose(np.broadcast_to(closed, other.shape), other, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("sd", [0.2, 0.999, 1.0, 7.8, 54.0, 300.0])
+@pytest.mark.parametrize("sd", [0.2, slow_case(0.999), 1.0, *slow_cases(7.8, 54.0), 300.0])
 def test_the_logistic_expectation_holds_at_every_width(sd: float) -> None:
     for mean in (-30.0, 0.0, 2.5, 90.0):
         site = Logistic(-1)  # -log(1 + e^s)

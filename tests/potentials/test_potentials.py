@@ -55,14 +55,17 @@ def site(site_name: str) -> Potential:
 def h_by_brute_force(site: Potential, gamma: float) -> float:
     """max over x >= 0 of -x / gamma - 2 g(x): the smallest h for which the bound holds everywhere."""
 
-    def negative(log_x: float) -> float:
-        x = np.array(np.exp(log_x))
-        return float(x / gamma + 2 * site.g(x))
+    def negative(log_x: np.ndarray) -> np.ndarray:
+        x = np.exp(log_x)
+        return x / gamma + 2 * site.g(x)
+
+    def at(log_x: float) -> float:
+        return float(negative(np.array(log_x)))
 
     grid = np.linspace(-60, 12, 1441)
-    best = grid[np.argmin([negative(v) for v in grid])]
-    found = scipy.optimize.minimize_scalar(negative, bounds=(best - 0.1, best + 0.1), options={"xatol": 1e-12})
-    return -min(float(found.fun), negative(best))
+    best = grid[np.argmin(negative(grid))]
+    found = scipy.optimize.minimize_scalar(at, bounds=(best - 0.1, best + 0.1), options={"xatol": 1e-12})
+    return -min(float(found.fun), at(best))
 
 
 @pytest.mark.parametrize(

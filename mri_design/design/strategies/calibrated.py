@@ -128,8 +128,8 @@ class Calibrated:
     The regression that corrects the posterior's expectation (`ErrorModel`) has learnt on synthetic heads how wrong such
     expectations are, and goes on learning from the innovation of each line that is measured.
 
-    A line tells something about its neighbours too, the more the smaller the object is and the more coils there are, and
-    what is believed of single lines is less certain than what is believed of a neighbourhood. So a line's score is the
+    A line tells something about its neighbours too, the more the smaller the object is and the more coils there are,
+    and what is believed of a neighbourhood is more certain than what is believed of one line. So a line's score is the
     sum of the energies believed of the unmeasured lines around it, with weights that fall with the distance
     (results/benchmarks/masks.md).
 

@@ -6,6 +6,7 @@ import scipy.optimize
 
 from mri_design.active_learning.queries.feasible import FeasibleQueries, maximise_in_ball, minimise_in_ball
 from mri_design.inference.propagation.filter_state import FilterState
+from tests.slow_cases import slow_case
 
 
 def random_state(n, rng):
@@ -31,7 +32,7 @@ def test_coordinates_mean_what_they_say(fixed, krylov, rng):
         np.testing.assert_array_equal(x[14:], fixed)
 
 
-@pytest.mark.parametrize("fixed", [(), (0.5,)])
+@pytest.mark.parametrize("fixed", [slow_case(()), (0.5,)])
 def test_edges_of_the_region_are_those_of_a_general_solver(fixed, rng):
     state = random_state(4 + len(fixed), rng)
     feasible = FeasibleQueries.of(state, 1.5, np.array(fixed), 0)

@@ -17,6 +17,7 @@ def posterior(make_posterior):
     return make_posterior(1, tuple(range(4, 12)))
 
 
+@pytest.mark.slow
 def test_directions_are_the_top_eigenvectors_of_the_covariance(posterior, rng):
     found = best_free_encoding(posterior, rng, rows=3, energy=5.0)
     values = np.linalg.eigvalsh(np.linalg.inv(posterior.precision.dense_real()))[::-1]

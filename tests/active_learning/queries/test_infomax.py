@@ -10,6 +10,7 @@ from mri_design.errors import InputError
 from mri_design.inference.propagation.filter import LaplaceFilter
 from mri_design.inference.propagation.filter_state import FilterState
 from mri_design.potentials.responses import BernoulliResponse, GaussianResponse, PoissonResponse
+from tests.slow_cases import slow_case
 
 FAMILIES = [PoissonResponse(), BernoulliResponse(), GaussianResponse(0.5)]
 
@@ -28,8 +29,8 @@ def in_ball(n, radius, count, rng):
 
 
 @pytest.mark.parametrize("response", FAMILIES, ids=lambda r: type(r).__name__)
-@pytest.mark.parametrize("fixed", [(), (0.7,), (0.3, -0.4)])
-@pytest.mark.parametrize("criterion", ["mutual_information", "linearised"])
+@pytest.mark.parametrize("fixed", [slow_case(()), (0.7,), slow_case((0.3, -0.4))])
+@pytest.mark.parametrize("criterion", ["mutual_information", slow_case("linearised")])
 def test_no_random_query_is_better(response, fixed, criterion, rng):
     state = random_state(3 + len(fixed), rng)
     search = InfomaxQuery(2.0, fixed, response, criterion)
@@ -70,7 +71,7 @@ def test_one_unknown():
     np.testing.assert_allclose(query.x, [2.0])
 
 
-@pytest.mark.parametrize("response", FAMILIES[:2], ids=lambda r: type(r).__name__)
+@pytest.mark.parametrize("response", [FAMILIES[0], slow_case(FAMILIES[1])], ids=lambda r: type(r).__name__)
 def test_krylov_directions_lose_nothing_along_a_run(response, rng):
     theta = np.sin(np.linspace(0, 2 * np.pi, 60))
     state, loop = FilterState(np.zeros(60), np.eye(60)), LaplaceFilter()
@@ -98,6 +99,7 @@ def runs():
     return theta, found
 
 
+@pytest.mark.slow
 def test_infomax_is_no_worse_than_independent_queries_on_average(runs):
     theta, found = runs
     errors = {w: np.mean([np.sum((found[s, w].mean - theta) ** 2) for s in range(4)]) for w in ("infomax", "sphere")}

@@ -43,6 +43,7 @@ def design(one: MRSlice, rule: AOptimal, target: int = 16, block: int = 1) -> De
     return engine.run([one], engine.begin([one], START), target)
 
 
+@pytest.mark.slow
 def test_expected_energies_are_traces_of_the_dense_covariance(
     make_posterior: Callable[..., GaussianPosterior],
 ) -> None:
@@ -142,6 +143,7 @@ def test_several_coils_need_a_smaller_start() -> None:
     assert rule.default_start(64, 3, 8) == 3
 
 
+@pytest.mark.slow
 def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
     noise = 2 * one.noise_variance * 32

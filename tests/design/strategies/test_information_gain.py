@@ -26,6 +26,7 @@ from mri_design.operators.dense import Dense
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.measurement import cartesian
 from mri_design.potentials.laplace import Laplace
+from tests.slow_cases import slow_case
 
 Maker = Callable[..., GaussianPosterior]
 COILS = [1, 4]
@@ -111,7 +112,7 @@ def test_scores_from_many_draws_are_within_two_percent_of_exact(make_posterior: 
     assert exact[left[np.argmax(scores[left])]] > 0.99 * exact[left].max()
 
 
-@pytest.mark.parametrize("coils", [1, 4, 16])
+@pytest.mark.parametrize("coils", [1, slow_case(4), slow_case(16)])
 def test_scores_from_twelve_draws_rank_lines(make_posterior: Maker, coils: int) -> None:
     """Fewer draws than coils too: the estimated covariance is then singular, and the score only a little low."""
     posterior = make_posterior(coils)

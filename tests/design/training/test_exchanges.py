@@ -20,6 +20,7 @@ from mri_design.estimation.least_squares import zero_filled
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from tests.design_steps import design_step
+from tests.slow_cases import slow_case
 
 POOR = (8, 7, 9, 0, 1, 15, 14)
 """A centre, and the edge of k-space where there is little."""
@@ -68,7 +69,7 @@ def test_an_exchange_drops_what_hurts_least_and_adds_where_the_images_are_most_w
 
 
 @pytest.mark.parametrize("lines", [POOR, (8, 7, 9, 6, 10, 5), (8, 3, 12, 15)])
-@pytest.mark.parametrize("shortlist", [1, 3, 99])
+@pytest.mark.parametrize("shortlist", [slow_case(1), 3, slow_case(99)])
 def test_the_error_never_rises_and_is_that_of_the_lines(
     scans: list[ReferenceSlice], evaluate: Evaluate, lines: tuple[int, ...], shortlist: int
 ) -> None:

@@ -12,6 +12,7 @@ from mri_design.errors import InputError
 from mri_design.estimation.least_squares import zero_filled
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from tests.slow_cases import slow_cases
 
 SliceMaker = Callable[..., MRSlice]
 START = centre_lines(np.ones(16, dtype=bool), 3)
@@ -88,7 +89,7 @@ def test_residuals_of_several_coils_add_up_to_the_image_s_error(make_slice: Slic
     assert outcome.residual.sum() == pytest.approx(relative, rel=1e-4)
 
 
-@pytest.mark.parametrize("subset", [{"candidates": 16}, {"scans": 3}, {"candidates": 99, "scans": 99}])
+@pytest.mark.parametrize("subset", [*slow_cases({"candidates": 16}, {"scans": 3}), {"candidates": 99, "scans": 99}])
 def test_stochastic_lbcs_with_everything_in_its_subsets_is_lbcs(
     scans: list[ReferenceSlice], subset: dict[str, int]
 ) -> None:

@@ -26,6 +26,7 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_variants
 from mri_design.variances.control_variate import ControlVariate
 from tests.design_steps import changed, design_step
+from tests.slow_cases import slow_case
 
 MakeImage = Callable[..., ReferenceSlice]
 
@@ -146,7 +147,7 @@ def test_a_line_without_data_is_not_known(make_image: MakeImage) -> None:
     assert np.flatnonzero(np.isnan(energies)).tolist() == [3, 21, 22, 23]
 
 
-@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize("block", [slow_case(1), 3])
 def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, block: int) -> None:
     """At every count: what the design found on its next lines is what the check finds there."""
     slices = [make_image("t2w", n=24, seed=seed).slice_model for seed in (0, 1)]

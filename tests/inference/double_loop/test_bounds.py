@@ -15,6 +15,7 @@ from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
+from tests.slow_cases import slow_case
 
 SITES = {
     "Laplace": Laplace(0.8),
@@ -55,7 +56,7 @@ def block_of(site: Potential, is_complex: bool = False) -> SiteBlock:
 
 
 @pytest.mark.parametrize("name", [n for n, site in SITES.items() if site.log_concave])
-@pytest.mark.parametrize("is_complex", [False, True])
+@pytest.mark.parametrize("is_complex", [slow_case(False), True])
 def test_first_class_by_scalar_minimisation(name, is_complex):
     site, count = SITES[name], 2 if is_complex else 1
     if is_complex and isinstance(site, Logistic):

@@ -14,6 +14,7 @@ from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
 from mri_design.potentials.mixture import ShiftedMixture
 from mri_design.potentials.student_t import StudentT
+from tests.slow_cases import slow_case
 
 MIXTURES = {
     "two peaks": ShiftedMixture([1.0, 0.5], [Laplace(1.0), Laplace(2.0)], [-1.5, 2.0]),
@@ -54,7 +55,7 @@ def test_a_mixture_of_one_is_its_site_with_an_offset(accurate, rng):
     np.testing.assert_allclose(moving.mean, still.mean, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["two peaks", "skewed"])
+@pytest.mark.parametrize("name", ["two peaks", slow_case("skewed")])
 def test_the_bound_is_stationary_in_widths_positions_and_responsibilities(name, accurate, rng):
     """Beside -log of the Gaussian integral of the bound with free q_k and gamma_k of one site, minimised by scipy."""
     site, a, y, sigma2 = MIXTURES[name], 1.1, 0.4, 0.3

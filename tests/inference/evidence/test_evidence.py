@@ -195,6 +195,7 @@ def test_other_overcomplete_priors_are_refused_or_estimated(accurate, rng):
     assert found.value == pytest.approx(values[0].value - values[1].value, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_refused(accurate, rng):
     model = image_model(1.0, 2.0)
     exact = accurate.infer(model, rng)

@@ -15,6 +15,7 @@ from mri_design.potentials.logistic import Logistic
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
 from mri_design.status import Status
+from tests.slow_cases import slow_case
 
 LP = md.LaplacePropagation
 SEED = 7
@@ -47,8 +48,10 @@ def run(model, **settings):
 
 
 @pytest.mark.parametrize("schedule", ["serial", "parallel"])
-@pytest.mark.parametrize("partition", ["random", "contiguous", "groups"])
-@pytest.mark.parametrize(("size", "cavity"), [(60, "dense"), (7, "dense"), (7, "low_rank"), (60, "low_rank")])
+@pytest.mark.parametrize("partition", ["random", slow_case("contiguous"), slow_case("groups")])
+@pytest.mark.parametrize(
+    ("size", "cavity"), [slow_case(60, "dense"), slow_case(7, "dense"), (7, "low_rank"), slow_case(60, "low_rank")]
+)
 def test_the_fixed_point_is_the_map_with_the_inverse_hessian(schedule, partition, size, cavity) -> None:
     model, rows, labels, prior = logistic_model()
     theta, hessian = newton_map(rows, labels, prior)

@@ -7,6 +7,7 @@ from mri_design.inference.references.exact import exact_criterion, minimise_exac
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.dense import Dense
 from mri_design.potentials.laplace import Laplace
+from tests.slow_cases import slow_case
 
 
 def test_one_unknown_by_hand():
@@ -19,7 +20,7 @@ def test_one_unknown_by_hand():
         assert exact_criterion(model, (np.array([pi]),)) == pytest.approx(by_hand, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["groups", "parts", "matrix"])
+@pytest.mark.parametrize("name", [slow_case("groups"), slow_case("parts"), "matrix"])
 @pytest.mark.parametrize("site", ["Laplace", "Student-t"])
 def test_minimum_is_stationary_and_does_not_depend_on_the_start(site, name, tiny_model, sites):
     model = tiny_model(name, sites[site], scale=0.4)
@@ -53,7 +54,7 @@ def test_convex_in_the_widths_for_log_concave_sites(scale, tiny_model, model_nam
     assert midpoint_excess(tiny_model(model_name, scale=scale), 8).max() <= 1e-9
 
 
-@pytest.mark.parametrize("name", ["matrix", "parts", "coils"])
+@pytest.mark.parametrize("name", ["matrix", slow_case("parts"), slow_case("coils")])
 @pytest.mark.parametrize("site", ["sech^2", "power 1.5", "own", "logistic", "tilted"])
 def test_convex_for_every_log_concave_site(site, name, tiny_model, sites):
     if site in ("logistic", "tilted") and name == "coils":

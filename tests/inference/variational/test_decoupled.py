@@ -51,6 +51,7 @@ def test_four_engines_end_in_one_optimum() -> None:
             np.testing.assert_allclose(one, two, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_every_linearisation_of_a_log_concave_model_makes_a_bound_and_the_last_is_best() -> None:
     posterior = DecoupledGaussian(tolerance=1e-5).infer(mixed(1), RNG)
     best = VariationalGaussian(Exact(), tolerance=1e-6).infer(mixed(1), RNG).criterion[-1]
@@ -106,6 +107,7 @@ def test_the_gradient_of_the_dual() -> None:
     np.testing.assert_allclose(gradient, numeric, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_dual_meets_the_bound_at_the_fixed_point() -> None:
     """-dual = sum E log t - KL there: phi / 2 with its constants."""
     model = mixed(4)

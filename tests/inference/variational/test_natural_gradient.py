@@ -27,6 +27,7 @@ from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos
 from mri_design.variances.monte_carlo import MonteCarlo
+from tests.slow_cases import slow_case
 
 
 class Flattened(LinearOperator):
@@ -89,7 +90,7 @@ def test_the_optimum_is_that_over_all_gaussians() -> None:
     assert posterior.stationarity < 1e-5
 
 
-@pytest.mark.parametrize("group_axes", [(), (-2,)])
+@pytest.mark.parametrize("group_axes", [slow_case(()), (-2,)])
 @pytest.mark.parametrize("site", [Laplace(1.1), Sech2(0.6), StudentT(4.0, 0.5)])
 def test_moduli_and_groups_reach_the_optimum_of_the_reference(site, group_axes) -> None:
     rng = np.random.default_rng(7)

@@ -8,6 +8,7 @@ import pytest
 from mri_design.scan.calibration.given_maps import explained_by_maps
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.simulation.scenes import load_phantom
+from tests.slow_cases import slow_case
 
 
 def undersampled(data: KSpaceData, rows: int, columns: int = 1) -> KSpaceData:
@@ -20,7 +21,7 @@ def undersampled(data: KSpaceData, rows: int, columns: int = 1) -> KSpaceData:
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 1), (3, 1), (1, 2)])
-@pytest.mark.parametrize(("coils", "shape"), [(4, (64, 64)), (8, (96, 70)), (8, (65, 81))])
+@pytest.mark.parametrize(("coils", "shape"), [(4, (64, 64)), slow_case(8, (96, 70)), slow_case(8, (65, 81))])
 def test_the_right_maps_explain_nearly_all_and_others_less(
     rows: int, columns: int, coils: int, shape: tuple[int, int]
 ) -> None:

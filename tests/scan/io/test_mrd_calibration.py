@@ -13,6 +13,7 @@ from mri_design.errors import InputError
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.mrd import ismrmrd
 from mri_design.scan.io.mrd.noise import noise_covariance, noise_scale
+from tests.slow_cases import slow_case
 
 CALIBRATION, BOTH = library.ACQ_IS_PARALLEL_CALIBRATION, library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
 MODE = "<parallelImaging><calibrationMode>{}</calibrationMode></parallelImaging>"
@@ -147,9 +148,9 @@ def noisy(
     ("dwells", "bandwidth", "averages", "factor"),
     [
         ((0, 0), None, 1, 1.0),
-        ((2.5, 10), None, 1, 0.25),
+        slow_case((2.5, 10), None, 1, 0.25),
         ((2.5, 10), 0.8, 1, 0.25 / 0.8),
-        ((0, 10), 0.5, 1, 2.0),
+        slow_case((0, 10), 0.5, 1, 2.0),
         ((5, 5), None, 2, 0.5),
     ],
 )
