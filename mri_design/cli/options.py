@@ -63,6 +63,7 @@ STRATEGIES = (
     "low-pass",
     "golden-ratio",
     "oracle-residual",
+    "oracle-hole",
     "oracle-greedy",
 )
 

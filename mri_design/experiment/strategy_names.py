@@ -21,7 +21,7 @@ from mri_design.design.strategies.densities import DensitySettings
 from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
-from mri_design.design.strategies.oracles import Oracle, OracleGreedy, OracleResidual
+from mri_design.design.strategies.oracles import Oracle, OracleGreedy, OracleHole, OracleResidual
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
 from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
@@ -57,13 +57,18 @@ _MAKERS: dict[str, Callable[[], Strategy]] = {
     "low-pass": LowPass,
     "golden-ratio": GoldenRatio,
     "oracle-residual": OracleResidual,
+    "oracle-hole": OracleHole,
     "oracle-greedy": OracleGreedy,
 }
 
 FROM_FILES = ("trained", "hybrid")
 """Families that come as FAMILY:FILE, from what training wrote."""
 
-ORACLES: dict[str, Oracle] = {"oracle-residual": OracleResidual(), "oracle-greedy": OracleGreedy()}
+ORACLES: dict[str, Oracle] = {
+    "oracle-residual": OracleResidual(),
+    "oracle-hole": OracleHole(),
+    "oracle-greedy": OracleGreedy(),
+}
 """Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
 
 _DETERMINISTIC = ("low-pass", "golden-ratio", "trained")

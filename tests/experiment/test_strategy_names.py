@@ -20,6 +20,7 @@ def test_posterior_strategies_and_an_oracle_look_at_data() -> None:
         "information-gain-lanczos",
         "expected-error",
         "oracle-residual",
+        "oracle-hole",
     ]
 
 
@@ -82,5 +83,6 @@ def test_random_rules_are_those_that_follow_their_seed_alone() -> None:
         "low-pass",
         "golden-ratio",
         "oracle-residual",
+        "oracle-hole",
         "oracle-greedy",
     ]

@@ -83,7 +83,7 @@ def test_oracles_survive_the_way_to_another_process(study: Comparison) -> None:
     assert parallel.masks == serial.masks
 
 
-@pytest.mark.parametrize("name", ["oracle-residual", "oracle-greedy"])
+@pytest.mark.parametrize("name", ["oracle-residual", "oracle-hole", "oracle-greedy"])
 def test_a_scan_without_a_reference_has_no_oracle(make_image: ImageMaker, tiny: Recipe, name: str) -> None:
     with pytest.raises(InputError, match="a scan without a reference image"):
         knowing_oracle(name, [make_image().slice_model], [None], tiny, 0)

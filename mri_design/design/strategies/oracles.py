@@ -16,7 +16,7 @@ from mri_design.design.trials import relative_error
 from mri_design.errors import InputError, require_working, sequence_of
 from mri_design.operators.base import Array
 
-__all__ = ["Oracle", "OracleGreedy", "OracleResidual", "Reconstruct"]
+__all__ = ["Oracle", "OracleGreedy", "OracleHole", "OracleResidual", "Reconstruct"]
 
 Reconstruct = Callable[[int, Sequence[int]], Array]
 """(number of the slice, lines) -> image (ky, kx)."""
@@ -70,12 +70,68 @@ class OracleResidual:
         InputError
             Without the truth of every slice.
         """
-        _require_truths(self.name, self.truths, len(view.posteriors))
-        residual = np.zeros(view.candidates.n_lines)
-        for posterior, truth in zip(view.posteriors, self.truths, strict=True):
-            wrong = all_lines(posterior)(posterior.mean - truth)
-            residual += np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64)
-        return best_line(residual, view.candidates)
+        return best_line(_residuals(self.name, self.truths, view), view.candidates)
+
+
+NEAREST, FARTHEST = 2, 8
+"""Lines: distances of those that `OracleHole` looks at."""
+REACH = 3.0
+"""Lines: standard deviation of its Gaussian weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OracleHole:
+    """The line around which the posterior mean is most wrong, its own energy and its neighbours' left out.
+
+    `OracleResidual` knows the luck of every single line, which no prediction can. This one sees for each candidate a
+    Gaussian mean of the actual residual energies of unmeasured lines 2 to 8 lines away, with a hole where the candidate
+    is: what a prediction that is smooth over k-space could reach at best.
+
+    Parameters
+    ----------
+    truths : sequence of complex arrays, shape (ky, kx)
+        The images, one per slice; none before `knowing`.
+
+    Raises
+    ------
+    InputError
+        For truths that are no images.
+    """
+
+    truths: tuple[Array, ...] = ()
+    name: str = "oracle-hole"
+    needs_posterior: bool = True
+
+    def __post_init__(self) -> None:
+        _require_images(self.truths)
+
+    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleHole:
+        """The same with the truth; the reconstruction is the posterior mean."""
+        return replace(self, truths=tuple(truths))
+
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+        """Eight lines, as a strategy that predicts would begin with; four with several coils."""
+        return min(target, 8 if n_coils == 1 else 4)
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The remaining line in whose surroundings the mean residual energy is largest.
+
+        Where no line is left unmeasured around any candidate, the largest residual decides.
+
+        Raises
+        ------
+        InputError
+            Without the truth of every slice.
+        """
+        residual = _residuals(self.name, self.truths, view)
+        unmeasured = np.ones(len(residual))
+        unmeasured[list(view.candidates.acquired)] = 0
+        distance = np.abs(np.arange(len(residual)) - np.arange(len(residual))[:, None])
+        weights = np.exp(-((distance / REACH) ** 2) / 2) * (distance >= NEAREST) * (distance <= FARTHEST) * unmeasured
+        total = weights.sum(axis=1)
+        around = np.divide(weights @ residual, total, out=np.full_like(residual, np.nan), where=total > 0)
+        seen = np.isfinite(around[view.candidates.remaining]).any()
+        return best_line(around if seen else residual, view.candidates)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +193,16 @@ class OracleGreedy:
 
 
 _CURE = "Oracles only run where the whole truth is known; name another strategy."
+
+
+def _residuals(name: str, truths: Sequence[Array], view: DesignView) -> NDArray[np.float64]:
+    """Actual energy of the mean's error on every line, (ky,), summed over readout, coils and slices."""
+    _require_truths(name, truths, len(view.posteriors))
+    residual = np.zeros(view.candidates.n_lines)
+    for posterior, truth in zip(view.posteriors, truths, strict=True):
+        wrong = all_lines(posterior)(posterior.mean - truth)
+        residual += np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64)
+    return residual
 
 
 def _require_images(truths: Sequence[Array]) -> None:

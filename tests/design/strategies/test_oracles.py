@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.strategies.oracles import OracleGreedy, OracleResidual
+from mri_design.design.strategies.oracles import OracleGreedy, OracleHole, OracleResidual
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError
 from mri_design.estimation.least_squares import zero_filled
@@ -42,6 +42,39 @@ def test_residual_oracle_takes_the_line_where_the_mean_is_most_wrong(
     np.testing.assert_allclose(choice.scores[left], energy[left], rtol=1e-5)
 
 
+def test_hole_oracle_sees_the_surroundings_of_a_line_and_not_the_line(
+    make_posterior: Callable[..., GaussianPosterior], make_slice: Callable[..., MRSlice], rng: np.random.Generator
+) -> None:
+    one, posterior = make_slice(), make_posterior()
+    truth = one.encoding().adjoint(one.kspace)
+    energy = np.sum(np.abs(one.encoding()(posterior.mean - truth)) ** 2, axis=(0, 2))
+    choice = OracleHole().knowing([truth], nothing).choose(view_of([posterior]), rng)
+    left = np.setdiff1d(np.arange(16), ACQUIRED)
+    expected = {}
+    for line in left:
+        around = [other for other in left if 2 <= abs(other - line) <= 8]
+        weights = [np.exp(-((other - line) ** 2) / 18) for other in around]
+        expected[line] = np.average(energy[around], weights=weights)
+    assert choice.scores is not None
+    np.testing.assert_allclose(choice.scores[left], [expected[line] for line in left], rtol=1e-5)
+    assert choice.line == max(expected, key=lambda line: expected[line])
+    louder = truth + one.encoding([choice.line]).adjoint(1000 * np.ones((1, 1, 16), dtype=np.complex64))
+    again = OracleHole().knowing([louder], nothing).choose(view_of([posterior]), rng)
+    assert again.scores is not None
+    np.testing.assert_allclose(again.scores[choice.line], choice.scores[choice.line], rtol=1e-3)  # its own luck
+
+
+def test_hole_oracle_takes_the_largest_residual_where_no_line_has_surroundings(
+    make_posterior: Callable[..., GaussianPosterior], make_slice: Callable[..., MRSlice], rng: np.random.Generator
+) -> None:
+    one, posterior = make_slice(), make_posterior()
+    truth = one.encoding().adjoint(one.kspace)
+    few = (*range(9), *range(11, 16))
+    view = DesignView(LineCandidates(np.ones(16, dtype=bool), few, 16), [posterior])
+    lines = {rule.knowing([truth], nothing).choose(view, rng).line for rule in (OracleHole(), OracleResidual())}
+    assert len(lines) == 1
+
+
 def test_greedy_oracle_takes_the_line_that_leaves_the_least_error(
     make_slice: Callable[..., MRSlice], rng: np.random.Generator
 ) -> None:
@@ -62,9 +95,11 @@ def test_greedy_oracle_takes_the_line_that_leaves_the_least_error(
     assert choice.line == min(errors, key=lambda line: errors[line])
 
 
-@pytest.mark.parametrize("rule", [OracleResidual(), OracleGreedy()])
+@pytest.mark.parametrize("rule", [OracleResidual(), OracleHole(), OracleGreedy()])
 def test_without_the_truth_there_is_no_choice(
-    rule: OracleResidual | OracleGreedy, make_posterior: Callable[..., GaussianPosterior], rng: np.random.Generator
+    rule: OracleResidual | OracleHole | OracleGreedy,
+    make_posterior: Callable[..., GaussianPosterior],
+    rng: np.random.Generator,
 ) -> None:
     with pytest.raises(InputError, match="name another strategy"):
         rule.choose(view_of([make_posterior()]), rng)

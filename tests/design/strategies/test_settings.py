@@ -22,7 +22,7 @@ from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
-from mri_design.design.strategies.oracles import OracleGreedy, OracleResidual
+from mri_design.design.strategies.oracles import OracleGreedy, OracleHole, OracleResidual
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError
@@ -49,7 +49,7 @@ def strategies() -> list[type]:
 
 
 def test_all_strategies_are_found() -> None:
-    assert len(strategies()) == 18 and all(hasattr(kind, "choose") for kind in strategies())
+    assert len(strategies()) == 19 and all(hasattr(kind, "choose") for kind in strategies())
 
 
 @pytest.mark.parametrize("kind", strategies(), ids=lambda kind: kind.__name__)
@@ -79,6 +79,7 @@ def test_settings_are_keywords(kind: Callable[..., object]) -> None:
         (Hybrid, {"design": "order.npz"}, "design"),
         (TrainedOrder, {"design": None}, "design"),
         (OracleResidual, {"truths": -1}, "truths"),
+        (OracleHole, {"truths": -1}, "truths"),
         (OracleResidual, {"truths": (1.0,)}, "truths[0]"),
         (OracleResidual, {"truths": np.ones((2, 4))}, "truths"),
         (OracleGreedy, {"truths": (np.ones(4),)}, "truths[0]"),
