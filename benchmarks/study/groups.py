@@ -34,7 +34,7 @@ class Entry:
     strategy : str
         Name for `make_strategy`, or a family to be tuned.
     draws : int
-        Draws of random strategies.
+        Draws of random strategies, and of posterior ones, whose designs depend on chance too.
     images : int or None
         On that many of the group's images only, spread over them; None is all.
     start : int or None

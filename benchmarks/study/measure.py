@@ -87,8 +87,9 @@ def cells_of(group: Group) -> Iterator[Cell]:
     for reconstructor in group.reconstructors:
         for entry in group.entries_of(reconstructor):
             random = entry.tuned or is_random(entry.name)
+            seeds = entry.draws if random or (entry.draws > 1 and make_strategy(entry.name).needs_posterior) else 1
             for count in group.lines:
-                for draw in range(entry.draws if random else 1):
+                for draw in range(seeds):
                     for image in group.images_of(entry):
                         yield Cell(reconstructor, entry, count, draw, image)
 

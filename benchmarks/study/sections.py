@@ -9,6 +9,7 @@ from pathlib import Path
 from study.groups import BESIDE, FAMILIES, TUNED, Entry, Group, Tuning
 from study.scans import Scan, combined, denoised, raw, repeated, simulated, simulating
 from study.split import (
+    COIL_TEST_HEADS,
     LARGE_TEST_HEADS,
     MIDDLE,
     OTHER_TEST_HEADS,
@@ -17,7 +18,7 @@ from study.split import (
     TRAINING_HEADS,
     TRAINING_SUBJECT,
 )
-from study.tables import ORACLE
+from study.tables import HOLE, ORACLE
 from study.tuning import map_recipe, partial_fourier
 
 from mri_design.experiment.recipe import Recipe
@@ -70,6 +71,11 @@ class Setting:
         return 2 if self.quick else 5
 
     @property
+    def design_seeds(self) -> int:
+        """Draws of the default strategy."""
+        return 2 if self.quick else 3
+
+    @property
     def mean(self) -> Recipe:
         """The default recipe."""
         return Recipe().replacing("inference", samples=2, loops=3) if self.quick else Recipe()
@@ -92,7 +98,7 @@ def toys(seed: int, names: Sequence[str], coils: int = 1) -> list[Scan]:
 
 def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]:
     """The strategies of the big comparisons; every family of densities, and dear rows, on ``some`` of the images."""
-    entries = [Entry(name) for name in POSTERIOR]
+    entries = designs(setting)
     if some:
         entries.append(Entry("information-gain-lanczos", images=some))
     if trained:
@@ -104,7 +110,12 @@ def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]
     if some:
         others = (*FAMILIES, "fastmri-random", "fastmri-equispaced", "golden-ratio")
         entries += [Entry(name, draws=setting.seeds, images=some, only="mean") for name in others]
-    return [*entries, Entry(ORACLE)]
+    return [*entries, Entry(ORACLE), Entry(HOLE)]
+
+
+def designs(setting: Setting) -> list[Entry]:
+    """Posterior strategies; the default one from several seeds, since a single design is a matter of luck too."""
+    return [Entry(name, draws=setting.design_seeds if name == DEFAULT else 1) for name in POSTERIOR]
 
 
 def heads(setting: Setting, matrix: int = 128, tests: Sequence[int] = TEST_HEADS) -> tuple[list[Scan], list[Scan]]:
@@ -208,23 +219,38 @@ def thesis_figure(setting: Setting) -> list[Group]:
 
 
 def multi_coil(setting: Setting) -> list[Group]:
-    """Raw 16-coil data with coil maps, and simulated coils; maps from a calibration scan of its own."""
+    """Heads of all test subjects seen by simulated coils, and the raw 16-coil brain; maps are known."""
     if setting.quick:
-        tests, training = toys(8, ("t1w",), 2), toys(9, ("t2w",), 2)
-    else:
-        recipe = simulating(128, coils=8)
-        file = setting.path / "img_3T_complex.npz"
-        both = simulated(file, [*LARGE_TEST_HEADS, *TRAINING_HEADS[:2]], recipe, label="head, 8 coils,")
-        tests, training = [raw(setting.path / "mc_brain_cimax16.npy"), *both[:2]], both[2:]
+        return [_with_coils(setting, 2, toys(8, ("t1w",), 2), toys(9, ("t2w",), 2))]
+    groups = []
+    for coils, numbers in COIL_TEST_HEADS.items():
+        every = [*numbers, *TRAINING_HEADS[:2]]
+        label = f"head, {coils} coils,"
+        both = simulated(
+            setting.path / "img_3T_complex.npz", every, simulating(128, coils=coils), seed=coils, label=label
+        )
+        tests, training = both[: len(numbers)], both[len(numbers) :]
+        if coils == RAW_COILS:
+            tests.append(raw(setting.path / "mc_brain_cimax16.npy"))
+        groups.append(_with_coils(setting, coils, tests, training))
+    return groups
+
+
+RAW_COILS = 16
+"""Of `mc_brain_cimax16`."""
+
+
+def _with_coils(setting: Setting, coils: int, tests: list[Scan], training: list[Scan]) -> Group:
+    """Scans with one number of coils, for which the densities are tuned with their centre."""
     seeds = setting.seeds
-    entries = [Entry(name) for name in POSTERIOR]
-    entries += [Entry(TUNED, draws=seeds), Entry("fastmri-equispaced", draws=seeds)]
-    entries += [Entry("regular + 8 ACS", "regular", draws=seeds, start=8), Entry(ORACLE)]
+    entries = [*designs(setting), Entry(TUNED, draws=seeds), Entry("fastmri-equispaced", draws=seeds)]
+    entries += [Entry("regular + 8 ACS", "regular", draws=seeds, start=8)]
+    entries += [Entry("regular + 4 ACS", "regular", draws=seeds, start=4), Entry(ORACLE), Entry(HOLE)]
     shares = ("1/2",) if setting.quick else ("1/6", "1/4")
-    tuning = setting.tuning if setting.quick else Tuning((0.0, 2.0, 4.0, 8.0), (4.0,), (4,), 2)
-    return [
-        Group("multi-coil", "coils", tests, training, shares, entries, setting.recipes(), tuning=tuning),
-    ]
+    tuning = setting.tuning if setting.quick else Tuning((0.0, 1.0, 2.0, 4.0), (4.0,), (4,), 2)
+    name = f"{coils} coils"
+    recipes = setting.recipes()
+    return Group("multi-coil", name, tests, training, shares, entries, recipes, ("mean",), tuning=tuning)
 
 
 def stress(setting: Setting) -> list[Group]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 TRAINING_HEADS = (0, 2, 4)
 TEST_HEADS = (6, 7, 9, 10, 12, 13, 15, 16, 18, 19, 21, 22)  # four of each subject
 OTHER_TEST_HEADS = (8, 11, 14, 17, 20, 23)
-LARGE_TEST_HEADS = (7, 13)  # at 256 x 256, and with coils
+LARGE_TEST_HEADS = (7, 13)  # at 256 x 256
+COIL_TEST_HEADS = {4: (7, 12, 18), 8: (9, 13, 21), 16: (6, 15, 22)}  # one of each subject
 TRAINED_ON = "0-5"
 TEST_SUBJECTS = ("6B", "7A", "7B")
 TRAINING_SUBJECT = "6A"
@@ -22,7 +23,8 @@ benchmark on 6, 12 and 18, variance estimators were compared on 7; the embedded 
 |---|---|---|
 | `img_3T_complex` (24 complex 3 T heads, six per subject) | images 0-5: densities and MAP on \
 {", ".join(map(str, TRAINING_HEADS))}, orders on {TRAINED_ON} | {", ".join(map(str, TEST_HEADS))}; thesis figure \
-{", ".join(map(str, OTHER_TEST_HEADS))}; full size and coils {", ".join(map(str, LARGE_TEST_HEADS))} |
+{", ".join(map(str, OTHER_TEST_HEADS))}; full size {", ".join(map(str, LARGE_TEST_HEADS))}; coils \
+{", ".join(f"{n}: {' '.join(map(str, heads))}" for n, heads in COIL_TEST_HEADS.items())} |
 | `lf_*_gre`, `lf_*_fse` (raw 0.055 T, middle slice, denoised, noise anew) | 6A | 6B, 7A, 7B |
 | `mc_brain_cimax16` (raw, 16 coils, 3 T) | - | combined, and with its coils |
 | `lf_S3B_flair_cage`, `lf_S3B_flair_nocage` (two repeats) | - | middle slice of the first, judged by the second |

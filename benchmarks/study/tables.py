@@ -14,6 +14,7 @@ from mri_design.evaluation.metrics import paired_sign_test
 from mri_design.evaluation.output.tables import Row
 
 ORACLE = "oracle-residual"
+HOLE = "oracle-hole"
 BEST_DRAW = "best of the random draws"
 FORMATS = {
     "relative L2": ".4f",

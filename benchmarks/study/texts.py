@@ -101,9 +101,10 @@ One mask per strategy, designed on three training slices together, used on other
 density is tuned on the same three, with the same centre. Exchanges drop a line and add another where that lowers the
 MAP error of the three. There (another scan, in that figure's own measure): low-pass 6.62, optimised 4.38, variable
 density 5.60, equispaced 7.77.""",
-    "multi-coil": """128 x 128: the raw 16-coil brain, judged by its own complete image, and two heads seen by eight
-simulated coils. Coil maps count as known from a calibration scan of their own. `regular + 8 ACS` is every R-th line and
-a centre of eight, R the smallest that fits.""",
+    "multi-coil": """128 x 128: three heads, one of each test subject, seen by 4, by 8 and by 16 simulated coils each,
+and the raw 16-coil brain, judged by its own complete image. Coil maps count as known from a calibration scan of their
+own. The densities are tuned for each number of coils, their centre too. `regular + 8 ACS` is every R-th line and a
+centre of eight, R the smallest that fits.""",
     "stress": """Scans unlike those that anything was tuned on: piecewise constant and uniform phantoms, and a scan
 full of interference, judged by the same scan without it. Densities are those tuned on the 3T heads.""",
     "models": f"""Plain information gain, and the default strategy, under each model of the image, each model's
