@@ -108,7 +108,7 @@ def document(pairs: Sequence[Pair], command: str) -> str:
             "Error: relative L2 of the magnitude. Variance ratio: summed pixel variance over the squared error.",
             "Low-field truths were denoised by non-local means, which favours a non-local prior: judge them with care.",
             "",
-            f"    {command}",
+            f"    OMP_NUM_THREADS=1 {command}",
             "",
             *means,
             f"- processor time: {seconds:.1f} times the default's in the median",
