@@ -78,7 +78,7 @@ def line_variances(posterior: GaussianPosterior, rng: np.random.Generator, draws
     """
     made, every = posterior.marginals, all_lines(posterior)
     control = None if made.explained is None else CirculantControl.of(posterior.precision)
-    if control is not None and made.samples is not None and made.explained is not None:
+    if control is not None and control.sites is not None and made.samples is not None and made.explained is not None:
         return controlled_line_variances(made.samples, made.explained, control, every)
     values = line_values(posterior.deviations(rng, draws), every)
     return np.asarray(np.mean(np.abs(values[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
@@ -191,7 +191,7 @@ def line_moments(control: CirculantControl) -> tuple[NDArray[np.float64], NDArra
     n_lines, n_columns = control.inverse.shape
     first = np.broadcast_to(control.inverse.mean(axis=1, keepdims=True), (n_lines, n_columns))
     total = np.zeros((n_lines, n_columns // 2 + 1), dtype=complex)
-    for filters, weights in control.sites:
+    for filters, weights in control.sites or ():
         columns = np.zeros(n_columns)
         columns[:: filters.stride] = weights.sum(axis=0) / n_lines
         kernel = scipy.fft.ifft(control.inverse * np.conj(filters.response), axis=1)

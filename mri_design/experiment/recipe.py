@@ -67,13 +67,14 @@ class _Settings(BaseModel):
 class BlockRecipe(_Settings):
     """One sparsity block; rates are per unit of the image's 99.5th percentile."""
 
-    kind: Literal["pixels", "differences", "wavelet"]
+    kind: Literal["pixels", "differences", "wavelet", "non-local"]
     scale: Positive
     isotropic: bool = False
     wavelet: str = "db4"
     levels: Count = 3
     coarse_scale: Positive = 0.1
     tau_limit: Positive | None = None
+    neighbours: Annotated[int, Field(ge=1, le=32)] = 6
 
 
 class PhaseRecipe(_Settings):

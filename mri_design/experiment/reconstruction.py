@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from mri_design.errors import UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares, zero_filled
+from mri_design.experiment.non_local import is_non_local, map_stages, mean_stages
 from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.inference.evidence.hyperparameters import Hyperparameters, learn_hyperparameters
+from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
@@ -61,12 +63,15 @@ class Reconstruction:
         Of the method.
     learnt : Hyperparameters, optional
         What the recipe had learnt from the data.
+    left_out : str
+        Why a non-local block of the prior was left out, in a sentence; empty where none was.
     """
 
     image: Array
     std: Array | None
     convergence: Convergence
     learnt: Hyperparameters | None = None
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,9 @@ def reconstruct(
     if recipe.phase.model == "automatic" and slice_model.phase is None and method in ("mean", "map"):
         slice_model = choose_phase_model(slice_model, lines, recipe, rng, signal=signal)
         warm_start = None if slice_model.phase is not None else warm_start
+    options = replace(options, warm_start=warm_start)
+    if is_non_local(slice_model) and method in ("mean", "map"):
+        return _non_local(slice_model, lines, method, recipe, rng, with_std=with_std, options=options)
     model = slice_model.model(lines, signal)
     if method == "zero-filled":
         return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))
@@ -143,16 +151,60 @@ def reconstruct(
     if method == "map":
         image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
         return Reconstruction(image, None, convergence)
+    return _mean(model, recipe, rng, with_std=with_std, options=options)
+
+
+def _mean(
+    model: GeneralizedLinearModel,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    *,
+    with_std: bool,
+    options: InferenceOptions,
+) -> Reconstruction:
     if recipe.inference.learn != "nothing":
         learning = learn_hyperparameters(
             model, recipe.inference.engine(), rng, noise=recipe.inference.learn == "scales and noise"
         )
         posterior, convergence, learnt = learning.posterior, learning.convergence, learning.trace[-1]
     else:
-        posterior = recipe.inference.engine().infer(model, rng, warm_start=warm_start, callback=options.callback)
+        posterior = recipe.inference.engine().infer(
+            model, rng, warm_start=options.warm_start, callback=options.callback
+        )
         convergence, learnt = posterior.convergence, None
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng) if with_std else None
     return Reconstruction(posterior.mean, std, convergence, learnt)
+
+
+def _non_local(
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    method: Method,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    *,
+    with_std: bool,
+    options: InferenceOptions,
+) -> Reconstruction:
+    """Posterior mean or MAP in stages, since a non-local prior is known from an image only."""
+    if method == "map":
+        estimate = recipe.reconstruction.map_estimate(recipe.inference)
+        model, start, left_out = map_stages(slice_model, lines, estimate, signal=options.signal)
+        image, convergence = estimate(model, start)
+        return Reconstruction(image, None, convergence, left_out=left_out)
+    seed = int(rng.integers(2**63))
+    last = mean_stages(
+        slice_model,
+        lines,
+        recipe.inference.engine(),
+        seed,
+        signal=options.signal,
+        warm_start=options.warm_start,
+        callback=options.callback,
+    )
+    told = replace(options, warm_start=last.start)
+    result = _mean(last.model, recipe, np.random.default_rng(seed), with_std=with_std, options=told)
+    return replace(result, left_out=last.left_out)
 
 
 def reconstruct_by_recipe(

@@ -139,7 +139,7 @@ def _known_traces(precision: PosteriorPrecision) -> list[float]:
     total = float(np.sum(control.inverse * control.gram))
     for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):
         moments = control.moments(block.analysis)
-        if moments is None:
+        if moments is None or moments[1] is None:
             return [size]
         total += float(np.sum(pi * moments[1], dtype=np.float64))
     return [size, 2 * total]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from operator import index
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from mri_design.errors import InputError, described, positive_number, require_counts, require_instance
+from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.phase.map import estimate_phase
 from mri_design.model.phase.prior import PhasePrior, PhaseSites
@@ -17,13 +18,14 @@ from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fourier import FourierLibrary
+from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.laplace import Laplace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling
 
-__all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock", "phase_refined", "phase_variants"]
+__all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock", "non_locally_refined", "phase_refined", "phase_variants"]
 
 
 def phase_variants(
@@ -76,6 +78,20 @@ def phase_refined(slice_model: MRSlice, image: Array) -> MRSlice:
         return slice_model
 
 
+def non_locally_refined(slice_model: MRSlice, image: Array) -> MRSlice:
+    """The slice with phase and alike patches seen anew in the image so far, as far as its prior asks for them.
+
+    Raises
+    ------
+    InputError
+        Where a prior with a non-local block finds nothing alike in the image; see `find_alike`.
+    """
+    counts = [block.neighbours for block in slice_model.prior if block.kind == "non-local"]
+    refined = phase_refined(slice_model, image)
+    return replace(refined, alike=find_alike(image, max(counts))) if counts else refined
+
+
+BlockKind = Literal["pixels", "differences", "wavelet", "non-local"]
 CENTRE = 8
 """Lines nearest to DC that have to hold a signal."""
 NOISE_ONLY = 5.0
@@ -88,12 +104,14 @@ class SparsityBlock:
 
     Parameters
     ----------
-    kind : {"pixels", "differences", "wavelet"}
-        Which coefficients.
+    kind : {"pixels", "differences", "wavelet", "non-local"}
+        Which coefficients; "non-local" are differences between a pixel and those in the middle of similar patches.
     scale : float
-        Dimensionless rate: per unit of the image's own signal level (99.5th percentile of the modulus).
+        Dimensionless rate: per unit of the image's own signal level (99.5th percentile of the modulus); non-local
+        differences have it per unit of what the similarity of their patches makes expect (`AlikePatches.expected`).
     isotropic : bool
-        For differences: one site on both directions of a pixel together (isotropic total variation).
+        For differences: one site on both directions of a pixel together (isotropic total variation); for non-local
+        ones a site on all neighbours of a pixel together.
     wavelet, levels : str, int
         For wavelets: PyWavelets name and number of levels.
     coarse_scale : float
@@ -101,6 +119,8 @@ class SparsityBlock:
     tau_limit : float, optional
         Largest tau, the rate per standard deviation of the noise, whatever the scale. Where noise is strong, rates that
         suit clean images would remove weak structure that the data show, but not clearly enough to resist the prior.
+    neighbours : int
+        For non-local differences: how many of every pixel.
 
     Raises
     ------
@@ -108,27 +128,40 @@ class SparsityBlock:
         For an unknown kind, rates that are not positive, or no level.
     """
 
-    kind: Literal["pixels", "differences", "wavelet"]
+    kind: BlockKind
     scale: float
+    _: KW_ONLY
     isotropic: bool = False
     wavelet: str = "db4"
     levels: int = 3
     coarse_scale: float = 0.1
     tau_limit: float | None = None
+    neighbours: int = 6
 
     def __post_init__(self) -> None:
-        if self.kind not in ("pixels", "differences", "wavelet"):
-            raise InputError(field="block kind", got=described(self.kind), wanted="pixels, differences or wavelet")
+        if self.kind not in get_args(BlockKind):
+            raise InputError(field="block kind", got=described(self.kind), wanted=", ".join(get_args(BlockKind)))
         positive_number("scale", self.scale)
         positive_number("coarse_scale", self.coarse_scale)
         if self.tau_limit is not None:
             positive_number("tau_limit", self.tau_limit)
-        require_counts(least=1, levels=self.levels)
+        require_counts(least=1, levels=self.levels, neighbours=self.neighbours)
 
     def sites(
-        self, shape: tuple[int, int], signal: float, noise_sd: float, phase: PhasePrior | None = None
+        self,
+        shape: tuple[int, int],
+        signal: float,
+        noise_sd: float,
+        phase: PhasePrior | None = None,
+        alike: AlikePatches | None = None,
     ) -> SiteBlock:
-        """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it."""
+        """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it.
+
+        Raises
+        ------
+        InputError
+            For non-local differences where it is not known what is alike.
+        """
         tau_per_rate = noise_sd / signal
         analysis: LinearOperator
         rates: Array | float = self.scale
@@ -138,6 +171,15 @@ class SparsityBlock:
         elif self.kind == "differences":
             analysis = FiniteDifferences(shape)
             groups = (-3,) if self.isotropic else ()
+        elif self.kind == "non-local":
+            if alike is None:
+                raise InputError(
+                    field="alike", got="none yet", wanted="AlikePatches", cure="find_alike finds them in an image."
+                )
+            analysis = GraphDifferences(alike.neighbours[: self.neighbours])
+            rates = self.scale * signal / alike.expected(signal)[: self.neighbours]
+            if self.isotropic:
+                rates, groups = rates.mean(axis=0, keepdims=True), (-3,)
         else:
             analysis = wavelet = Wavelet(shape, self.wavelet, self.levels)
             rates = np.where(wavelet.level_map() == 0, self.coarse_scale, self.scale)
@@ -179,6 +221,9 @@ class MRSlice:
     samples : bool array, shape (ky, kx), optional
         Which samples of the measured lines hold data, where lines are not whole (partial echoes, masks over both
         directions); None where all do.
+    alike : AlikePatches, optional
+        Which pixels belong together. Without it non-local blocks of the prior are left out of the model: they are
+        known from an image only, see `non_locally_refined`.
 
     Raises
     ------
@@ -195,6 +240,7 @@ class MRSlice:
     library: FourierLibrary = "scipy"
     phase: PhasePrior | None = None
     samples: Array | None = None
+    alike: AlikePatches | None = None
 
     def __post_init__(self) -> None:
         if self.kspace.ndim != 3:
@@ -216,6 +262,10 @@ class MRSlice:
         known = None if self.phase is None else self.phase.phase
         if known is not None and known.rotation.shape != self.shape:
             raise InputError(field="phase", got=f"shape {known.rotation.shape}", wanted=f"{self.shape}")
+        if self.alike is not None and self.alike.neighbours.shape[1:] != self.shape:
+            raise InputError(
+                field="alike patches", got=f"shape {self.alike.neighbours.shape[1:]}", wanted=f"{self.shape}"
+            )
         if self.maps is None and self.kspace.shape[0] > 1:
             raise InputError(
                 field="coil maps",
@@ -347,7 +397,8 @@ class MRSlice:
         phase = self.phase
         if phase is not None and phase.phase is None:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
-        blocks = tuple(block.sites(self.shape, level, noise_sd, phase) for block in self.prior)
+        prior = [block for block in self.prior if block.kind != "non-local" or self.alike is not None]
+        blocks = tuple(block.sites(self.shape, level, noise_sd, phase, self.alike) for block in prior)
         return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.kernels.suitable import compilable, laid_out
 from mri_design.operators.phased import PhasedParts, from_parts, in_parts
 
@@ -75,7 +76,9 @@ def _add_terms(terms: Sequence[Term], u: Array, total: Array, *, apart: bool = F
     for k, (operator, w) in enumerate(terms):
         if k in done:
             continue
-        if apart:
+        if apart and isinstance(operator, GraphDifferences):
+            operator.add_weighted_parts(w, u, total)
+        elif apart:
             total += operator.adjoint(from_parts(w * in_parts(operator(u))))
         else:
             operator.add_weighted_gram(w, u, total)

@@ -7,6 +7,7 @@ from mri_design.operators.diagonal import Diagonal, Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
 from mri_design.operators.phased import PhasedParts
 from mri_design.operators.rows import RowsOnDisk, real_rows
@@ -23,6 +24,7 @@ __all__ = [
     "Diagonal",
     "FilterBand",
     "FiniteDifferences",
+    "GraphDifferences",
     "Identity",
     "LineSampling",
     "LinearOperator",

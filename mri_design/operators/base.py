@@ -143,6 +143,16 @@ class LinearOperator(ABC):
         """All rows of A as shifted filters on a two-dimensional periodic grid; None where they are not that."""
         return None
 
+    def row_powers(self, spectrum: Array) -> Array | None:
+        """diag(A P A^H) for the circulant P with these eigenvalues (FFT order); None where it is not known."""
+        bands = self.filter_bands()
+        if bands is None:
+            return None
+        powers = np.empty(self.out_shape)
+        for filters in bands:
+            powers[filters.band] = np.mean(np.real(filters.response * spectrum * np.conj(filters.response)))
+        return powers
+
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """Noise of unit variance per real component on ``count`` outputs, in single or double precision ``real``."""
         numbers = rng.standard_normal((count, *self.out_shape, 1 + self.out_complex), dtype=real.type)

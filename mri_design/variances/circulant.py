@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy.fft
+from scipy.ndimage import uniform_filter
 
 from mri_design.krylov.preconditioners import circulant_inverse
 from mri_design.model.precision import PosteriorPrecision
@@ -15,6 +16,9 @@ from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.variances.base import not_positive_definite
 
 __all__ = ["CirculantControl"]
+
+AROUND = 5
+"""Pixels a side over which shares are averaged."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,9 @@ class CirculantControl:
         Eigenvalues of P, in FFT order.
     gram : float array, shape (ky, kx)
         Eigenvalues of X^H X, which must be circulant itself (one coil, any mask).
-    sites : tuple of (FilterBand, float array)
-        Every band of filters in B with its site precisions.
+    sites : tuple of (FilterBand, float array), optional
+        Every band of filters in B with its site precisions; None where B has rows that are no shifted filters, which
+        leaves the second moment unknown.
 
     Notes
     -----
@@ -40,11 +45,11 @@ class CirculantControl:
 
     inverse: Array
     gram: Array
-    sites: tuple[tuple[FilterBand, Array], ...]
+    sites: tuple[tuple[FilterBand, Array], ...] | None
 
     @classmethod
     def of(cls, precision: PosteriorPrecision) -> CirculantControl | None:
-        """The control of a precision; None where X^H X is not circulant or B has rows that are no shifted filters.
+        """The control of a precision; None where X^H X or the circulant nearest to A is not known.
 
         Raises
         ------
@@ -60,7 +65,7 @@ class CirculantControl:
         for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):
             bands = block.analysis.filter_bands()
             if bands is None:
-                return None
+                return cls(1 / spectrum, gram, None)
             weights = np.broadcast_to(pi, block.analysis.out_shape)
             sites += [(filters, weights[filters.band]) for filters in bands]
         return cls(1 / spectrum, gram, tuple(sites))
@@ -73,25 +78,43 @@ class CirculantControl:
     def _filter(self) -> Callable[[Array], Array]:
         return circulant_inverse(1 / self.inverse)
 
-    def moments(self, analysis: LinearOperator) -> tuple[Array, Array] | None:
-        """diag(B P B^H) and diag(B P A P B^H) per real component; None where the rows are no shifted filters."""
-        bands = analysis.filter_bands()
-        if bands is None:
-            return None
-        first, second = np.empty(analysis.out_shape), np.empty(analysis.out_shape)
+    def moments(self, analysis: LinearOperator) -> tuple[Array, Array | None] | None:
+        """diag(B P B^H) and, where it is known, diag(B P A P B^H) per real component; None where neither is."""
+        first, bands = analysis.row_powers(self.inverse), analysis.filter_bands()
+        if first is None or bands is None or self.sites is None:
+            return None if first is None else (first, None)
+        second = np.empty(analysis.out_shape)
         for filters in bands:
             filtered = filters.response * self.inverse
-            first[filters.band] = np.mean(np.real(filtered * np.conj(filters.response)))
             measured = np.mean(np.abs(filtered) ** 2 * self.gram)
             correlated = self._correlations(filtered)
             second[filters.band] = measured + correlated[:: filters.stride, :: filters.stride]
         return first, second
 
+    def shares(self, s: Array, t: Array) -> Array:
+        """w, draw by draw, for which the mean of |s|^2 + w (E t s* - Re t s*) scatters least, from all other draws.
+
+        For Gaussians that is 2 E|s|^2 E ts* / (E|s|^2 E|t|^2 + (E ts*)^2), with means over draws and over a few pixels
+        around each.
+        """
+        over = tuple(range(1, s.ndim - 2))
+        powers = [np.abs(s) ** 2, np.abs(t) ** 2, np.real(t * np.conj(s))]
+        around = [1] * (s.ndim - 2) + [min(AROUND, n) for n in s.shape[-2:]]
+        around[0] = 0
+        local = []
+        for power in powers:
+            each = power.mean(axis=over, keepdims=True) if over else power
+            others = each.sum(axis=0) - each
+            local.append(uniform_filter(others, size=[max(n, 1) for n in around], mode="wrap"))
+        own, control, both = local
+        bound = own * control + both**2
+        return np.asarray(2 * own * both / np.where(bound > 0, bound, 1))
+
     @cached_property
     def _spread_sites(self) -> list[tuple[Array, Array]]:
         """Per band the conjugate response and the transform of its weights, in the precision of the weights."""
         spread = []
-        for filters, weights in self.sites:
+        for filters, weights in self.sites or ():
             full = np.zeros(self.inverse.shape, dtype=weights.dtype)
             full[:: filters.stride, :: filters.stride] = weights
             adjoint = np.conj(filters.response).astype(np.result_type(weights.dtype, np.complex64))

@@ -23,6 +23,9 @@ from mri_design.variances.solved_draws import SolvedDraws
 
 __all__ = ["ControlName", "ControlVariate"]
 
+LEAST = 0.1
+"""Least z beside that of the plain draws, where the scatter of a few terms would make it smaller, or negative."""
+
 ControlName = Literal["auto", "circulant", "columns", "none"]
 
 
@@ -57,9 +60,11 @@ class ControlVariate:
     -----
     With a1 = diag(B P B^H) and a2 = diag(B P A P B^H) exact (circulant P, one coil),
     z = a1^2 / a2 + Var(s - (a1 / a2) t). Where a2 is not known (columns beside wavelets), E[t s*] = a1 still holds
-    exactly, and z = a1 + E[Re (s - t) s*]. For sites on pixels and differences columns are exact and nothing is left
-    to sample: the kind is then "exact", unless other coefficients are asked for that had to be sampled, and no product
-    with A is spent. Columns also are the better preconditioner.
+    exactly, and z = a1 + E[Re (s - t) s*]. Beside sites on rows that are no shifted filters, a circulant P explains
+    less, and z = w a1 + E[Re (s - w t) s*] for any w that a draw has no part in: the best one for the other draws,
+    around the pixel. For sites on pixels and differences columns are exact and nothing is left to sample: the kind is
+    then "exact", unless other coefficients are asked for that had to be sampled, and no product with A is spent.
+    Columns also are the better preconditioner.
 
     ``std_error`` of the result is that of the sampled part, estimated from the K draws, and shrinks as there are more
     of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. Where z spans
@@ -106,14 +111,24 @@ class ControlVariate:
         def estimate(analysis: LinearOperator) -> _Estimate:
             moments = None if control is None or explained is None else control.moments(analysis)
 
-            def terms(draws: Array, which: NDArray[np.intp] | slice) -> Array:
-                s = analysis(draws)
-                if moments is None or explained is None:
-                    return np.asarray(np.abs(s) ** 2)
-                return _unexplained(s, analysis(explained[which]), *moments)
+            drawn = analysis(solved.draws)
+            known = None if moments is None or explained is None else analysis(explained)
+            shares = None
+            if known is not None and moments is not None and moments[1] is None:
+                shares = control.shares(drawn, known) if isinstance(control, CirculantControl) else None
 
-            sampled = terms(solved.draws, slice(None))
-            value, error = mean_over_draws(sampled) if moments is None else _controlled(sampled, *moments)
+            def terms_of(s: Array, which: NDArray[np.intp] | slice) -> Array:
+                if moments is None or known is None:
+                    return np.asarray(np.abs(s) ** 2)
+                return _unexplained(s, known[which], *moments, shares=None if shares is None else shares[which])
+
+            def terms(draws: Array, which: NDArray[np.intp] | slice) -> Array:
+                return terms_of(analysis(draws), which)
+
+            sampled = terms_of(drawn, slice(None))
+            value, error = mean_over_draws(sampled) if moments is None else _controlled(sampled, *moments, shares)
+            if shares is not None:
+                value = np.maximum(value, LEAST * np.mean(np.abs(drawn) ** 2, axis=0))
             bias = solved.bias(terms, sampled, value)
             value, error, bias = (v.astype(like.real.dtype) for v in (value, error, bias))
             return _Estimate(value, error, bias, moments is not None)
@@ -189,18 +204,20 @@ def _lacking(
     return float(np.sqrt(max(left, 0.0) / whole)) if whole > 0 else 1.0
 
 
-def _unexplained(s: Array, t: Array, first: Array, second: Array | None) -> Array:
+def _unexplained(s: Array, t: Array, first: Array, second: Array | None, shares: Array | None = None) -> Array:
     """Draw by draw, the terms whose mean is the part of z that the control t leaves to sampling."""
     if second is None:
-        return np.asarray(np.real((s - t) * np.conj(s)))
+        explained = t if shares is None else shares * t
+        power = np.asarray(np.real((s - explained) * np.conj(s)))
+        return power if shares is None else power + (2 * first).astype(power.dtype) * shares
     return np.asarray(np.abs(s - (first / second).astype(t.real.dtype) * t) ** 2)
 
 
-def _controlled(sampled: Array, first: Array, second: Array | None) -> tuple[Array, Array]:
+def _controlled(sampled: Array, first: Array, second: Array | None, shares: Array | None = None) -> tuple[Array, Array]:
     """z and its standard error, both components of a complex coefficient together."""
     if second is None:
         value, error = mean_over_draws(sampled)
-        return 2 * first + value, error
+        return (2 * first + value, error) if shares is None else (value, error)
     power = np.mean(sampled, axis=0)
     # The remainder is a circular Gaussian: its power is exponentially distributed, and the mean tells the deviation.
     return 2 * first**2 / second + power, power / np.sqrt(len(sampled))

@@ -31,7 +31,7 @@ def test_the_shipped_default_lists_every_setting_with_a_comment() -> None:
     listed = tomllib.loads(every)
     assert Recipe.model_validate(listed)
     settings = Recipe().as_settings()
-    assert {block["kind"] for block in listed["prior"]} == {"pixels", "differences", "wavelet"}
+    assert {block["kind"] for block in listed["prior"]} == {"pixels", "differences", "wavelet", "non-local"}
     assert {key for block in listed.pop("prior") for key in block} == set(settings.pop("prior")[0])
     assert set(listed) == set(settings)
     for section, values in settings.items():
@@ -51,7 +51,7 @@ def test_every_shipped_recipe_makes_its_parts(name: str) -> None:
 
 
 def test_the_recipes_of_the_help_are_there() -> None:
-    assert set(shipped_recipes()) == {"default", "fast", "lanczos", "tv-wavelet"}
+    assert set(shipped_recipes()) == {"default", "fast", "lanczos", "non-local", "tv-wavelet"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_recipes_of_the_help_are_there() -> None:
         ("[simulation]\nmatrix = 1000000", "simulation.matrix", "a whole number, 16 to 2048"),
         ("[[prior]]\nkind = 'pixels'", "prior.0.scale", "a finite number, above 0"),
         ("[[prior]]\nkind = 'pixels'\nscale = '1'", "prior.0.scale", "a finite number, above 0"),
-        ("[[prior]]\nkind = 'curvelets'\nscale = 1", "prior.0.kind", "'pixels', 'differences' or 'wavelet'"),
+        ("[[prior]]\nkind = 'curvelets'\nscale = 1", "prior.0.kind", "'differences', 'wavelet' or 'non-local'"),
         ("prior = 3", "prior", "one [[prior]] table or several"),
         ("inference = 3", "inference", "a table [inference]"),
         ("[reconstruction]\nmethod = 'magic'", "reconstruction.method", "'mean', 'map'"),
@@ -166,7 +166,7 @@ def test_a_missing_file_is_named_and_the_shipped_ones_offered(tmp_path: Path) ->
         load_recipe(tmp_path / "absent.toml")
     assert caught.value.field == "recipe absent.toml"
     assert caught.value.got == "No such file or directory"
-    assert "default, fast, lanczos, tv-wavelet" in caught.value.wanted
+    assert "default, fast, lanczos, non-local, tv-wavelet" in caught.value.wanted
     with pytest.raises(InputError, match="Is a directory"):
         load_recipe(tmp_path)
 
@@ -211,6 +211,7 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         "levels": 3,
         "coarse_scale": 0.1,
         "tau_limit": 0.4,
+        "neighbours": 6,
     }
     assert Recipe.model_validate(settings) == recipe
 

@@ -12,6 +12,7 @@ from mri_design.operators.diagonal import Diagonal, Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
 from mri_design.operators.selection import LineSampling
 from mri_design.operators.wavelet import Wavelet
@@ -44,6 +45,11 @@ def maps_of(shape: tuple[int, int], real: type, coils: int = 3) -> np.ndarray:
     return noise((coils, *shape), True, real, seed=3)
 
 
+def neighbours_of(shape: tuple[int, int], count: int = 3) -> np.ndarray:
+    """Any pixels: some chosen often, some never, some by themselves."""
+    return np.random.default_rng(6).integers(0, shape[0] * shape[1], (count, *shape))
+
+
 ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "identity": lambda shape, real: Identity(shape),
     "identity, real": lambda shape, real: Identity(shape, is_complex=False),
@@ -63,6 +69,8 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "no lines": lambda shape, real: cartesian([], shape, maps_of(shape, real)),
     "differences": lambda shape, real: FiniteDifferences(shape),
     "differences, real": lambda shape, real: FiniteDifferences(shape, is_complex=False),
+    "graph": lambda shape, real: GraphDifferences(neighbours_of(shape)),
+    "graph, real": lambda shape, real: GraphDifferences(neighbours_of(shape), is_complex=False),
     "wavelet db2": lambda shape, real: Wavelet(shape, "db2", 2),
     "wavelet haar": lambda shape, real: Wavelet(shape, "haar", 1),
     "wavelet db4, real": lambda shape, real: Wavelet(shape, "db4", 2, is_complex=False),

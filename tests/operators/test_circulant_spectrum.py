@@ -10,6 +10,7 @@ from mri_design.operators.diagonal import Diagonal, Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealImage
 from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.measurement import cartesian
 from mri_design.operators.wavelet import Wavelet
 
@@ -37,6 +38,7 @@ EXACT = {
     "Fourier": CentredFFT,
     "differences": FiniteDifferences,
     "differences, real": lambda shape: FiniteDifferences(shape, is_complex=False),
+    "graph": lambda shape: GraphDifferences(np.random.default_rng(1).integers(0, shape[0] * shape[1], (3, *shape))),
     "lines, one coil": lambda shape: cartesian([0, 3, 4], shape),
     "lines, three coils": lambda shape: cartesian([5, 1, 2], shape, maps(shape)),
 }

@@ -210,6 +210,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(final.slice_model, trace.lines, method, final.recipe, rng, options=options)
+    if result.left_out:
+        run.progress.say(result.left_out)
     known = KnownScan.of(data, scan, slice_model, state.signals[0])
     loops = (recipe.design.first_loops, recipe.design.step_loops)
     checks = check_predictions(

@@ -29,6 +29,7 @@ def report_reconstruction(run: Run, result: ReconResult) -> Ending:
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
         **_learnt_summary(image.reconstruction),
+        **({"left out": image.reconstruction.left_out} if image.reconstruction.left_out else {}),
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
     record = replace(result.record, settings={**result.record.settings, **known.settings()})

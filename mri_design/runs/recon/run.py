@@ -122,6 +122,8 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(slice_model, lines, method, recipe, rng, options=options)
+    if result.left_out:
+        run.progress.say(result.left_out)
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
     known = KnownScan.of(data, scan, slice_model, signal)

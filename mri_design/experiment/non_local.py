@@ -1,0 +1,145 @@
+"""Images under a prior with non-local blocks, which is known from an image only: estimate, look, and estimate again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.estimation.map_estimate import MapEstimate
+from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import MRSlice, non_locally_refined
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
+
+__all__ = ["LastStage", "is_non_local", "map_stages", "mean_stages"]
+
+LOOKS = 2
+"""Times that similar patches are looked for."""
+LOOSER = 10
+"""By how much the inner problems of all stages but the last are solved to a looser tolerance."""
+
+
+def is_non_local(slice_model: MRSlice) -> bool:
+    """Whether the prior of a slice has non-local blocks."""
+    return any(block.kind == "non-local" for block in slice_model.prior)
+
+
+@dataclass(frozen=True)
+class LastStage:
+    """Where the last estimate is to begin.
+
+    Parameters
+    ----------
+    model : GeneralizedLinearModel
+        What is to be estimated: with the patches of the image so far, or without non-local blocks.
+    start : WarmStart, optional
+        From the stage before it.
+    left_out : str
+        Why non-local blocks are left out, in a sentence; empty where they are not.
+    """
+
+    model: GeneralizedLinearModel
+    start: WarmStart | None
+    left_out: str = ""
+
+
+def mean_stages(
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    engine: DoubleLoop,
+    seed: int,
+    *,
+    signal: float | None = None,
+    warm_start: WarmStart | None = None,
+    callback: Callable[[StepInfo], None] | None = None,
+) -> LastStage:
+    """All stages of a posterior mean but the last: without non-local blocks, then with those of the image so far.
+
+    Each is one outer loop from where the one before it ended, or two from a cold start: patches are told apart long
+    before the image has settled.
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        The slice; patches it knows already are left out of the first stage.
+    lines : sequence of int
+        Measured lines.
+    engine : DoubleLoop
+        Who infers.
+    seed : int
+        Every stage draws from a generator made from it, so that draws of one may start those of the next.
+    signal : float, optional
+        As in `MRSlice.model`.
+    warm_start : WarmStart, optional
+        Of the model without non-local blocks.
+    callback : callable, optional
+        Called after every outer loop.
+    """
+    refused = _refused(slice_model)
+    slice_model = replace(slice_model, alike=None)
+    if refused:
+        return LastStage(slice_model.model(lines, signal), warm_start, refused)
+    start = warm_start
+    if engine.inner is not None:
+        engine = replace(engine, inner=replace(engine.inner, tolerance=LOOSER * engine.inner.tolerance))
+    for look in range(LOOKS):
+        loops = 2 if look == 0 and warm_start is None else 1
+        model = slice_model.model(lines, signal)
+        posterior = replace(engine, outer_iterations=loops).infer(
+            model, np.random.default_rng(seed), warm_start=start, callback=callback
+        )
+        try:
+            slice_model = non_locally_refined(slice_model, posterior.mean)
+        except InputError as error:
+            return LastStage(model, WarmStart.from_posterior(posterior), _sentence(str(error)))
+        model = slice_model.model(lines, signal)
+        start = _carried(posterior, model)
+    return LastStage(model, start)
+
+
+def map_stages(
+    slice_model: MRSlice, lines: Sequence[int], estimate: MapEstimate, *, signal: float | None = None
+) -> tuple[GeneralizedLinearModel, Array | None, str]:
+    """The same for MAP: the model of the last stage, the image to start at, and why non-local blocks are left out."""
+    refused = _refused(slice_model)
+    slice_model, image = replace(slice_model, alike=None), None
+    if refused:
+        return slice_model.model(lines, signal), None, refused
+    for _ in range(LOOKS):
+        model = slice_model.model(lines, signal)
+        image, _ = estimate(model, image)
+        try:
+            slice_model = non_locally_refined(slice_model, image)
+        except InputError as error:
+            return model, image, _sentence(str(error))
+    return slice_model.model(lines, signal), image, ""
+
+
+def _refused(slice_model: MRSlice) -> str:
+    return _sentence("several coils leave little to it") if slice_model.maps is not None else ""
+
+
+def _sentence(reason: str) -> str:
+    return f"The non-local block of the prior is left out: {reason}"
+
+
+def _carried(posterior: GaussianPosterior, model: GeneralizedLinearModel) -> WarmStart:
+    """What a posterior hands on to another model of its image: z where blocks are the same, else from its draws."""
+    names = [block.name for block in posterior.model.blocks]
+    known = dict(zip(names, pooled_variances(posterior.model, posterior.marginals), strict=True))
+    draws = posterior.marginals.samples
+    z: list[Array] = []
+    for block in model.blocks:
+        if block.name != "non-local":
+            z.append(known[block.name])
+        elif draws is None:
+            z.append(np.asarray(block.potential.start_variance, dtype=posterior.mean.real.dtype))
+        else:
+            power = np.mean(np.abs(block.analysis(draws)) ** 2, axis=0)
+            z.append(np.maximum(block.pooled(power), np.finfo(np.float32).tiny))
+    return WarmStart(posterior.mean, tuple(z), draws)

@@ -1,0 +1,127 @@
+"""Which pixels of an image belong together: those whose surroundings look alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mri_design.errors import InputError, require_counts
+from mri_design.operators.base import Array
+
+__all__ = ["AlikePatches", "find_alike"]
+
+NEAREST = 2
+"""Pixels closer than this along both axes are left to plain differences."""
+
+LEAST_KNOWN = 0.01
+"""Of the signal: differences are never taken to be known to be smaller, however alike the patches of an estimate."""
+
+INDISTINCT = 0.4
+"""Mean squared distance of the nearest patches over that of all: white noise has 0.5 to 0.7, heads about 0.1."""
+
+
+@dataclass(frozen=True)
+class AlikePatches:
+    """For every pixel those in the middle of the most similar patches, and how similar they are.
+
+    Parameters
+    ----------
+    neighbours : int array, shape (K, ky, kx)
+        Flat numbers (row times kx plus column) of pixels, the most alike first.
+    differences : float array, shape (K, ky, kx)
+        Root mean square difference of the two patches, in units of the image.
+
+    Raises
+    ------
+    InputError
+        For shapes that differ.
+    """
+
+    neighbours: Array
+    differences: Array
+
+    def __post_init__(self) -> None:
+        if self.neighbours.ndim != 3 or self.differences.shape != self.neighbours.shape:
+            raise InputError(
+                field="alike patches",
+                got=f"neighbours {self.neighbours.shape}, differences {self.differences.shape}",
+                wanted="two arrays (K, ky, kx) of one shape",
+            )
+
+    def expected(self, signal: float) -> Array:
+        """Differences to expect between a pixel and its neighbours, for an image whose signal level is that."""
+        return np.asarray(self.differences + LEAST_KNOWN * signal)
+
+
+def find_alike(image: Array, count: int = 6) -> AlikePatches:
+    """The K most similar patches of every pixel, within a window around it.
+
+    Patches and window grow with the grid: 5 x 5 pixels within 8 pixels for 128 x 128, 9 x 9 within 12 for 256 x 256.
+    The image is taken to be periodic, and on small grids the window ends where it would meet itself.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        The image so far.
+    count : int
+        K.
+
+    Returns
+    -------
+    AlikePatches
+        The same for the same image: of equally similar patches the one that comes first in the window.
+
+    Raises
+    ------
+    InputError
+        For anything but a finite image, a grid whose window holds fewer than K other patches, and images in which
+        nothing is more alike than anything else (constant ones, noise).
+
+    Notes
+    -----
+    Patches are compared as complex numbers, so that pixels of other phase are not alike. Buades, Coll & Morel, SIAM
+    Multiscale Model. Simul. 4 (2005), compare patches for denoising.
+    """
+    from mri_design.operators.kernels.patches import nearest_patches
+
+    require_counts(least=1, neighbours=count)
+    if image.ndim != 2 or not np.isfinite(image).all():
+        raise InputError(field="image", got=f"shape {image.shape}, or NaN", wanted="a finite image (ky, kx)")
+    half, steps = _half_patch(image.shape), _window(image.shape)
+    if 2 * len(steps) < count:
+        raise InputError(
+            field="neighbours",
+            got=str(count),
+            wanted=f"at most the {2 * len(steps)} patches of the window in an image {image.shape}",
+            cure="Take fewer, or leave the non-local block out for images as small as this.",
+        )
+    scale = float(np.abs(image).max())
+    parts = np.stack([image.real, image.imag]).astype(np.float64) / (scale if scale > 0 else 1.0)
+    neighbours, distances, mean = nearest_patches(parts, steps, half, count)
+    if not float(distances.mean()) < INDISTINCT * mean:
+        raise InputError(
+            field="image",
+            got="patches that are all equally alike, as in noise or a constant",
+            wanted="an image with structure",
+            cure="Leave the non-local block out.",
+        )
+    return AlikePatches(neighbours, scale * np.sqrt(distances) / (2 * half + 1))
+
+
+def _half_patch(shape: tuple[int, ...]) -> int:
+    side = float(np.sqrt(shape[0] * shape[1]))
+    return min(max(1, round(side / 64)), (min(shape) - 1) // 2)
+
+
+def _window(shape: tuple[int, ...]) -> Array:
+    """Steps to one half of the window, which stand for their opposites too."""
+    radius = round(4 + float(np.sqrt(shape[0] * shape[1])) / 32)
+    down, right = (min(radius, (n - 1) // 2) for n in shape)
+    steps = [
+        (dy, dx)
+        for dy in range(down + 1)
+        for dx in range(-right, right + 1)
+        if (dy > 0 or dx > 0) and max(dy, abs(dx)) >= NEAREST
+    ]
+    return np.array(steps, dtype=np.int64).reshape(-1, 2)

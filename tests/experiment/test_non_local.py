@@ -1,0 +1,185 @@
+"""Reconstruction under a prior with a non-local block: better images, every engine and solver, said fallbacks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.estimation.admm import ADMM
+from mri_design.estimation.irls import IRLS
+from mri_design.estimation.lbfgs import LBFGS
+from mri_design.estimation.map_estimate import MapEstimate
+from mri_design.evaluation.metrics import relative_l2
+from mri_design.experiment.inputs import PreparedScan, load_input, prepare
+from mri_design.experiment.non_local import is_non_local
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, reconstruct
+from mri_design.inference.base import WarmStart
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import MRSlice, non_locally_refined
+from mri_design.model.phase.prior import PhasePrior
+from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.exact import Exact
+from mri_design.variances.monte_carlo import MonteCarlo
+
+LINES = sorted({*range(20, 29), *range(1, 48, 5)})
+
+
+def recipe_of(matrix: int = 48, **simulation: object) -> Recipe:
+    return load_recipe("non-local").replacing("simulation", matrix=matrix, **simulation)
+
+
+def scan_of(recipe: Recipe, name: str = "t2w") -> PreparedScan:
+    return prepare(load_input(f"phantom:{name}", recipe), recipe)
+
+
+def image_of(one: MRSlice, recipe: Recipe, method: str = "mean", with_std: bool = False) -> Reconstruction:
+    return reconstruct(one, LINES, method, recipe, np.random.default_rng(0), with_std=with_std)  # type: ignore[arg-type]
+
+
+def plain(one: MRSlice) -> MRSlice:
+    return replace(one, prior=tuple(block for block in one.prior if block.kind != "non-local"))
+
+
+@pytest.fixture(scope="module")
+def small_model() -> Callable[..., GeneralizedLinearModel]:
+    """(phase=None) -> the model of a slice of 21 x 21 that knows what is alike in its image from all lines."""
+    recipe = recipe_of(21)
+    one = scan_of(recipe).slice_model(0, recipe)
+
+    def build(phase: PhasePrior | None = None) -> GeneralizedLinearModel:
+        seen = non_locally_refined(replace(one, phase=phase), one.central_image(range(21)))
+        return seen.model([*range(7, 14), 2, 17])
+
+    return build
+
+
+@pytest.mark.parametrize("method", ["mean", "map"])
+def test_the_image_gets_better_and_stays_the_same_from_run_to_run(method: str) -> None:
+    recipe = recipe_of()
+    scan = scan_of(recipe)
+    one, truth = scan.slice_model(0, recipe), scan.reference(0)
+    first, second = (image_of(one, recipe, method) for _ in range(2))
+    np.testing.assert_array_equal(first.image, second.image)
+    assert first.convergence.converged and not first.left_out
+    assert relative_l2(first.image, truth) < 0.98 * relative_l2(image_of(plain(one), recipe, method).image, truth)
+
+
+def test_error_bars_come_with_the_mean() -> None:
+    recipe = recipe_of(32)
+    one = scan_of(recipe).slice_model(0, recipe)
+    lines = range(8, 24)
+    result = reconstruct(one, lines, "mean", recipe, np.random.default_rng(0))
+    assert result.std is not None and (result.std > 0).all() and np.isfinite(result.std).all()
+
+
+def test_without_an_image_the_block_is_left_out_of_the_model() -> None:
+    recipe = recipe_of(32)
+    one = scan_of(recipe).slice_model(0, recipe)
+    assert is_non_local(one) and not is_non_local(plain(one))
+    assert [block.name for block in one.model(range(32)).blocks] == ["pixels", "differences"]
+    seen = non_locally_refined(one, one.central_image(range(32)))
+    blocks = seen.model(range(32)).blocks
+    assert [block.name for block in blocks] == ["pixels", "differences", "non-local"]
+    assert blocks[2].analysis.out_shape == (6, 32, 32) and blocks[2].site_shape == (1, 32, 32)
+
+
+def test_an_image_without_structure_falls_back_and_says_so() -> None:
+    recipe = recipe_of(32)
+    one = scan_of(recipe).slice_model(0, recipe)
+    rng = np.random.default_rng(5)
+    noise = rng.standard_normal(one.kspace.shape) + 1j * rng.standard_normal(one.kspace.shape)
+    snow = replace(one, kspace=noise.astype(np.complex64), noise_variance=1e-4)
+    for method in ("mean", "map"):
+        result, other = (
+            reconstruct(s, range(32), method, recipe, np.random.default_rng(0), with_std=False)  # type: ignore[arg-type]
+            for s in (snow, plain(snow))
+        )
+        assert "left out" in result.left_out and "equally alike" in result.left_out
+        assert relative_l2(result.image, other.image) < 0.01
+
+
+def test_several_coils_leave_the_block_out_and_say_so() -> None:
+    recipe = recipe_of(32, coils=3)
+    one = scan_of(recipe).slice_model(0, recipe)
+    lines = [*range(10, 22), 3, 27]
+    for method in ("mean", "map"):
+        result, other = (
+            reconstruct(s, lines, method, recipe, np.random.default_rng(0), with_std=False)  # type: ignore[arg-type]
+            for s in (one, plain(one))
+        )
+        assert "several coils" in result.left_out and not other.left_out
+        assert relative_l2(result.image, other.image) < 0.02
+
+
+def test_the_library_takes_it_with_coils_all_the_same() -> None:
+    recipe = recipe_of(21, coils=3)
+    one = scan_of(recipe).slice_model(0, recipe)
+    seen = non_locally_refined(one, one.central_image(range(21)))
+    exact, drawn = (
+        DoubleLoop(variances, outer_iterations=4).infer(seen.model(range(5, 16)), np.random.default_rng(0))
+        for variances in (Exact(), ControlVariate(32, 0.01))
+    )
+    assert relative_l2(drawn.mean, exact.mean) < 0.02
+
+
+def test_a_design_hands_its_inference_on() -> None:
+    recipe = recipe_of(32)
+    one = scan_of(recipe).slice_model(0, recipe)
+    lines = [*range(10, 22), 3, 27]
+    posterior = recipe.inference.engine().infer(one.model(lines), np.random.default_rng(1))
+    told = InferenceOptions(warm_start=WarmStart.from_posterior(posterior))
+    warm = reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False, options=told)
+    cold = reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False)
+    assert relative_l2(warm.image, cold.image) < 0.05
+
+
+@pytest.mark.parametrize("sites", ["none", "shared", "apart"])
+def test_every_variance_estimator_gives_nearly_the_exact_posterior(
+    small_model: Callable[..., GeneralizedLinearModel], sites: str
+) -> None:
+    model = small_model(None if sites == "none" else PhasePrior(None, 2.0, sites))  # type: ignore[arg-type]
+
+    def infer(variances: VarianceEstimator) -> DoubleLoop:
+        return DoubleLoop(variances, LBFGS(1e-7), outer_iterations=8, tolerance=1e-3)
+
+    exact = infer(Exact()).infer(model, np.random.default_rng(0))
+    for estimator, most in ((ControlVariate(64, 0.01), 0.02), (MonteCarlo(64, 1e-3), 0.02)):
+        found = infer(estimator).infer(model, np.random.default_rng(0))
+        assert relative_l2(found.mean, exact.mean) < most
+        ratio = found.image_variances.sum() / exact.image_variances.sum()
+        assert 0.9 < ratio < 1.1
+
+
+@pytest.mark.parametrize("phase", [None, PhasePrior(None, 2.0, "shared")], ids=["moduli", "phase"])
+def test_all_solvers_find_the_same_map_image(
+    small_model: Callable[..., GeneralizedLinearModel], phase: PhasePrior | None
+) -> None:
+    model = small_model(phase)
+    model = replace(model, data=model.data.astype(np.complex128))
+    images = [MapEstimate(1e-2, 2, solver(1e-8, 3000))(model)[0] for solver in (LBFGS, IRLS, ADMM)]
+    for image in images[1:]:
+        assert relative_l2(image, images[0]) < 5e-3
+
+
+def test_the_control_beside_a_graph_is_unbiased_and_scatters_less(
+    small_model: Callable[..., GeneralizedLinearModel],
+) -> None:
+    posterior = DoubleLoop(Exact(), outer_iterations=4).infer(small_model(), np.random.default_rng(0))
+    analyses = [block.analysis for block in posterior.model.blocks]
+
+    def spread(estimator: VarianceEstimator) -> tuple[float, float]:
+        ratios = []
+        for seed in range(40):
+            found = estimator(posterior.precision, analyses, np.random.default_rng(seed), posterior.mean)
+            pairs = zip(found.values, posterior.marginals.values, strict=True)
+            ratios.append(np.concatenate([(one / exact).ravel() for one, exact in pairs]))
+        return float(np.mean(ratios)), float(np.median(np.std(ratios, axis=0)))
+
+    mean, scatter = spread(ControlVariate(8, 1e-3))
+    plain_mean, plain_scatter = spread(MonteCarlo(8, 1e-4))
+    assert abs(mean - 1) < 0.01 and abs(plain_mean - 1) < 0.01
+    assert scatter < 0.6 * plain_scatter
