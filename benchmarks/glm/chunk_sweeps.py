@@ -18,7 +18,7 @@ from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.dense import Dense
 from mri_design.operators.rows import RowsOnDisk
 from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 
 PRIOR = 1.0
 SEED = 0

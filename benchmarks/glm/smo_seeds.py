@@ -44,7 +44,7 @@ def hinge_seed(factor: Array, labels: Array, price: float, chunks: int, schedule
     found = engine.propagate(model, np.random.default_rng(0))
     alpha = np.empty(len(labels))
     for chunk, message in zip(found.chunks, found.messages, strict=True):
-        alpha[chunk.sites] = message.pull[:, 0] * labels[chunk.sites]
+        alpha[chunk.sites] = message.slope[:, 0] * labels[chunk.sites]
     return alpha
 
 

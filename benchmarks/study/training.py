@@ -19,7 +19,8 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import scan_sources
 from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.run import Progress, Work
-from mri_design.runs.train.order_file import OrderFile, report_order
+from mri_design.runs.train.order_file import OrderFile
+from mri_design.runs.train.report import report_order
 from mri_design.runs.train.run import TrainingRequest, learn_order, training_rule
 
 SMALL = 48

@@ -35,7 +35,8 @@ def demo(
             study = compare_on_head(part)
             compared = report_comparison(part, study)
         with part_of_demo(run, DESIGN) as part:
-            designed = report_design(part, design_real_scan(part))
-        report_demo(run, study)
+            designed = design_real_scan(part)
+            ended = report_design(part, designed)
+        report_demo(run, study, designed)
     say(f"Open {out / 'report.html'}", quiet)
-    return ending(compared.status, designed.status)
+    return ending(compared.status, ended.status)

@@ -273,7 +273,7 @@ class DesignEngine:
         candidates: LineCandidates,
         forecast: Forecast,
     ) -> Forecast:
-        """The forecast with what the end is predicted to be, and whether predictions still fall."""
+        """The forecast with `least_error` and `recent_fall` filled in."""
         errors = np.array([*(step.predicted_error for step in trace.steps), forecast.predicted_error])
         window = max(FEWEST_LINES, trace.n_lines // WINDOW)
         known = len(errors) > window and bool(np.isfinite(errors).all())
@@ -376,7 +376,7 @@ class DesignEngine:
 
 
 def _handed_on(state: DesignState, inferred: Inferred) -> tuple[tuple[WarmStart | None, ...], ...]:
-    """Where each candidate that is not in use stood: now, or when it was last inferred."""
+    """Warm starts of the candidate models not in use: from this inference, or from the last one that had the model."""
     if not any(len(each) > 1 for each in inferred.rivals) and not state.rivals:
         return ()
     kept: list[tuple[WarmStart | None, ...]] = []

@@ -119,7 +119,10 @@ def needs_another_loop(steps: Sequence[DesignStep], index: int, model: int) -> b
 
 
 def _clear(paired: NDArray[np.float64]) -> bool:
-    """Whether the safe model is far from the best one, or the best one is the safe one and far from all others."""
+    """Whether the choice is settled: the best model leads clearly.
+
+    Over the first model or, if it is the first, over every other.
+    """
     best = best_model(paired)
     logs = np.log(paired)
     others = [0] if best else list(range(1, paired.shape[1]))

@@ -53,8 +53,7 @@ def image_energy(posteriors: Sequence[GaussianPosterior]) -> float:
 def most_information(energy: float, noise: float, values: int) -> float:
     """Nats of information that a line of complex values can hold at most.
 
-    Exactly that where its values are independent and equally uncertain, less elsewhere (Hadamard's and Jensen's
-    inequalities).
+    An upper bound, reached if the values are independent and equally uncertain (Hadamard's and Jensen's inequalities).
 
     Parameters
     ----------

@@ -41,11 +41,11 @@ class NamedRule(Protocol):
     def looks_ahead(self) -> bool: ...
 
     def __call__(self, step: Prospect) -> bool:
-        """Whether to end the design without the line of this decision."""
+        """Whether the design ends now, before the line of this decision is measured."""
         ...
 
     def reason(self, step: Prospect) -> str:
-        """How the decision stands to the rule, in words."""
+        """The number that the rule looks at beside its limit, in words."""
         ...
 
     def missed(self, step: Prospect) -> str:
@@ -164,7 +164,7 @@ class AnyOf:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether one of them does."""
+        """Whether one of the rules does."""
         return any(rule.looks_ahead for rule in self.rules)
 
     def __call__(self, step: Prospect) -> bool:
@@ -194,7 +194,7 @@ def _compared(what: str, value: float, limit: float, unit: str, met: bool, sign:
 
 
 def _rounded(value: float, limit: float, met: bool) -> str:
-    """As many digits as show on which side of the limit it is, three at least."""
+    """The value with three digits, or as many as show on which side of the limit it lies."""
     for digits in range(3, 17):
         text = f"{value:.{digits}g}"
         if text != f"{limit:.{digits}g}" or value == limit:

@@ -121,10 +121,10 @@ class ADMM:
             if look:
                 looks += 1
                 value = state.value()
-                residual = max(excess.after(value), state.discord()) / size
+                residual = max(excess.after(value), state.equality_penalty()) / size
                 if not convex:
                     looks += 1
-                    residual = max(residual, state.doubt(value) / size)
+                    residual = max(residual, state.value_error(value) / size)
                 converged = residual < self.tolerance
                 if by_gap and converged and iteration >= next_gap:
                     gap = certificate.at(iteration)
@@ -236,17 +236,17 @@ class _State:
         model = self.problem.model
         return self.problem.value(model.data - model.measurement(self.u), model.analysis_coefficients(self.u))
 
-    def discord(self) -> float:
-        """What the equalities still miss, as a penalty in J."""
+    def equality_penalty(self) -> float:
+        """The penalty in J for what the equalities s_j = B_j u still miss."""
         missed = sum(rho * m for rho, m in zip(self.rho, self.missed, strict=True))
         return missed / self.problem.model.noise_variance
 
-    def doubt(self, value: float) -> float:
-        """By how much J at u, ``value``, is off J at the copies, or above where it began."""
+    def value_error(self, value: float) -> float:
+        """The larger of two: |J(u) - J at the copies|, and J(u), the ``value``, minus its first value."""
         model = self.problem.model
         at_copies = self.problem.value(model.data - model.measurement(self.u), tuple(self.s))
-        doubt = max(abs(value - at_copies), value - self.first)
-        return doubt if np.isfinite(doubt) else np.inf
+        error = max(abs(value - at_copies), value - self.first)
+        return error if np.isfinite(error) else np.inf
 
     @property
     def healthy(self) -> bool:

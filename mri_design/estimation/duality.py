@@ -151,8 +151,8 @@ def _balanced(
     known = [s for s in blocks if s is not None]
     matvecs = 1
     if model.n_axes != 2 or len(known) < len(blocks):
-        pull, free, spent = _solution(model, weights, FREE, _rest(model, nu, w), 1e-13, 2000)
-        nu, w = _moved(model, weights, nu, w, pull, free)
+        correction, free, spent = _solution(model, weights, FREE, _rest(model, nu, w), 1e-13, 2000)
+        nu, w = _moved(model, weights, nu, w, correction, free)
         matvecs += spent
     elif gram is not None:
         free = FREE * max(weights)
@@ -160,9 +160,9 @@ def _balanced(
         nu, w = _moved(model, weights, nu, w, _filtered(system, _rest(model, nu, w)), free)
     else:
         # Several coils: nearly, by iteration, and what is left by the sites alone. Differences do not see the mean.
-        pull, free, spent = _solution(model, weights, FREE_COILS, _rest(model, nu, w), 1e-2, 30)
-        nu, w = _moved(model, weights, nu, w, pull, free)
-        constant = np.ones(model.image_shape, dtype=pull.dtype)
+        correction, free, spent = _solution(model, weights, FREE_COILS, _rest(model, nu, w), 1e-2, 30)
+        nu, w = _moved(model, weights, nu, w, correction, free)
+        constant = np.ones(model.image_shape, dtype=correction.dtype)
         seen = model.measurement(constant)
         nu = nu - np.vdot(constant, _rest(model, nu, w)) / np.vdot(seen, seen).real * seen
         system = sum((c * s for c, s in zip(weights, known, strict=True)), start=np.zeros(model.image_shape))
@@ -181,19 +181,19 @@ def _rest(model: GeneralizedLinearModel, nu: Array, w: Coefficients) -> Array:
 
 
 def _moved(
-    model: GeneralizedLinearModel, weights: list[float], nu: Array, w: Coefficients, pull: Array, free: float
+    model: GeneralizedLinearModel, weights: list[float], nu: Array, w: Coefficients, correction: Array, free: float
 ) -> tuple[Array, Coefficients]:
-    """nu - free X pull and w_j + weight_j B_j pull."""
+    """nu - free X correction and w_j + weight_j B_j correction."""
     moves = zip(w, weights, model.blocks, strict=True)
-    w = tuple(w_j + weight * block.analysis(pull) for w_j, weight, block in moves)
-    return (nu - free * model.measurement(pull) if free else nu), w
+    w = tuple(w_j + weight * block.analysis(correction) for w_j, weight, block in moves)
+    return (nu - free * model.measurement(correction) if free else nu), w
 
 
 def _filtered(system: Array, rest: Array) -> Array:
     floor = 1e-13 * float(np.max(system))
     inverse = np.where(system > floor, 1 / np.maximum(system, floor), 0.0)
-    pull = np.fft.ifft2(inverse * np.fft.fft2(rest))
-    return pull if np.iscomplexobj(rest) else pull.real
+    correction = np.fft.ifft2(inverse * np.fft.fft2(rest))
+    return correction if np.iscomplexobj(rest) else correction.real
 
 
 def _solution(
@@ -206,7 +206,7 @@ def _solution(
         for weight, block in zip(weights, model.blocks, strict=True)
     )
     system = PosteriorPrecision(model.measurement, model.blocks, scaled)
-    pull, solved = conjugate_gradients(
+    correction, solved = conjugate_gradients(
         system,
         rest[None],
         n_axes=model.n_axes,
@@ -214,4 +214,4 @@ def _solution(
         tolerance=tolerance,
         max_iterations=iterations,
     )
-    return pull[0] / free, free, solved.matvecs
+    return correction[0] / free, free, solved.matvecs

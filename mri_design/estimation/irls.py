@@ -70,7 +70,7 @@ class IRLS:
             The minimiser found.
         convergence : Convergence
             ``residual`` is the last decrease of J per real unknown; where J cannot be lowered any more, the one that
-            the quadratic bound promised: stalled where that is above the tolerance and the rounding of J.
+            the quadratic bound predicted: stalled where that is above the tolerance and the rounding of J.
         """
         model = problem.model
         u = start.astype(model.back_projection().dtype, copy=True)
@@ -97,9 +97,9 @@ class IRLS:
             direction = step[0]
             x_direction = model.measurement(direction)
             s_direction = tuple(block.analysis(direction) for block in model.blocks)
-            pull = float(real_inner(residual, x_direction, residual.ndim)) / model.noise_variance
+            data_descent = float(real_inner(residual, x_direction, residual.ndim)) / model.noise_variance
             data_curvature = squared_norm(x_direction) / model.noise_variance
-            bound = bound_along(problem, pull, data_curvature, s, s_direction)
+            bound = bound_along(problem, data_descent, data_curvature, s, s_direction)
             # The accelerated length may overshoot where J bends sharply; the full step lies under the bound.
             for length in (minimising_length(bound), 1.0):
                 new_residual = residual - residual.real.dtype.type(length) * x_direction

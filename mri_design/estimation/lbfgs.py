@@ -69,35 +69,35 @@ class LBFGS:
             The minimiser found.
         convergence : Convergence
             ``residual`` is the estimated excess of J per real unknown, the larger of two (see ``tolerance``). Stalled
-            where J cannot be lowered although more than its rounding is promised.
+            where J cannot be lowered although more than its rounding is predicted.
         """
         point = _Point.at(problem, start)
         memory = _CirculantMemory(point, self.history)
         excess, size = RemainingExcess(point.value), problem.model.measurement.in_size
-        promised: deque[float] = deque(maxlen=self.window)
+        predicted: deque[float] = deque(maxlen=self.window)
         status, iteration, residual, matvecs = Status.MAX_ITERATIONS, 0, np.inf, 1
         for iteration in range(1, self.max_iterations + 1):
             direction = memory.direction(point.gradient)
-            promised.append(point.promised(direction))
-            promises = [promised[-1]]
+            predicted.append(point.predicted_decrease(direction))
+            decreases = [predicted[-1]]
             matvecs += 1
             decrease = point.step_along(direction)
             if decrease is None and memory.pairs:
                 memory.pairs.clear()
                 matvecs += 1
                 direction = memory.direction(point.gradient)
-                promises.append(point.promised(direction))
+                decreases.append(point.predicted_decrease(direction))
                 decrease = point.step_along(direction)
             if not np.isfinite(point.value):
                 status = Status.BREAKDOWN
                 break
             if decrease is None:  # not even the preconditioned gradient leads down: nothing but rounding is left
-                residual = max(promises) / size
+                residual = max(decreases) / size
                 status = stalled_status(residual, self.tolerance, point.rounding / size)
                 break
             memory.remember(*point.last_change)
             if iteration % self.window == 0:
-                residual = max(excess.after(point.value), *promised) / size
+                residual = max(excess.after(point.value), *predicted) / size
                 if residual < self.tolerance:
                     status = Status.CONVERGED
                     break
@@ -136,7 +136,7 @@ class _Point:
         self.precisions = self.problem.site_precisions(self.s)
         self.gradient = self.data_gradient + self.problem.site_gradient(self.s, self.precisions)
 
-    def promised(self, direction: Array) -> float:
+    def predicted_decrease(self, direction: Array) -> float:
         """By how much J would fall to its minimum if it were the quadratic that ``direction`` solves."""
         return -float(real_inner(self.gradient, direction, direction.ndim)) / self.problem.model.noise_variance
 
@@ -153,14 +153,14 @@ class _Point:
             return None
         gram_direction = self.gram(direction)
         s_direction = tuple(block.analysis(direction) for block in model.blocks)
-        pull = -float(real_inner(self.data_gradient, direction, n_axes)) / sigma2
+        data_descent = -float(real_inner(self.data_gradient, direction, n_axes)) / sigma2
         curvature = float(real_inner(direction, gram_direction, n_axes)) / sigma2
-        bound = bound_along(self.problem, pull, curvature, self.s, s_direction)
+        bound = bound_along(self.problem, data_descent, curvature, self.s, s_direction)
         slope, steepest = bound(0.0)
         lengths = (minimising_length(bound, enough=0.3 * abs(slope)), -slope / steepest if steepest > 0 else np.nan)
         for length in lengths:  # the second lies under the bound at u, so J cannot rise but by rounding
             s = moved(self.s, s_direction, length)
-            data_value = self.data_value - 2 * length * pull + length**2 * curvature
+            data_value = self.data_value - 2 * length * data_descent + length**2 * curvature
             value = data_value + self.problem.penalty_value(s)
             if value < self.value:
                 break

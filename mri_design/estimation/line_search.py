@@ -16,7 +16,7 @@ Bound = Callable[[float], tuple[float, float]]
 
 
 def bound_along(
-    problem: PenalisedProblem, pull: float, data_curvature: float, s: Coefficients, s_direction: Coefficients
+    problem: PenalisedProblem, data_descent: float, data_curvature: float, s: Coefficients, s_direction: Coefficients
 ) -> Bound:
     """t -> the derivative of J / 2 along d at u + t d, and the curvature of the quadratic bound that touches there.
 
@@ -24,7 +24,7 @@ def bound_along(
     ----------
     problem : PenalisedProblem
         J.
-    pull : float
+    data_descent : float
         -1/2 of the derivative of ||y - X u||^2 / sigma^2 along d at u.
     data_curvature : float
         ||X d||^2 / sigma^2.
@@ -32,7 +32,7 @@ def bound_along(
         B u - offset and B d.
     """
     sigma2 = problem.model.noise_variance
-    pull = pull + problem.model.odd_part(s_direction)
+    data_descent = data_descent + problem.model.odd_part(s_direction)
     cross = [_real_product(a, b) for a, b in zip(s, s_direction, strict=True)]
     power = [_real_product(b, b) for b in s_direction]
     blocks = problem.model.blocks
@@ -40,7 +40,7 @@ def bound_along(
     power = [block.pooled(p) for block, p in zip(blocks, power, strict=True)]
 
     def bound(t: float) -> tuple[float, float]:
-        slope, curvature = t * data_curvature - pull, data_curvature
+        slope, curvature = t * data_curvature - data_descent, data_curvature
         for pi, c, p in zip(problem.site_precisions(moved(s, s_direction, t)), cross, power, strict=True):
             pi = np.broadcast_to(pi, c.shape)
             weighted_power = float(np.sum(pi * p, dtype=np.float64)) / sigma2

@@ -67,8 +67,8 @@ def rounded_threshold(level: Array, epsilon: Array, modulus: Array, iterations: 
     r = np.maximum(modulus - level, modulus / (1 + level / np.sqrt(np.maximum(epsilon, np.finfo(modulus.dtype).tiny))))
     for _ in range(iterations):
         root = np.sqrt(r * r + epsilon)
-        pull = level / root
-        step = (modulus - r - pull * r) / (1 + pull * epsilon / (root * root))
+        shrinkage = level / root
+        step = (modulus - r - shrinkage * r) / (1 + shrinkage * epsilon / (root * root))
         r = r + step
         if np.all(np.abs(step) <= accuracy * modulus):
             break

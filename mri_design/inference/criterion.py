@@ -15,7 +15,7 @@ __all__ = ["criterion_value", "dual_arguments", "evidence_bound"]
 def dual_arguments(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
     """x + z per block, x = |s|^2 / sigma^2 at u: where each site's -2 g' is its best pi beside the tangent z."""
     powers = PenalisedProblem(model, ()).site_powers(model.analysis_coefficients(u))
-    return tuple((x + one).astype(x.dtype, copy=False) for x, one in zip(powers, z, strict=True))
+    return tuple((x + z_j).astype(x.dtype, copy=False) for x, z_j in zip(powers, z, strict=True))
 
 
 def criterion_value(

@@ -5,13 +5,18 @@ from mri_design.potentials.expectation import Expectation, line_expectation, rad
 from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.generic import Generic
-from mri_design.potentials.hinge import Hinge
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.hinge import Hinge
+from mri_design.potentials.likelihoods.logistic import Logistic
+from mri_design.potentials.likelihoods.poisson import Poisson
+from mri_design.potentials.likelihoods.responses import (
+    BernoulliResponse,
+    GaussianResponse,
+    PoissonResponse,
+    ResponseFamily,
+)
 from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
-from mri_design.potentials.poisson import Poisson
 from mri_design.potentials.requirements import departure_from_super_gaussian, require_offers
-from mri_design.potentials.responses import BernoulliResponse, GaussianResponse, PoissonResponse, ResponseFamily
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
 from mri_design.potentials.tilted import Tilted

@@ -51,7 +51,7 @@ SMOOTH = frozenset({"curvature", "expansion"})
 
 
 RETIRED = frozenset({"log_concave", "on_the_line", "super_gaussian", "two_parameter"})
-"""Flags that `Site.offers` stands in for: a site that still sets them would not be heard."""
+"""Flags that `Site.offers` replaced; a class that still sets one is refused, because nothing reads them."""
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ class Site(ABC):
         m, v = np.asarray(mean, dtype=float), np.asarray(variance, dtype=float)
         return line_expectation(self.log_t, self.dlog_t, m, v, self.breaks)
 
-    def conjugate_maximum(self, alpha: Values, pull: Values, weight: Values) -> tuple[Values, Values] | None:
-        """The h and sd >= 0 that maximise E log t + alpha h + pull sd - weight sd^2 / 2 over N(h, sd^2).
+    def conjugate_maximum(self, alpha: Values, beta: Values, weight: Values) -> tuple[Values, Values] | None:
+        """The h and sd >= 0 that maximise E log t + alpha h + beta sd - weight sd^2 / 2 over N(h, sd^2).
 
         Returns
         -------

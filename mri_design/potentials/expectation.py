@@ -77,7 +77,7 @@ def line_expectation(
     near, far, weights = (a.reshape(-1, *(1 for _ in m.shape)) for a in _tanh_sinh())
     ends = [m - REACH * spread, *(np.clip(b, m - REACH * spread, m + REACH * spread) for b in sorted(breaks))]
     ends.append(m + REACH * spread)
-    value, slope, bend = (np.zeros(m.shape) for _ in range(3))
+    value, slope, curvature = (np.zeros(m.shape) for _ in range(3))
     reference = np.asarray(dlog_t(m))
     for low, high in pairwise(ends):
         length = high - low
@@ -87,8 +87,8 @@ def line_expectation(
         slopes = dlog_t(s)
         value = value + np.sum(mass * log_t(s), axis=0)
         slope = slope + np.sum(mass * slopes, axis=0)
-        bend = bend + np.sum(mass * (slopes - reference) * (ahead / spread), axis=0)
-    return Expectation(value, slope, 0.5 * bend / spread)
+        curvature = curvature + np.sum(mass * (slopes - reference) * (ahead / spread), axis=0)
+    return Expectation(value, slope, 0.5 * curvature / spread)
 
 
 def radial_expectation(
@@ -126,11 +126,11 @@ def radial_expectation(
     aside = _cosine_deficit(dimensions, kappa)
     slopes = 2 * r * dg(r**2)
     reference = 2 * m * dg(m**2)
-    bend = (slopes - reference) * ahead + aside * (m * slopes + reference * r)
+    curvature = (slopes - reference) * ahead + aside * (m * slopes + reference * r)
     return Expectation(
         np.sum(mass * g(r**2), axis=0),
         np.sum(mass * slopes * (1 - aside), axis=0),
-        0.5 * np.sum(mass * bend, axis=0) / v,
+        0.5 * np.sum(mass * curvature, axis=0) / v,
     )
 
 

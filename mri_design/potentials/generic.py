@@ -54,10 +54,10 @@ class Generic(SuperGaussian):
         self._shape = shape
         self.name = name
         x = np.broadcast_to(GRID.reshape(-1, *(1 for _ in shape)), (GRID.size, *shape)).copy()
-        values, slopes, bends = (self._evaluated(k, x) for k in range(3))
-        self._refuse_unless_super_gaussian(x, values, slopes, bends)
-        bend_of_log_t = 2 * slopes + 4 * x * bends
-        concave = bool((bend_of_log_t <= 1e-6 * (np.abs(slopes) + x * bends)).all())
+        values, slopes, curvatures = (self._evaluated(k, x) for k in range(3))
+        self._refuse_unless_super_gaussian(x, values, slopes, curvatures)
+        curvature_of_log_t = 2 * slopes + 4 * x * curvatures
+        concave = bool((curvature_of_log_t <= 1e-6 * (np.abs(slopes) + x * curvatures)).all())
         if log_concave and not concave:
             raise self._refusal("log_concave=True, but log t is convex in s somewhere", "the truth", "Leave it out.")
         if start_variance is None:
@@ -81,12 +81,12 @@ class Generic(SuperGaussian):
                 "Say shape= where g has scales of its own.",
             ) from error
 
-    def _refuse_unless_super_gaussian(self, x: Values, values: Values, slopes: Values, bends: Values) -> None:
+    def _refuse_unless_super_gaussian(self, x: Values, values: Values, slopes: Values, curvatures: Values) -> None:
         if not np.isfinite(values).all():
             raise self._refusal("values that are not finite", "g, g' and g'' finite for x > 0")
         rounding = 1e-9 * (np.abs(values).max() + 1e-300) / x
         not_super_gaussian = "It is not super-Gaussian, so no estimate here takes it: choose a site near it that is."
-        fault = unfit_derivatives(x, slopes, bends)
+        fault = unfit_derivatives(x, slopes, curvatures)
         if fault is not None:
             raise self._refusal(fault, "g' < 0 and g'' >= 0, finite for every x > 0", not_super_gaussian)
         step = 1e-4 * x
@@ -94,7 +94,7 @@ class Generic(SuperGaussian):
         g_slope, dg_slope = ((np.asarray(up) - np.asarray(down)) / (2 * step) for up, down in pairs)
         if (np.abs(g_slope - slopes) > 1e-4 * np.abs(slopes) + rounding).any():
             raise self._refusal("a dg that is not the derivative of g", "g'")
-        if (np.abs(dg_slope - bends) > 1e-3 * np.abs(bends) + 1e-6 * np.abs(slopes) / x).any():
+        if (np.abs(dg_slope - curvatures) > 1e-3 * np.abs(curvatures) + 1e-6 * np.abs(slopes) / x).any():
             raise self._refusal("a d2g that is not the derivative of dg", "g''")
 
     def _refusal(self, got: str, wanted: str, cure: str = "") -> InputError:

@@ -99,11 +99,11 @@ class Laplace(SuperGaussian):
         modulus = mean_modulus(mean, variance, dimensions)
         return Expectation(-self.scale * modulus.value, -self.scale * modulus.d_mean, -self.scale * modulus.d_variance)
 
-    def conjugate_maximum(self, alpha: Values, pull: Values, weight: Values) -> tuple[Values, Values]:
+    def conjugate_maximum(self, alpha: Values, beta: Values, weight: Values) -> tuple[Values, Values]:
         """In closed form: h / sd follows from alpha alone."""
         rho = scipy.special.ndtri(0.5 * (1 + alpha / self.scale))
         density = np.exp(-0.5 * rho**2) / np.sqrt(2 * np.pi)
-        spread = np.maximum((pull - 2 * self.scale * density) / weight, 0.0)
+        spread = np.maximum((beta - 2 * self.scale * density) / weight, 0.0)
         return rho * spread, spread
 
     def dual_form(self, t: Values) -> DualForm:

@@ -83,8 +83,8 @@ class ShiftedMixture(MovingSite):
         return np.asarray(np.sum(q * slopes, axis=0))
 
     def d2log_t(self, s: Values) -> Values:
-        q, slopes, bends = self._parts_at(s)
-        return np.asarray(np.sum(q * (bends + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
+        q, slopes, curvatures = self._parts_at(s)
+        return np.asarray(np.sum(q * (curvatures + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
 
     def _parts_at(self, s: Values) -> tuple[Values, Values, Values]:
         """Responsibilities, and both derivatives of every log t_k at s - c_k, along a new first axis."""
@@ -92,8 +92,8 @@ class ShiftedMixture(MovingSite):
         apart = [s - s.dtype.type(c) for c in self.positions]
         pairs = list(zip(self.sites, apart, strict=True))
         slopes = np.array(np.broadcast_arrays(*(site.dlog_t(a) for site, a in pairs)))
-        bends = np.array(np.broadcast_arrays(*(site.d2log_t(a) for site, a in pairs)))
-        return np.exp(terms - scipy.special.logsumexp(terms, axis=0)), slopes, bends
+        curvatures = np.array(np.broadcast_arrays(*(site.d2log_t(a) for site, a in pairs)))
+        return np.exp(terms - scipy.special.logsumexp(terms, axis=0)), slopes, curvatures
 
     def smoothed_log_t(self, s: Values, z: Values) -> Values:
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, z)[0], axis=0))
@@ -102,11 +102,11 @@ class ShiftedMixture(MovingSite):
         """N^U(s | b, pi) with the b and pi that touch psi at s."""
         terms, arguments = self._log_terms(s, z)
         q = np.exp(terms - scipy.special.logsumexp(terms, axis=0))
-        pulls = np.array(
+        weights = np.array(
             [weight * site.site_precision(t) for weight, site, t in zip(q, self.sites, arguments, strict=True)]
         )
-        pi = np.maximum(pulls.sum(axis=0), np.finfo(s.dtype).tiny)
-        return Tilted(Gaussian(pi), np.tensordot(self.positions, pulls, axes=1))
+        pi = np.maximum(weights.sum(axis=0), np.finfo(s.dtype).tiny)
+        return Tilted(Gaussian(pi), np.tensordot(self.positions, weights, axes=1))
 
     @property
     def start_variance(self) -> Values | float:
@@ -200,8 +200,8 @@ class PositiveMixture(SuperGaussian):
     def d2g(self, x: Values) -> Values:
         q = self.responsibilities(x)
         slopes = np.array(np.broadcast_arrays(*(site.dg(x) for site in self.sites)))
-        bends = np.array(np.broadcast_arrays(*(site.d2g(x) for site in self.sites)))
-        return np.asarray(np.sum(q * (bends + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
+        curvatures = np.array(np.broadcast_arrays(*(site.d2g(x) for site in self.sites)))
+        return np.asarray(np.sum(q * (curvatures + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
 
     @property
     def start_variance(self) -> Values | float:

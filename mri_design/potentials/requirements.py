@@ -67,6 +67,7 @@ class _Words:
 
 
 _SAY_SMOOTH = "add SMOOTH to its offers where it has one"
+_SAY_BOUND = 'add "bound" to its offers where it is'
 _WORDS = {
     "g": _Words("has no even representation g(|s|^2)", "sites log t = g(|s|^2) + b s with a fixed position"),
     "bound": _Words(
@@ -167,6 +168,8 @@ def refusal(
     words = _WORDS.get(need, _Words(f"does not offer {need!r}", f"sites that offer {need!r}"))
     if need in SMOOTH and not fault and departure_from_smooth(site) is None:
         words = replace(words, lacking="does not say that its log has a second derivative", instead=_SAY_SMOOTH)
+    if need == "bound" and not fault and isinstance(site, SuperGaussian) and not departure_from_super_gaussian(site):
+        words = replace(words, lacking="does not say that it is super-Gaussian", instead=_SAY_BOUND)
     wanted = f"{words.wanted}, as {user} needs them" if user else words.wanted
     asked = {"g"}.union(*ENGINES.values())
     able = [name for name, needed in ENGINES.items() if name != user and offers is not None and needed <= offers]
@@ -233,13 +236,13 @@ def departure_from_super_gaussian(site: SuperGaussian, shape: tuple[int, ...] = 
     return None
 
 
-def unfit_derivatives(x: Values, slopes: Values, bends: Values) -> str | None:
+def unfit_derivatives(x: Values, slopes: Values, curvatures: Values) -> str | None:
     """The fault of g' and g'' at x > 0: not finite, not decreasing, or not convex beyond rounding."""
-    if not (np.isfinite(slopes).all() and np.isfinite(bends).all()):
+    if not (np.isfinite(slopes).all() and np.isfinite(curvatures).all()):
         return "values that are not finite"
     if (np.asarray(slopes) >= 0).any():
         return "a g that does not decrease"
-    if (np.asarray(bends) < -1e-9 * np.abs(slopes) / x).any():
+    if (np.asarray(curvatures) < -1e-9 * np.abs(slopes) / x).any():
         return "a g that is not convex"
     return None
 
@@ -265,9 +268,9 @@ def _jumps_at_a_break(site: Site) -> bool:
     """Whether the slope changes at a break by more than the curvature beside it explains."""
     for middle in site.breaks:
         points = np.array([middle - BESIDE, middle + BESIDE]).reshape(2, *(1 for _ in np.shape(site.start_variance)))
-        slopes, bends = np.broadcast_arrays(site.dlog_t(points), site.d2log_t(points))
+        slopes, curvatures = np.broadcast_arrays(site.dlog_t(points), site.d2log_t(points))
         rounding = 16 * np.finfo(float).eps * np.abs(slopes).max(axis=0)
-        smooth = np.abs(slopes[1] - slopes[0]) <= rounding + 4 * BESIDE * np.abs(bends).max(axis=0)
-        if not (np.isfinite(slopes).all() and np.isfinite(bends).all() and np.all(smooth)):
+        smooth = np.abs(slopes[1] - slopes[0]) <= rounding + 4 * BESIDE * np.abs(curvatures).max(axis=0)
+        if not (np.isfinite(slopes).all() and np.isfinite(curvatures).all() and np.all(smooth)):
             return True
     return False

@@ -60,8 +60,8 @@ class ColumnControl:
             if filters is None:
                 return None
             weights = np.broadcast_to(pi, block.analysis.out_shape)
-            for one in filters:
-                exact &= _add_band(one, weights[one.band], diagonal, below)
+            for band in filters:
+                exact &= _add_band(band, weights[band.band], diagonal, below)
         factors = ColumnFactors.of(diagonal, below)
         if factors is None and exact:
             raise not_positive_definite()

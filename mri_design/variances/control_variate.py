@@ -136,11 +136,11 @@ class ControlVariate:
         estimates = [estimate(analysis) for analysis in analyses]
         exact = isinstance(control, ColumnControl) and control.exact
         return Variances(
-            tuple(one.value for one in estimates),
-            "exact" if exact and all(one.known for one in estimates) else "unbiased",
+            tuple(estimate.value for estimate in estimates),
+            "exact" if exact and all(estimate.known for estimate in estimates) else "unbiased",
             solved.convergence,
-            std_error=tuple(one.error for one in estimates),
-            bias=tuple(one.bias for one in estimates),
+            std_error=tuple(estimate.error for estimate in estimates),
+            bias=tuple(estimate.bias for estimate in estimates),
             samples=solved.draws,
             explained=explained if isinstance(control, CirculantControl) else None,
             image=None if control is None else estimate(Identity(like.shape)).value,
@@ -198,7 +198,7 @@ class _Estimate:
 def _lacking(
     precision: PosteriorPrecision, control: CirculantControl | ColumnControl, b: Array, explained: Array
 ) -> float:
-    """The residual of P b relative to b, in the norm of the conjugate gradients; one draw tells it of all."""
+    """The residual of P b relative to b, in the norm of the conjugate gradients, from the first of the draws."""
     residual = b - precision(explained)
     left, whole = (real_inner(v, control.image(v), b.ndim - 1)[0] for v in (residual, b))
     return float(np.sqrt(max(left, 0.0) / whole)) if whole > 0 else 1.0

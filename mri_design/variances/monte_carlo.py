@@ -85,5 +85,5 @@ class MonteCarlo:
             return value, error, solved.bias(lambda draws, _: np.abs(analysis(draws)) ** 2, sampled, value)
 
         estimates = [estimate(analysis) for analysis in analyses]
-        values, errors, bias = (tuple(one[i] for one in estimates) for i in range(3))
+        values, errors, bias = (tuple(estimate[i] for estimate in estimates) for i in range(3))
         return Variances(values, "unbiased", solved.convergence, std_error=errors, bias=bias, samples=solved.draws)

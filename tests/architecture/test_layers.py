@@ -68,10 +68,11 @@ INSIDE: dict[str, dict[str, int]] = {
     "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3},
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
     "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3},
-    "operators/kernels": {"compiling": 1, "suitable": 1, "lanes": 2, "rows": 3, "*": 4, "fourier": 5, "wavelet": 5},
-    "potentials": {"expectation": 1, "base": 2, "mixture": 5, "responses": 5}
-    | dict.fromkeys(("gaussian", "hinge", "laplace", "poisson", "requirements", "sech2", "student_t"), 3)
+    "operators/kernels": {"compiling": 1, "suitable": 1, "lanes": 2, "*": 3, "fourier": 4, "wavelet": 4},
+    "potentials": {"expectation": 1, "base": 2, "mixture": 5, "likelihoods": 5}
+    | dict.fromkeys(("gaussian", "laplace", "requirements", "sech2", "student_t"), 3)
     | {"*": 4},
+    "potentials/likelihoods": {"*": 1, "responses": 2},
     "runs": {"": 1, "held_out": 2, "sections": 2}
     | dict.fromkeys(("compare", "design", "protocol", "recon", "train"), 3)
     | {"demo": 4},  # a comparison and a design
@@ -82,7 +83,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/protocol": {"run": 1, "report": 2},
     "runs/recon": {"run": 1, "report": 2},
     "runs/sections": {"steps": 1, "*": 2},
-    "runs/train": {"order_file": 1, "run": 2},
+    "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "calibration": 2, "io": 2, "simulation": 2},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
     "scan/io": {"": 1, "mrd": 2, "numpy_files": 2, "fastmri": 3, "isolated": 3, "maps": 3, "mask": 3, "formats": 4},

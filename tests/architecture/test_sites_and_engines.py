@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ ROOMS = ("model", "estimation", "variances", "inference", "active_learning")
 
 def site_classes() -> set[str]:
     """Every class that the files of sites define."""
-    files = set((PACKAGE / "potentials").glob("*.py")) - {PACKAGE / "potentials" / "base.py"}
+    files = set((PACKAGE / "potentials").rglob("*.py")) - {PACKAGE / "potentials" / "base.py"}
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in files)
     return {node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
 
@@ -49,18 +50,40 @@ def test_the_check_sees_a_branch() -> None:
     assert {name for _, name in asked_classes(planted)} == {"Laplace", "Gaussian", "Hinge", "int"}
 
 
+def engine_files() -> dict[str, ast.Module]:
+    """Every file of `inference` that defines engines, by its dotted name."""
+    paths = sorted(set((PACKAGE / "inference").rglob("*.py")) - {PACKAGE / "inference" / "base.py"})
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): tree
+        for path, tree in trees.items()
+        if list(engine_classes(tree))
+    }
+
+
+def engine_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    for node in tree.body:
+        bases = [ast.unparse(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
+        if isinstance(node, ast.ClassDef) and any(base.startswith(("LoopEngine[", "Engine")) for base in bases):
+            yield node
+
+
 def test_engines_do_not_import_one_another() -> None:
     """Those in one room neither; the rooms themselves are read by `test_layers`."""
-    engines = {}
-    for path in sorted(set((PACKAGE / "inference").rglob("*.py")) - {PACKAGE / "inference" / "base.py"}):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        bases = [ast.unparse(base) for node in tree.body if isinstance(node, ast.ClassDef) for base in node.bases]
-        if any(base.startswith(("LoopEngine[", "Engine")) for base in bases):
-            engines[".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)] = tree
-    assert len(engines) == 6, sorted(engines)  # five, and the file of references
+    engines = engine_files()
+    assert "mri_design.inference.double_loop.loop" in engines
     for name, tree in engines.items():
         imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert not imported & (set(engines) - {name}), name
+
+
+def test_every_engine_is_known_to_refusals() -> None:
+    """Except those that say ``named=False``: bases, and the slow references."""
+    found = set()
+    for name, tree in engine_files().items():
+        importlib.import_module(name)
+        found |= {node.name for node in engine_classes(tree) if "named" not in {key.arg for key in node.keywords}}
+    assert set(NAMED) <= found <= set(ENGINES)
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -12,7 +12,7 @@ from mri_design.inference.propagation.chunk_mode import minimise_in_box
 from mri_design.inference.references.gaussian import CholeskyGaussian
 from mri_design.operators.dense import Dense
 from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.hinge import Hinge
+from mri_design.potentials.likelihoods.hinge import Hinge
 from mri_design.potentials.requirements import represented
 
 SEED = 3
@@ -57,7 +57,7 @@ def test_a_serial_sweep_is_a_round_of_chunking(cavity) -> None:
     np.testing.assert_allclose(found.posterior.mean, rows.T @ (labels * alpha), atol=1e-7)
     for message, part in zip(found.messages, np.array_split(np.arange(len(rows)), 4), strict=True):
         assert not message.curvature.any()
-        dual = message.pull[:, 0] * labels[part]
+        dual = message.slope[:, 0] * labels[part]
         assert dual.min() >= 0 and dual.max() <= C
     assert not np.any(found.posterior.precision.site_precisions[0])
 
@@ -74,7 +74,7 @@ def test_sweeps_converge_to_the_whole_machine() -> None:
     np.testing.assert_allclose(w, rows.T @ (labels * alpha), atol=1e-6)
     dual = np.empty(len(rows))
     for chunk, message in zip(found.chunks, found.messages, strict=True):
-        dual[chunk.sites] = labels[chunk.sites] * message.pull[:, 0]
+        dual[chunk.sites] = labels[chunk.sites] * message.slope[:, 0]
     primal = 0.5 * w @ w + C * np.sum(np.maximum(0, 1 - labels * (rows @ w)))
     assert primal - (dual.sum() - 0.5 * dual @ H @ dual) <= 1e-7 * primal  # no gap: optimal
 

@@ -14,7 +14,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.operators.dense import Dense, SparseMatrix
 from mri_design.operators.diagonal import Identity
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos
 from tests.slow_cases import slow_case

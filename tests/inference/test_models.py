@@ -20,7 +20,7 @@ from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.potentials.student_t import StudentT
 from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos

@@ -11,7 +11,7 @@ import mri_design as md
 from mri_design.operators.dense import Dense
 from mri_design.operators.rows import RowsOnDisk
 from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 
 Q, N, CHUNK = 40_000, 40, 500
 

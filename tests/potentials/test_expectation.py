@@ -15,11 +15,11 @@ from mri_design.potentials.base import Potential
 from mri_design.potentials.expectation import line_expectation, radial_expectation
 from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.hinge import Hinge
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.hinge import Hinge
+from mri_design.potentials.likelihoods.logistic import Logistic
+from mri_design.potentials.likelihoods.poisson import Poisson
 from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
-from mri_design.potentials.poisson import Poisson
 from mri_design.potentials.requirements import represented
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT

@@ -13,7 +13,7 @@ from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.generic import Generic
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT

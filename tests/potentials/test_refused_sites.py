@@ -7,9 +7,9 @@ from mri_design.errors import InputError
 from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
-from mri_design.potentials.requirements import represented
+from mri_design.potentials.requirements import represented, require_offers
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
 from mri_design.potentials.tilted import Tilted
@@ -75,3 +75,11 @@ def test_labels_powers_slopes_and_weights_that_cannot_be_are_refused():
 def test_scales_that_are_no_positive_numbers_are_refused(build, match):
     with pytest.raises(InputError, match=match):
         build()
+
+
+def test_a_super_gaussian_site_that_does_not_say_so_is_told_to():
+    class Unsaid(Laplace):
+        offers = Laplace.offers - {"bound"}
+
+    with pytest.raises(InputError, match=r'Unsaid, which does not say that it is super-Gaussian.*add "bound"'):
+        require_offers("block 'a'", Unsaid(1.0), {"bound"}, user="DoubleLoop")

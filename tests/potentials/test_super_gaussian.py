@@ -7,7 +7,7 @@ from mri_design.potentials.base import Potential
 from mri_design.potentials.exponential_power import ExponentialPower
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.potentials.mixture import PositiveMixture
 from mri_design.potentials.requirements import departure_from_super_gaussian
 from mri_design.potentials.sech2 import Sech2

@@ -16,7 +16,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.dense import Dense, MatrixOperator, SparseMatrix
 from mri_design.operators.diagonal import Identity
 from mri_design.potentials.base import label_signs
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 
 __all__ = ["LabelPool"]
 

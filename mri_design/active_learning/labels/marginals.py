@@ -22,7 +22,7 @@ from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.variances.base import VarianceEstimator
 
 __all__ = ["PoolMarginals"]

@@ -14,7 +14,7 @@ import scipy.special
 
 from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 
 __all__ = ["Score", "bald", "information_gain_of_labels", "label_probability", "site_width", "uncertainty"]
 
@@ -75,8 +75,8 @@ def information_gain_of_labels(mean: Array, variance: Array, scale: float = 1.0)
         site = Logistic(label, scale)
         pi = 1 / site_width(mean, variance, site)
         growth = 1 + variance * pi
-        pull = float(site.shift) - mean * pi
-        total += weight * 0.5 * (np.log(growth) + variance / growth * (pull**2 / growth - pi))
+        linear = float(site.shift) - mean * pi
+        total += weight * 0.5 * (np.log(growth) + variance / growth * (linear**2 / growth - pi))
     return total
 
 

@@ -19,7 +19,7 @@ import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, positive_number, require_instance
-from mri_design.potentials.responses import ResponseFamily
+from mri_design.potentials.likelihoods.responses import ResponseFamily
 
 __all__ = ["AsymptoticInformation", "asymptotic_information"]
 

@@ -68,7 +68,7 @@ def minimise_in_ball(curvatures: Values, slopes: Values, radii: Values) -> Value
 
 
 def _stationary(w: Values, gaps: Values, delta: Values, flat: NDArray[np.bool_]) -> Values:
-    """w / (2 (delta + gaps)), zero where nothing pulls; infinite where nothing holds."""
+    """w / (2 (delta + gaps)): zero where w is zero, infinite where the denominator alone is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(flat | (w == 0), 0.0, w / (2 * (delta[:, None] + gaps)))
 

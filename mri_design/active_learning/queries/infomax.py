@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.active_learning.queries.feasible import FeasibleQueries
 from mri_design.errors import InputError, number_array, positive_number, require_counts, require_instance
 from mri_design.inference.propagation.filter_state import FilterState
-from mri_design.potentials.responses import PoissonResponse, ResponseFamily
+from mri_design.potentials.likelihoods.responses import PoissonResponse, ResponseFamily
 
 __all__ = ["InfomaxQuery", "Query", "QueryCriterion", "expected_gain"]
 
@@ -84,7 +84,7 @@ PEAKS, REFINED, ROUNDS = 3, 17, 3
 
 @dataclass(frozen=True)
 class Query:
-    """A query and what it promises.
+    """A query and the information that is predicted for it.
 
     Parameters
     ----------

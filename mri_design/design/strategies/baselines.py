@@ -18,11 +18,10 @@ __all__ = ["Equispaced", "GoldenRatio", "HalfDensity", "LowPass", "RandomLines",
 
 @dataclass(frozen=True, kw_only=True)
 class RegularLines:
-    """A comb with teeth R lines apart through the centre, from DC outwards; lines that are over widen the centre.
+    """Every R-th line through the centre, from DC outwards; lines left over are added to the fully sampled centre.
 
     The comb's offset is drawn at the first step and read off the first line chosen later. With fewer lines than the
-    comb has teeth, the outermost are left out. Of one slice with one phase-encode axis this is also the CAIPI mask:
-    there is nothing to shift against.
+    comb has teeth, the outermost are left out. For one slice and one phase-encode axis a CAIPI mask is the same.
 
     Parameters
     ----------

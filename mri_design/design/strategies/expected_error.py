@@ -49,7 +49,7 @@ class AOptimal:
         return expected_energies(view.posteriors, rng, self.draws)
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """Expected energies; nothing corrects them."""
+        """A forecast of the expected energies, without a correction."""
         return Forecast(self.expected(view, rng))
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

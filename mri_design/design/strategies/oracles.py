@@ -26,7 +26,7 @@ class Oracle(Strategy, Protocol):
     """A strategy that cannot choose before it was given the truth."""
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Strategy:
-        """The same with the true image of every slice, and a way to make images from lines."""
+        """This oracle with the true image of every slice, and a way to make images from lines."""
         ...
 
 
@@ -55,7 +55,7 @@ class OracleResidual:
         _require_images(self.truths)
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleResidual:
-        """The same with the truth; the reconstruction is the posterior mean."""
+        """This oracle with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
     def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
@@ -106,7 +106,7 @@ class OracleHole:
         _require_images(self.truths)
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleHole:
-        """The same with the truth; the reconstruction is the posterior mean."""
+        """This oracle with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
     def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:

@@ -41,7 +41,7 @@ class TrainedOrder:
         _require_trained(self.design)
 
     def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
-        """As in training."""
+        """As many centre lines as the training began with."""
         self.design.require_grid(n_lines)
         return min(target, self.design.n_start)
 
@@ -94,7 +94,7 @@ class Hybrid:
         return start_for_posterior(n_lines, target)
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """What the posteriors expect of the scan; the training corrects the choice only."""
+        """The energies that the posteriors expect of the scan; what was learnt in training corrects the choice only."""
         return Forecast(expected_energies(view.posteriors, rng, self.draws))
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

@@ -71,7 +71,7 @@ class FolderLock:
             os.close(descriptor)
 
     def release(self) -> None:
-        """Give the folder back; doing it twice is harmless."""
+        """Release the folder; a second call does nothing."""
         if self._descriptor is None:
             return
         self._path.unlink(missing_ok=True)  # before the lock goes, so that nobody locks a file about to vanish

@@ -46,7 +46,7 @@ _NEARBY = re.compile(r"(?:\.\./)*[A-Za-z0-9][A-Za-z0-9._+%-]*(?:/[A-Za-z0-9][A-Z
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Plain text; markup in it is shown, not obeyed."""
+    """Plain text; markup in it is escaped."""
 
     text: str
     kind: str = field(default="paragraph", init=False)

@@ -91,7 +91,7 @@ class RunFolder:
                 made.rmdir()
 
     def close(self) -> None:
-        """Let the next run in; doing it twice is harmless."""
+        """Release the folder to the next run; a second call does nothing."""
         self._lock.release()
 
     def output_path(self, name: str) -> Path:
@@ -227,7 +227,7 @@ class RunFolder:
 
 
 def _make_folder(path: Path) -> bool:
-    """Whether it was not there before."""
+    """Make the folder; return whether it is new."""
     wanted = "a folder that exists or can be created"
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link, and nothing is written through links; give the folder itself")

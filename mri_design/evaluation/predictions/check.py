@@ -151,8 +151,8 @@ class PredictionCheck:
 def truth_or_none(slice_model: MRSlice, reference: Array | None) -> Array | None:
     """The reference where it is the noise-free image behind the slice's data, None where it is not.
 
-    It is where it explains the measured lines to within their noise. The scan's own image explains them too well,
-    a magnitude, another scale or estimated coil maps do not explain them.
+    The reference counts as the truth if its misfit on the measured lines is between half and twice the noise. The
+    scan's own image misfits less; a magnitude, another scale or an image with estimated coil maps misfits more.
     """
     if reference is None:
         return None

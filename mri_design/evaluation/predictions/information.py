@@ -44,7 +44,7 @@ class ExpectedInformation:
 
 
 def expected_information(trace: DesignTrace) -> ExpectedInformation:
-    """What each step of a design was expected to tell."""
+    """The information in nats that was expected of each step of a design."""
     return ExpectedInformation(np.array([step.information for step in trace.steps]), not score_is_information(trace))
 
 

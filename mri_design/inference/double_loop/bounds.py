@@ -147,9 +147,9 @@ def site_bounds(
         computed. Hybrid: any t >= 0, best x + z. The second class does not look at it.
     """
     if algorithm == "second":
-        return tuple(Smoothed(block.represented, one) for block, one in zip(model.blocks, z, strict=True))
+        return tuple(Smoothed(block.represented, z_j) for block, z_j in zip(model.blocks, z, strict=True))
     make = first_class if algorithm == "first" else hybrid
-    return tuple(make(block, one, t) for block, one, t in zip(model.blocks, z, arguments, strict=True))
+    return tuple(make(block, z_j, t) for block, z_j, t in zip(model.blocks, z, arguments, strict=True))
 
 
 def first_class(block: SiteBlock, z: Array, t: Array) -> SiteBound:
@@ -166,8 +166,8 @@ def first_class(block: SiteBlock, z: Array, t: Array) -> SiteBound:
     excess = (
         np.asarray(form.logs, dtype=float) - count
     )  # of h - d log gamma: that many log gamma, concave where positive
-    concave, bend = np.maximum(excess, 0.0), np.maximum(-excess, 0.0)
-    return _PowerWidth(site, slope + form.linear + concave * pi, bend, np.asarray(form.reciprocal))
+    concave, logs = np.maximum(excess, 0.0), np.maximum(-excess, 0.0)
+    return _PowerWidth(site, slope + form.linear + concave * pi, logs, np.asarray(form.reciprocal))
 
 
 def hybrid(block: SiteBlock, z: Array, t: Array) -> SiteBound:
@@ -187,28 +187,31 @@ def hybrid(block: SiteBlock, z: Array, t: Array) -> SiteBound:
         return _PowerWidth(site, slope, np.zeros(()), form.reciprocal + z)
     parts = site.parts_at(t)
     if len(parts) > 1:
-        return _MixtureBound(site, tuple((q, Smoothed(one, z)) for q, one in parts))
+        return _MixtureBound(site, tuple((q, Smoothed(part, z)) for q, part in parts))
     return Smoothed(site, z)
 
 
 @dataclass(frozen=True)
 class _PowerWidth:
-    """psi(x) = min over gamma of slope gamma - bend log gamma + (x + extra) / gamma: a quadratic equation."""
+    """psi(x) = min over gamma of slope gamma - logs log gamma + (x + extra) / gamma.
+
+    The width gamma at the minimum solves a quadratic equation.
+    """
 
     site: SuperGaussian
     slope: Array
-    bend: Array
+    logs: Array
     extra: Array
 
     def _width(self, x: Array) -> Array:
-        # Away from zero, where a site without bend and extra would be as sharp as |s|.
+        # Away from zero, where a site without logs and extra would be as sharp as |s|.
         power = np.maximum(x + self.extra, 1e-12)
-        return np.asarray((self.bend + np.sqrt(self.bend**2 + 4 * self.slope * power)) / (2 * self.slope))
+        return np.asarray((self.logs + np.sqrt(self.logs**2 + 4 * self.slope * power)) / (2 * self.slope))
 
     def value(self, x: Array) -> Array:
         width = self._width(x)
         total = self.slope * width + (x + self.extra) / width
-        return np.asarray(total - self.bend * np.log(width) if np.any(self.bend) else total).astype(x.dtype)
+        return np.asarray(total - self.logs * np.log(width) if np.any(self.logs) else total).astype(x.dtype)
 
     def precision(self, x: Array) -> Array:
         return np.asarray(1 / self._width(x)).astype(x.dtype)

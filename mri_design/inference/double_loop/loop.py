@@ -169,7 +169,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
             log_determinant = estimate.value
             matvecs += estimate.convergence.matvecs
         phi = None
-        arguments = tuple(one.dual_argument(x) for one, x in zip(problem.penalties, powers, strict=True))
+        arguments = tuple(bound.dual_argument(x) for bound, x in zip(problem.penalties, powers, strict=True))
         if log_determinant is not None:
             phi = criterion_value(bounded, u, pi, arguments, log_determinant) + moving.surplus(u)
         z_new = pooled_variances(model, marginals)

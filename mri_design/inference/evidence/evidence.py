@@ -221,19 +221,19 @@ def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> 
     if len(_prior(a)) != len(_prior(b)) or a.image_shape != b.image_shape:
         return None
     factors = []
-    for one, other in pairs:
-        if not _same_map(one.analysis, other.analysis) or one.group_axes != other.group_axes:
+    for block, other in pairs:
+        if not _same_map(block.analysis, other.analysis) or block.group_axes != other.group_axes:
             return None
-        ratio = np.sqrt(np.asarray(other.potential.start_variance) / np.asarray(one.potential.start_variance))
-        if type(one.potential) is not type(other.potential) or "g" not in one.offers or np.ptp(ratio) > 1e-9:
+        ratio = np.sqrt(np.asarray(other.potential.start_variance) / np.asarray(block.potential.start_variance))
+        if type(block.potential) is not type(other.potential) or "g" not in block.offers or np.ptp(ratio) > 1e-9:
             return None
         factor = float(np.ravel(ratio)[0])
         same = abs(factor - 1) <= 1e-12
         if not same and "scale" not in other.offers:
             return None
         rescaled = other.potential if same else other.potential.rescaled(factor)
-        s = np.geomspace(1e-2, 1e2, 9).reshape(-1, *(1 for _ in one.site_shape)) * np.ones(one.site_shape)
-        if not np.allclose(one.potential.log_t(s), rescaled.log_t(s), rtol=1e-8):
+        s = np.geomspace(1e-2, 1e2, 9).reshape(-1, *(1 for _ in block.site_shape)) * np.ones(block.site_shape)
+        if not np.allclose(block.potential.log_t(s), rescaled.log_t(s), rtol=1e-8):
             return None
         factors.append(factor * float(np.sqrt(b.noise_variance / a.noise_variance)))
     if not factors or np.ptp(factors) > 1e-9 * factors[0]:
@@ -242,8 +242,8 @@ def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> 
 
 
 def _same_map(a: LinearOperator, b: LinearOperator) -> bool:
-    """Whether two operators do the same to one random image, and so with certainty to all."""
-    shapes = [(one.in_shape, one.out_shape, one.in_complex, one.out_complex) for one in (a, b)]
+    """Whether two operators agree on a random image, where linear operators that differ almost surely do not."""
+    shapes = [(op.in_shape, op.out_shape, op.in_complex, op.out_complex) for op in (a, b)]
     if a is b or shapes[0] != shapes[1]:
         return a is b
     rng = np.random.default_rng(4120937655)
@@ -270,8 +270,8 @@ def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
     alone = GeneralizedLinearModel.of_sites(_prior(model), model.noise_variance)
     scales = [np.broadcast_to(np.asarray(b.potential.start_variance), b.site_shape) for b in alone.blocks]
     labels = {
-        b.name: np.unique(one, return_inverse=True)[1].reshape(one.shape)
-        for b, one in zip(alone.blocks, scales, strict=True)
+        b.name: np.unique(scale, return_inverse=True)[1].reshape(scale.shape)
+        for b, scale in zip(alone.blocks, scales, strict=True)
     }
     phi = PriorEvidence.of(alone, site_groups(alone, labels))(alone.blocks)[0]
     return evidence_bound(alone, phi)

@@ -207,7 +207,7 @@ def learn_hyperparameters(
         For arguments of another kind or out of range; where there is nothing to learn, the prior is improper, or its
         operators' Gram matrices are not circulants.
     """
-    known = [one.name for one in fields(HyperparameterLearning)]
+    known = [setting.name for setting in fields(HyperparameterLearning)]
     unknown = sorted(set(settings) - set(known))
     if unknown:
         field = "settings of learn_hyperparameters"
@@ -251,28 +251,28 @@ def _scale_factors(posterior: GaussianPosterior, prior: PriorEvidence) -> Array:
             if not any(group.block == number for group in groups):
                 continue
             value -= 2 * float(np.sum(block.represented.g(x)))
-            pulls = 2 * block.represented.site_precision(x) * x
+            slopes = 2 * block.represented.site_precision(x) * x
             for i, group in enumerate(groups):
                 if group.block == number:
-                    gradient[i] += float(pulls[group.members].sum())
+                    gradient[i] += float(slopes[group.members].sum())
         return value / size, gradient / size
 
-    size, limit = model.measurement.in_size, np.log(LARGEST_STEP)
-    pulls = [
+    size, most = model.measurement.in_size, np.log(LARGEST_STEP)
+    slopes = [
         float(np.sum((x * block.represented.site_precision(x))[group.members]))
         for group in groups
         for block, x in [(model.blocks[group.block], arguments[group.block])]
     ]
-    limits = [limit if pull > SWITCHED_OFF * size else 0.0 for pull in pulls]
-    found = scipy.optimize.minimize(
+    limits = [most if slope > SWITCHED_OFF * size else 0.0 for slope in slopes]
+    minimum = scipy.optimize.minimize(
         objective,
         np.zeros(len(groups)),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(-one, one) for one in limits],
+        bounds=[(-limit, limit) for limit in limits],
         options={"ftol": 1e-9, "gtol": 1e-6, "maxiter": 40},
     )
-    return np.asarray(np.exp(found.x))
+    return np.asarray(np.exp(minimum.x))
 
 
 def _noise_ratio(posterior: GaussianPosterior) -> float:

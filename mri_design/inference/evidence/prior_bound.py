@@ -169,8 +169,8 @@ class PriorEvidence:
         -----
         The double loop without data: z = tr(B_g A_0^-1 B_g^H) / sites, pi = -2 g'(z), in turn.
         """
-        found = [self._minimum(blocks, basis, rounds) for basis in self.bases]
-        return min(found, key=lambda one: one[0])
+        minima = [self._minimum(blocks, basis, rounds) for basis in self.bases]
+        return min(minima, key=lambda minimum: minimum[0])
 
     def _minimum(self, blocks: Sequence[SiteBlock], basis: Basis, rounds: int) -> tuple[float, Array]:
         components = 2 if self.model.measurement.in_complex else 1
@@ -178,14 +178,14 @@ class PriorEvidence:
         sites = [_one_site(blocks[group.block], group) for group in self.groups]
         z = np.array([float(np.asarray(site.start_variance)) for site in sites])
         for _ in range(rounds):
-            pi = np.array([float(site.site_precision(np.asarray(one))) for site, one in zip(sites, z, strict=True)])
+            pi = np.array([float(site.site_precision(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)])
             renewed = components * basis.traces(pi) / counts
             done = bool(np.all(np.abs(renewed - z) <= 1e-9 * z))
             z = renewed
             if done:
                 break
-        dual = [float(site.h_at_optimum(np.asarray(one))) for site, one in zip(sites, z, strict=True)]
-        pi = np.array([float(site.site_precision(np.asarray(one))) for site, one in zip(sites, z, strict=True)])
+        dual = [float(site.h_at_optimum(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)]
+        pi = np.array([float(site.site_precision(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)])
         return components * basis.log_determinant(pi) + float(counts @ dual), 2 * counts * pi * z
 
 

@@ -51,22 +51,22 @@ class DensePrecision:
         Q[square(place)] -= message.quadratic(chunk)
         h[place] -= message.linear(chunk)
         if chunk.size >= len(Q) and chunk.curved:
-            found = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
-            return found, found.theta[place]
+            mode = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
+            return mode, mode.theta[place]
         try:
             factor = proper_factor(Q)
         except InputError:  # the sites may determine what the cavity leaves open
             if not chunk.curved:
                 raise
-            found = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
-            return found, found.theta[place]
+            mode = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
+            return mode, mode.theta[place]
         rows = np.zeros((len(self.h), chunk.size))
         rows[place] = chunk.rows.T
         spread = scipy.linalg.cho_solve(factor, rows, overwrite_b=True)
         centre = scipy.linalg.cho_solve(factor, h)
         K = chunk.rows @ spread[place]
-        found = mode_on_rows(chunk, 0.5 * (K + K.T), chunk.rows @ centre[place], dual, max_iterations=max_iterations)
-        return found, np.asarray((centre + spread @ found.dual)[place])
+        mode = mode_on_rows(chunk, 0.5 * (K + K.T), chunk.rows @ centre[place], dual, max_iterations=max_iterations)
+        return mode, np.asarray((centre + spread @ mode.dual)[place])
 
     def replace(self, chunk: LoadedChunk, change: Message) -> None:
         self.P[square(chunk.coordinates)] += change.quadratic(chunk)
@@ -95,19 +95,19 @@ class LowRankCovariance:
             marginal = precision_inverse(covariance)
             Q = marginal - message.quadratic(chunk)
             h = marginal @ mean - message.linear(chunk)
-            found = mode_on_coordinates(chunk, Q, h, start[place], rows_on=slice(None), max_iterations=max_iterations)
-            return found, found.theta
+            mode = mode_on_coordinates(chunk, Q, h, start[place], rows_on=slice(None), max_iterations=max_iterations)
+            return mode, mode.theta
         spread = covariance @ chunk.rows.T
         K, raw = chunk.rows @ spread, chunk.rows @ mean
         left = -weighted(message.curvature, K)
         left[np.diag_indices_from(left)] += 1.0  # I - W K
         factor = scipy.linalg.lu_factor(left)
         K_cavity = scipy.linalg.lu_solve(factor, K.T, trans=1).T
-        pull = message.pull.ravel()
-        centre = scipy.linalg.lu_solve(factor, raw - K @ pull, trans=1)
-        found = mode_on_rows(chunk, 0.5 * (K_cavity + K_cavity.T), centre, dual, max_iterations=max_iterations)
-        push = scipy.linalg.lu_solve(factor, weighted(message.curvature, raw) - pull + found.dual)
-        return found, np.asarray(mean + spread @ push)
+        slope = message.slope.ravel()
+        centre = scipy.linalg.lu_solve(factor, raw - K @ slope, trans=1)
+        mode = mode_on_rows(chunk, 0.5 * (K_cavity + K_cavity.T), centre, dual, max_iterations=max_iterations)
+        shift = scipy.linalg.lu_solve(factor, weighted(message.curvature, raw) - slope + mode.dual)
+        return mode, np.asarray(mean + spread @ shift)
 
     def replace(self, chunk: LoadedChunk, change: Message) -> None:
         place = chunk.coordinates
@@ -116,15 +116,15 @@ class LowRankCovariance:
             K, raw = self.V[square(place)], self.m[place]
             D = change.quadratic(chunk)
             d, DK, DG = change.linear(chunk), D @ K, D @ G.T
-            pulled = D @ raw
+            moved = D @ raw
         else:
             G = self.V[:, place] @ chunk.rows.T
             K, raw = chunk.rows @ G[place], chunk.rows @ self.m[place]
             DK, DG = weighted(change.curvature, K), weighted(change.curvature, G.T)
-            d, pulled = change.pull.ravel(), weighted(change.curvature, raw)
+            d, moved = change.slope.ravel(), weighted(change.curvature, raw)
         DK[np.diag_indices_from(DK)] += 1.0  # I + D K
         factor = scipy.linalg.lu_factor(DK)
-        self.m = self.m + G @ scipy.linalg.lu_solve(factor, d - pulled)
+        self.m = self.m + G @ scipy.linalg.lu_solve(factor, d - moved)
         V = self.V - G @ scipy.linalg.lu_solve(factor, DG)
         self.V = 0.5 * (V + V.T)
 

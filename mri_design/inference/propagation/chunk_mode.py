@@ -77,11 +77,11 @@ def minimise_in_box(
         block[np.diag_indices_from(block)] += ridge
         step = np.zeros_like(alpha)
         step[free] = -scipy.linalg.solve(block, gradient[free], assume_a="pos")
-        found = _searched_in_box(K, alpha, gradient, step, upper)
-        if found is None:
-            found = _searched_in_box(K, alpha, gradient, -gradient / diagonal, upper)
-        if found is not None:
-            alpha = found
+        accepted = _searched_in_box(K, alpha, gradient, step, upper)
+        if accepted is None:
+            accepted = _searched_in_box(K, alpha, gradient, -gradient / diagonal, upper)
+        if accepted is not None:
+            alpha = accepted
         elif np.array_equal(alpha, before):
             status = Status.STALLED
             break
@@ -142,8 +142,8 @@ class ChunkMode:
 def message_at(chunk: LoadedChunk, raw: Array) -> Message:
     """Expansion of a chunk at raw coefficients rows theta."""
     gradient, curvature = expand(chunk, raw)
-    pull = gradient + weighted(curvature, raw)
-    return Message(pull.reshape(-1, chunk.parts), curvature)
+    slope = gradient + weighted(curvature, raw)
+    return Message(slope.reshape(-1, chunk.parts), curvature)
 
 
 def mode_on_coordinates(
@@ -256,7 +256,7 @@ def mode_on_rows(
 
 def _margin_mode(chunk: LoadedChunk, K: Array, mean: Array, start: Array | None, max_iterations: int) -> ChunkMode:
     assert chunk.potential.margins is not None
-    labels, upper = (np.broadcast_to(one, mean.shape) for one in chunk.potential.margins)
+    labels, upper = (np.broadcast_to(margin, mean.shape) for margin in chunk.potential.margins)
     margin = 1 - labels * (mean - chunk.offsets[:, 0])
     alpha, convergence = minimise_in_box(
         labels[:, None] * K * labels,
@@ -277,7 +277,7 @@ def _moved(
 
 
 def _searched(along: Callable[[float], float], value: float, decrease: float) -> tuple[float, float]:
-    """A step length out of 1, 1/2, 1/4, ... that keeps a tenth of a thousandth of the decrease promised; 0 if none."""
+    """Backtracking: the first of 1, 1/2, 1/4, ... with at least 1e-4 of the predicted decrease, or 0; the new value."""
     rounding = 1e-13 * (1 + abs(value))
     length = 1.0
     for _ in range(HALVINGS):

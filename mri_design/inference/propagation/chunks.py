@@ -34,17 +34,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Message:
-    """exp(pull^T r - r^T diag(curvature) r / 2) on the raw coefficients r = rows theta of a chunk, t~_i of the paper.
+    """exp(slope^T r - r^T diag(curvature) r / 2) on the raw coefficients r = rows theta of a chunk, t~_i of the paper.
 
     Parameters
     ----------
-    pull : array, shape (sites, parts)
-        Linear part; on theta it is h = rows^T pull.
+    slope : array, shape (sites, parts)
+        Linear part; on theta it is h = rows^T slope.
     curvature : array, shape (sites, parts, parts)
         Per site; on theta it is P = rows^T diag(curvature) rows.
     """
 
-    pull: Array
+    slope: Array
     curvature: Array
 
     @classmethod
@@ -57,16 +57,16 @@ class Message:
         if share == 1:
             return other
         return Message(
-            (1 - share) * self.pull + share * other.pull, (1 - share) * self.curvature + share * other.curvature
+            (1 - share) * self.slope + share * other.slope, (1 - share) * self.curvature + share * other.curvature
         )
 
     def difference(self, other: Message) -> Message:
-        """What turns this into ``other``."""
-        return Message(other.pull - self.pull, other.curvature - self.curvature)
+        """The message by which this one is multiplied to become ``other``."""
+        return Message(other.slope - self.slope, other.curvature - self.curvature)
 
     def linear(self, chunk: LoadedChunk) -> Array:
         """h on the chunk's coordinates."""
-        return np.asarray(chunk.rows.T @ self.pull.ravel())
+        return np.asarray(chunk.rows.T @ self.slope.ravel())
 
     def quadratic(self, chunk: LoadedChunk) -> Array:
         """P on the chunk's coordinates."""
@@ -101,8 +101,8 @@ def expand(chunk: LoadedChunk, raw: Array) -> tuple[Array, Array]:
     s = raw.reshape(-1, chunk.parts) - chunk.offsets
     if chunk.parts == 1:
         slope = np.broadcast_to(chunk.potential.dlog_t(s[:, 0]), s.shape[:1])
-        bend = np.maximum(-np.asarray(chunk.potential.d2log_t(s[:, 0])), 0.0)
-        return np.array(slope), np.broadcast_to(bend, s.shape[:1])[:, None, None].copy()
+        curvature = np.maximum(-np.asarray(chunk.potential.d2log_t(s[:, 0])), 0.0)
+        return np.array(slope), np.broadcast_to(curvature, s.shape[:1])[:, None, None].copy()
     x, site = np.sum(s**2, axis=1), represented(chunk.potential)
     across = np.broadcast_to(-2 * site.dg(x), x.shape)
     along = across - 4 * np.broadcast_to(site.d2g(x), x.shape) * x

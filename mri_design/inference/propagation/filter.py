@@ -268,20 +268,20 @@ def _pass(
 
 
 def _lost(spread: Values, D: float, variance: float) -> Values:
-    """What the covariance loses, exactly symmetric."""
+    """The matrix of rank one that is subtracted from the covariance, exactly symmetric."""
     root = np.sqrt(D / (1 + D * variance)) * spread
     return np.outer(root, root)
 
 
-def _curvature(found: float, site: Site) -> float:
+def _curvature(D: float, site: Site) -> float:
     """D, at least zero."""
-    if not found > 0:  # the probe costs more than the update, and few sites need it
+    if not D > 0:  # the probe costs more than the update, and few sites need it
         require_offers("response", site, {"curvature"}, user="LaplaceFilter")
-    if not np.isfinite(found):
+    if not np.isfinite(D):
         raise InputError(
-            field="response", got=f"{type(site).__name__} with D = {found}", wanted="a finite curvature at the mode"
+            field="response", got=f"{type(site).__name__} with D = {D}", wanted="a finite curvature at the mode"
         )
-    return max(found, 0.0)
+    return max(D, 0.0)
 
 
 def _query(x: NDArray[np.floating], state: FilterState) -> Values:

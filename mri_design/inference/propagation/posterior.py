@@ -94,19 +94,19 @@ def posterior_of_messages(
         for number, block in enumerate(model.blocks)
     ]
     P = total[0]
-    if any(message.pull.shape[1] > 1 for message in messages):
+    if any(message.slope.shape[1] > 1 for message in messages):
         P = parts[0].copy()
     for chunk, message in zip(chunks, messages, strict=True):
-        found = message.curvature[:, 0, 0]
+        curvature = message.curvature[:, 0, 0]
         if P is not total[0]:
             loaded = load_chunk(model, chunk)
             if loaded.parts > 1:
                 s = (loaded.rows @ theta[loaded.coordinates]).reshape(-1, loaded.parts) - loaded.offsets
-                found = np.broadcast_to(represented(loaded.potential).site_precision(np.sum(s**2, axis=1)), len(s))
+                curvature = np.broadcast_to(represented(loaded.potential).site_precision(np.sum(s**2, axis=1)), len(s))
             place = loaded.coordinates
-            P[square(place)] += loaded.rows.T @ (np.repeat(found, loaded.parts)[:, None] * loaded.rows)
+            P[square(place)] += loaded.rows.T @ (np.repeat(curvature, loaded.parts)[:, None] * loaded.rows)
         flat = precisions[chunk.block].reshape(-1)
-        flat[chunk.sites] = found
+        flat[chunk.sites] = curvature
     V = precision_inverse(P)
     back = model.back_projection().dtype
     mean = as_image(theta * float(np.sqrt(model.noise_variance)), model).astype(back, copy=False)

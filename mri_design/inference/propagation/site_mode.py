@@ -107,10 +107,10 @@ def _best_of_grid(site: Site, mean: float, variance: float) -> float:
     grid = mean + np.sqrt(variance) * GRID
     best = int(np.argmin(loss(grid)))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = scipy.optimize.minimize_scalar(
+    minimum = scipy.optimize.minimize_scalar(
         lambda s: loss(np.array([s])).item(), bounds=(low, high), method="bounded", options={"xatol": 1e-9}
     )
-    s = float(found.x)
+    s = float(minimum.x)
     for _ in range(20):  # to rounding
         slope, bend = _derivatives(site, s)
         rise = 1 / variance - bend

@@ -29,7 +29,7 @@ HALVINGS = 10
 
 
 class SweepSettings(Protocol):
-    """What a sweep wants to know; see `LaplacePropagation`."""
+    """The settings of `LaplacePropagation` that a sweep reads."""
 
     @property
     def schedule(self) -> Schedule: ...
@@ -110,18 +110,18 @@ class MessageSweeps:
         for number, chunk in enumerate(self.chunks):
             loaded = load_chunk(self.model, chunk)
             old = self.messages[number]
-            found, mode = cavities.mode(loaded, old, start, self.duals[number], self.settings.newton_steps)
-            new = old.mixed(found.message, share)
+            mode, theta_of_mode = cavities.mode(loaded, old, start, self.duals[number], self.settings.newton_steps)
+            new = old.mixed(mode.message, share)
             if serial:
                 cavities.replace(loaded, old.difference(new))
                 start = start.copy()
-                start[loaded.coordinates] = mode
-            self.messages[number], self.duals[number] = new, found.dual
-            self.modes[number], self.coordinates[number] = mode, loaded.coordinates
+                start[loaded.coordinates] = theta_of_mode
+            self.messages[number], self.duals[number] = new, mode.dual
+            self.modes[number], self.coordinates[number] = theta_of_mode, loaded.coordinates
             _add(fresh, loaded, new)
-            steps += found.convergence.iterations
-            if not found.convergence.converged and worst.converged:
-                worst = found.convergence
+            steps += mode.convergence.iterations
+            if not mode.convergence.converged and worst.converged:
+                worst = mode.convergence
         self.total, self.theta = fresh, _solved(fresh)
         if self.settings.safeguard:
             self._go_back(before, before_messages)

@@ -56,7 +56,7 @@ class _ByLBFGS(Engine, named=False):
 
     @abstractmethod
     def _minimise(self, split: PriorAndSites, callback: Callable[[StepInfo], None] | None) -> GaussianPosterior:
-        """For a model that is not all Gaussian."""
+        """The posterior of a model with at least one block of sites that are not Gaussian."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class CholeskyGaussian(_ByLBFGS, named=False):
             return float(total) + 0.5 * split.constant, np.concatenate([w - G.T @ slope, flat_root])
 
         start = np.concatenate([np.zeros(n), np.eye(n)[lower]])
-        found, trace, convergence = _minimised(half_phi, start, self.iterations, self.tolerance, callback)
-        w, root = unpack(found)
+        minimum, trace, convergence = _minimised(half_phi, start, self.iterations, self.tolerance, callback)
+        w, root = unpack(minimum)
         spread = G @ root
         _, _, bend = split.expectation(split.means + G @ w, np.einsum("ij,ij->i", spread, spread))
         return split.posterior(w, -2 * bend, convergence, trace, convergence.residual)
@@ -128,8 +128,8 @@ class OpperArchambeau(_ByLBFGS, named=False):
 
         _, slope, bend = split.expectation(split.means, np.minimum(np.diag(S), 1.0))
         start = np.concatenate([-slope, np.log(np.maximum(-2 * bend, 1e-8))])
-        found, trace, convergence = _minimised(half_phi, start, self.iterations, self.tolerance, callback)
-        alpha, weights = found[:count], np.exp(found[count:])
+        minimum, trace, convergence = _minimised(half_phi, start, self.iterations, self.tolerance, callback)
+        alpha, weights = minimum[:count], np.exp(minimum[count:])
         return split.posterior(-split.rows.T @ alpha, weights, convergence, trace, convergence.residual)
 
 
@@ -145,7 +145,7 @@ def _minimised(
             callback(StepInfo(len(trace), trace[-1], float("nan"), done, done))
 
     def finite(flat: Array) -> tuple[float, Array]:
-        """A wall in place of an overflow, from which the line search turns back."""
+        """The objective, or 1e50 where it overflows, so that the line search shortens its step."""
         value, gradient = half_phi(flat)
         broken = not (np.isfinite(value) and np.isfinite(gradient).all())
         return (1e50, np.zeros_like(gradient)) if broken else (value, gradient)

@@ -93,8 +93,8 @@ def _newton(site: Site, alpha: Array, weights: Array, anchor: Anchor, start: Con
         if max(np.max(np.abs(by_h) / scale), np.max(np.abs(by_sd) / scale)) < 1e-10:
             break
         step = DIFFERENCE * sd
-        aside = [site.expected_log_t(h + one, sd**2).d_variance for one in (step, -step)]
-        wider = [(sd + one) * site.expected_log_t(h, (sd + one) ** 2).d_variance for one in (step, -step)]
+        aside = [site.expected_log_t(h + move, sd**2).d_variance for move in (step, -step)]
+        wider = [(sd + move) * site.expected_log_t(h, (sd + move) ** 2).d_variance for move in (step, -step)]
         hh = 2 * here.d_variance
         hs = 2 * sd * (aside[0] - aside[1]) / (2 * step)
         ss = 2 * (wider[0] - wider[1]) / (2 * step) - anchor.weight - 6 * anchor.delta * away**2

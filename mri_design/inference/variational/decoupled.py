@@ -113,8 +113,8 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
         if not split.parts:
             return DualLoopState(change=0.0, split=split, S=S, alpha=split.means, weights=split.means, trace=())
         low, high = DecoupledDual.box(split)
-        _, slope, bend = split.expectation(split.means, np.minimum(np.diag(S), 1.0))
-        alpha, weights = np.clip(-slope, low, high), np.maximum(-2 * bend, LEAST_WEIGHT)
+        _, d_mean, d_variance = split.expectation(split.means, np.minimum(np.diag(S), 1.0))
+        alpha, weights = np.clip(-d_mean, low, high), np.maximum(-2 * d_variance, LEAST_WEIGHT)
         phi = 2 * DualState.of(S, split.means, alpha, weights).half_phi(split, S, alpha)[0]
         return DualLoopState(split=split, S=S, alpha=alpha, weights=weights, trace=(phi,))
 
@@ -130,7 +130,7 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
             least = np.maximum(least, np.r_[alpha - reach, 0.25 * weights])
             most = np.minimum(most, np.r_[alpha + reach, 4 * weights + LEAST_WEIGHT])
         before = np.concatenate([alpha, weights])
-        found = scipy.optimize.minimize(
+        minimum = scipy.optimize.minimize(
             dual,
             before,
             jac=True,
@@ -139,14 +139,14 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
             options={"maxiter": self.inner_iterations, "maxcor": 20, "ftol": 1e-14, "gtol": 0.01 * self.tolerance},
         )
         for part_way in 0.5 ** np.arange(12 if self.delta > 0 else 1):
-            alpha, weights = np.split(before + part_way * (found.x - before), 2)
+            alpha, weights = np.split(before + part_way * (minimum.x - before), 2)
             here = DualState.of(S, split.means, alpha, weights)
-            half_phi, slope, bend = here.half_phi(split, S, alpha)
+            half_phi, d_mean, d_variance = here.half_phi(split, S, alpha)
             if 2 * half_phi <= state.trace[-1]:
                 break
-        off = np.abs(alpha + slope) * np.sqrt(here.variance), np.abs(weights + 2 * bend) * here.variance
+        off = np.abs(alpha + d_mean) * np.sqrt(here.variance), np.abs(weights + 2 * d_variance) * here.variance
         loop, change = state.loop + 1, float(max(off[0].max(), off[1].max()))
-        inner = Convergence(Status.CONVERGED if found.success else Status.MAX_ITERATIONS, found.nit, change)
+        inner = Convergence(Status.CONVERGED if minimum.success else Status.MAX_ITERATIONS, minimum.nit, change)
         exact = Convergence(Status.CONVERGED, 1, 0.0)
         return replace(
             state,
@@ -223,8 +223,8 @@ class DecoupledDual:
             a, w = alpha[rows].reshape(shape), weights[rows].reshape(shape)
             best.append(conjugate(part.block.potential, a, w, anchor, start))
         self.solution = tuple(best)
-        h = np.concatenate([np.broadcast_to(one.mean, one.value.shape).ravel() for one in best])
-        sd = np.concatenate([np.broadcast_to(one.spread, one.value.shape).ravel() for one in best])
-        total = float(value) + float(sum(np.sum(one.value) for one in best))
+        h = np.concatenate([np.broadcast_to(peak.mean, peak.value.shape).ravel() for peak in best])
+        sd = np.concatenate([np.broadcast_to(peak.spread, peak.value.shape).ravel() for peak in best])
+        total = float(value) + float(sum(np.sum(peak.value) for peak in best))
         spread = self.anchor.spread
         return total, np.concatenate([h - state.mean, 0.5 * (2 * spread * sd - spread**2 - state.variance)])

@@ -29,7 +29,7 @@ from mri_design.variances.monte_carlo import MonteCarlo
 __all__ = ["VariationalGaussian"]
 
 SMALLEST_STEP = 2.0**-12
-LEAST_KEPT = 0.15  # least part of the promised fall of phi that a step must bring
+LEAST_KEPT = 0.15  # least actual over predicted decrease of phi with which a step is kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,14 +205,18 @@ def _tried(oracles: GaussianOracles, state: SiteState, step: float) -> SiteState
 
 
 def _kept(phi: float | None, new: float | None, state: SiteState, trial: SiteState) -> float:
-    """The part of the promised fall of phi that came; one or nothing where phi is not known, or lost in rounding."""
+    """Actual over predicted decrease of phi.
+
+    Where phi is unknown or its decrease is lost in rounding, the distance to stationarity decides: 1 (phi unknown) or
+    0.5 (rounding) for a step that may be kept, 0 for one that may not.
+    """
     if phi is None or new is None:
         return 1.0 if trial.distance < 1.2 * state.distance else 0.0
-    promised = state.promised(trial)
+    predicted = state.predicted_decrease(trial)
     rounding = 1e-12 * (1 + abs(phi))
-    if promised < rounding and new - phi < rounding:
+    if predicted < rounding and new - phi < rounding:
         return 0.5 if trial.distance < state.distance else 0.0
-    return (phi - new) / promised if promised > 0 else float(new < phi)
+    return (phi - new) / predicted if predicted > 0 else float(new < phi)
 
 
 def _products(state: SiteState) -> int:

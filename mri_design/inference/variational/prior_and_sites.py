@@ -60,9 +60,9 @@ class DualState:
 
     def half_phi(self, split: PriorAndSites, S: Array, alpha: Array) -> tuple[float, Array, Array]:
         """phi / 2 of the Gaussian with these parameters, and the derivatives of sum E log t in mean and variance."""
-        value, slope, bend = split.expectation(self.mean, self.variance)
+        value, d_mean, d_variance = split.expectation(self.mean, self.variance)
         divergence = self.log_determinant + self.trace - len(S) + alpha @ S @ alpha
-        return 0.5 * (float(divergence) + split.constant) - value, slope, bend
+        return 0.5 * (float(divergence) + split.constant) - value, d_mean, d_variance
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class SitePart:
             modulus = np.sqrt(np.bincount(self.site_of_row, weights=mean**2, minlength=sites))
             spread = np.bincount(self.site_of_row, weights=variance, minlength=sites) / count
         shape = self.block.site_shape
-        found = self.block.potential.expected_log_t(modulus.reshape(shape), spread.reshape(shape), count)
-        value, slope, bend = (np.broadcast_to(a, shape).ravel() for a in vars(found).values())
+        expected = self.block.potential.expected_log_t(modulus.reshape(shape), spread.reshape(shape), count)
+        value, d_mean, d_variance = (np.broadcast_to(a, shape).ravel() for a in vars(expected).values())
         along = 1.0 if count == 1 else mean / np.maximum(modulus, 1e-300)[self.site_of_row]
-        return float(np.sum(value)), slope[self.site_of_row] * along, bend[self.site_of_row] / count
+        return float(np.sum(value)), d_mean[self.site_of_row] * along, d_variance[self.site_of_row] / count
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class PriorAndSites:
             Where the Gaussian part (X and Gaussian sites) leaves a direction undetermined.
         """
         dense, sigma = DenseModel.of(model), float(np.sqrt(model.noise_variance))
-        precision, pull = dense.X.T @ dense.X, dense.X.T @ dense.y / sigma
+        precision, linear = dense.X.T @ dense.X, dense.X.T @ dense.y / sigma
         constant = float(dense.y @ dense.y) / sigma**2
         parts, rows, offsets, count = [], [], [], 0
         numbered = zip(model.blocks, dense.analyses, dense.site_of_row, dense.offsets, strict=True)
@@ -147,7 +147,7 @@ class PriorAndSites:
             if own is not None:
                 weights = np.broadcast_to(own, block.site_shape).ravel()[site]
                 precision = precision + B.T @ (weights[:, None] * B)
-                pull = pull + B.T @ (weights * offset) / sigma
+                linear = linear + B.T @ (weights * offset) / sigma
                 constant += float(offset @ (weights * offset)) / sigma**2
                 continue
             parts.append(SitePart(block, slice(count, count + len(B)), site))
@@ -163,19 +163,19 @@ class PriorAndSites:
                 wanted="a proper Gaussian prior",
                 cure="Add Gaussian sites on the unknowns, or infer with VariationalGaussian.",
             ) from error
-        centre = scipy.linalg.cho_solve((root, True), pull)
+        centre = scipy.linalg.cho_solve((root, True), linear)
         B = np.concatenate([np.zeros((0, len(root))), *rows])
         G = scipy.linalg.solve_triangular(root, B.T, lower=True).T
-        constant += 2 * float(np.sum(np.log(np.diag(root)))) - float(centre @ pull)
+        constant += 2 * float(np.sum(np.log(np.diag(root)))) - float(centre @ linear)
         return cls(model, centre, root, G, B @ centre - np.concatenate([np.zeros(0), *offsets]), tuple(parts), constant)
 
     def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
         """sum E log t over all rows at their means and variances, and its derivatives."""
-        found = [part.expectation(mean[part.rows], variance[part.rows]) for part in self.parts]
+        expectations = [part.expectation(mean[part.rows], variance[part.rows]) for part in self.parts]
         return (
-            sum(one[0] for one in found),
-            np.concatenate([f[1] for f in found]),
-            np.concatenate([f[2] for f in found]),
+            sum(expectation[0] for expectation in expectations),
+            np.concatenate([expectation[1] for expectation in expectations]),
+            np.concatenate([expectation[2] for expectation in expectations]),
         )
 
     def gaussian(self) -> GaussianPosterior:

@@ -83,7 +83,7 @@ class SiteState:
 
     @property
     def broken(self) -> bool:
-        """Whether the numbers are of no use."""
+        """Whether the solver or the variances broke down, or sites asked for nothing finite."""
         statuses = (self.solved.status, self.marginals.convergence.status)
         return self.wanted is None or Status.BREAKDOWN in statuses
 
@@ -96,24 +96,24 @@ class SiteState:
         for j, z in enumerate(self.z):
             block = self.precision.blocks[j]
             change = self.wanted.precisions[j] - self.sites.precisions[j]
-            pull = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
-            total += float(np.sum(np.abs(change) * z + np.sqrt(block.site_power(pull) * z), dtype=np.float64))
+            descent = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
+            total += float(np.sum(np.abs(change) * z + np.sqrt(block.site_power(descent) * z), dtype=np.float64))
             count += int(np.prod(block.site_shape))
         return total / count
 
-    def promised(self, trial: SiteState) -> float:
-        """Fall of phi on the way to a state a step ahead, to first order: twice pull E[change of s] + change of pi, z.
+    def predicted_decrease(self, trial: SiteState) -> float:
+        """Decrease of phi that is predicted, to first order, for the way to a state a step ahead.
 
-        The gradient of phi / 2 in mean and variances of s is minus the pull and half the change of pi.
+        The gradient of phi / 2 is minus ``descent`` in the mean of s, and half the ``change`` of pi in its variances.
         """
         total = 0.0
         if self.wanted is None or trial.wanted is None:
             return float("nan")
         for j, (z, later) in enumerate(zip(self.z, trial.z, strict=True)):
             change = self.wanted.precisions[j] - self.sites.precisions[j]
-            pull = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
+            descent = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
             moved = trial.coefficients[j] - self.coefficients[j]
-            total += float(np.sum(np.real(np.conj(pull) * moved), dtype=np.float64))
+            total += float(np.sum(np.real(np.conj(descent) * moved), dtype=np.float64))
             total += 0.5 * float(np.sum(change * (z - later), dtype=np.float64))
         return 2 * total
 
@@ -226,12 +226,12 @@ class GaussianOracles:
             Where E log t is not finite at this guess.
         """
         model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
-        found = []
+        guesses = []
         for block, s in zip(model.blocks, model.analysis_coefficients(warm.mean), strict=True):
             own = block.potential.start_mean
             guess = s / sigma if own is None else np.broadcast_to(own, s.shape)
-            found.append(guess.astype(s.dtype, copy=False))
-        sites = asked_for(model, tuple(found), warm.z)[0]  # pi of zero or more: A is positive definite
+            guesses.append(guess.astype(s.dtype, copy=False))
+        sites = asked_for(model, tuple(guesses), warm.z)[0]  # pi of zero or more: A is positive definite
         if sites is None:
             raise InputError(
                 field="start of the inference",
@@ -247,8 +247,8 @@ class GaussianOracles:
         precision = PosteriorPrecision(model.measurement, model.blocks, sites.precisions)
         rhs = model.back_projection()
         for block, pi, eta in zip(model.blocks, sites.precisions, sites.slopes, strict=True):
-            pull = sigma * eta if block.offset is None else sigma * eta + pi * block.offset
-            rhs = rhs + block.analysis.adjoint(pull.astype(eta.dtype, copy=False))
+            linear = sigma * eta if block.offset is None else sigma * eta + pi * block.offset
+            rhs = rhs + block.analysis.adjoint(linear.astype(eta.dtype, copy=False))
         solution, solved = conjugate_gradients(
             precision,
             rhs[None],

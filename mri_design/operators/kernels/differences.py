@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.lanes import COUNT, load, moved_one, moved_two, store
-from mri_design.operators.kernels.rows import weights_of
+from mri_design.operators.kernels.lanes import COUNT, load, moved_one, moved_two, store, weights_of
 
 __all__ = ["add_weighted_differences"]
 

@@ -8,8 +8,16 @@ filtered along kx wait in a ring, in the innermost cache, until the filters alon
 from __future__ import annotations
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.lanes import fill, load, load_pairs, load_twos, store, store_pairs, store_twos
-from mri_design.operators.kernels.rows import weights_of
+from mri_design.operators.kernels.lanes import (
+    fill,
+    load,
+    load_pairs,
+    load_twos,
+    store,
+    store_pairs,
+    store_twos,
+    weights_of,
+)
 
 __all__ = ["level_apart", "row_together", "rows_together"]
 

@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
+from mri_design.operators.kernels.compiling import compiled
+
 __all__ = [
     "COUNT",
     "fill",
@@ -25,6 +27,7 @@ __all__ = [
     "store",
     "store_pairs",
     "store_twos",
+    "weights_of",
 ]
 
 COUNT = {4: 8, 8: 4}
@@ -226,3 +229,9 @@ def _arithmetic(function: Any, instruction: str) -> None:
 _arithmetic(operator.add, "fadd")
 _arithmetic(operator.sub, "fsub")
 _arithmetic(operator.mul, "fmul")
+
+
+@compiled
+def weights_of(weights, first, parts, count):
+    """Two lanes of the real ``weights[first:]``, each number twice where what it weighs has two parts."""
+    return load_doubled(weights, first) if parts == 2 else (load(weights, first), load(weights, first + count))

@@ -7,8 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.lanes import COUNT, load, store
-from mri_design.operators.kernels.rows import weights_of
+from mri_design.operators.kernels.lanes import COUNT, load, store, weights_of
 
 __all__ = ["add_product"]
 

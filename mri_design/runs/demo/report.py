@@ -13,8 +13,9 @@ from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.runs.compare.run import ComparisonResult, StrategyErrors
 from mri_design.runs.demo.overview import Content, FigureFiles, Part, TableFile, save_overview
 from mri_design.runs.demo.run import DESIGN, STUDY
+from mri_design.runs.design.run import DesignResult
 from mri_design.runs.held_out.tables import FORMATS, paired_caption, where_behind
-from mri_design.runs.run import Run
+from mri_design.runs.run import Ending, Run
 
 __all__ = ["DESIGNED", "report_demo"]
 
@@ -30,14 +31,18 @@ _WORDS = {
 }
 
 
-def report_demo(run: Run, study: ComparisonResult) -> Path:
+def report_demo(run: Run, study: ComparisonResult, designed: DesignResult | Ending) -> Path:
     """Write the page over the comparison and the design of a real scan, once their folders are written.
 
-    The design is shown from its folder, because one that was finished before is not computed again. Returns the page's
-    path.
+    Of a design that was finished before, and is not computed again, mask and settings are read from its folder. Returns
+    the page's path.
     """
     compared = run.folder.path / STUDY
-    parts = [_pictures(compared, study), _numbers(compared, study.errors), _real_scan(run.folder.path / DESIGN)]
+    parts = [
+        _pictures(compared, study),
+        _numbers(compared, study.errors),
+        _real_scan(run.folder.path / DESIGN, designed),
+    ]
     return save_overview(run.folder, "mri-design demo: which lines to measure", parts)
 
 
@@ -101,9 +106,12 @@ def _numbers(folder: Path, errors: StrategyErrors) -> Part:
     return Part("Fewer and more lines", folder, contents)
 
 
-def _real_scan(scan: Path) -> Part:
-    settings = json.loads((scan / "manifest.json").read_text(encoding="utf-8"))["settings"]
-    mask = np.load(scan / "mask.npy", allow_pickle=False)
+def _real_scan(scan: Path, designed: DesignResult | Ending) -> Part:
+    if isinstance(designed, Ending):
+        noise = json.loads((scan / "manifest.json").read_text(encoding="utf-8"))["settings"].get("reference_noise")
+        mask = np.load(scan / "mask.npy", allow_pickle=False)
+    else:
+        noise, mask = designed.known.reference_noise, designed.trace.mask()
     text = (
         "The second scan comes from a scanner (0.055 T, gradient echo, one coil) and is replayed: lines are chosen and "
         "measured a few at a time. It has no noise-free truth, only the full scan to be held against."
@@ -116,6 +124,6 @@ def _real_scan(scan: Path) -> Part:
         "mask-growth": f"The mask at every step, from top to bottom. {mask_sentence(mask)}",
         "calibration": "Each dot is a chosen line, predicted before it was measured; on the diagonal it was right.",
     }
-    caption = "Errors of the magnitude." + noise_caption([settings.get("reference_noise")])
+    caption = "Errors of the magnitude." + noise_caption([noise])
     contents: list[Content] = [text, FigureFiles(images), TableFile("metrics.csv", caption), FigureFiles(course)]
     return Part("A real scan", scan, contents)

@@ -72,7 +72,7 @@ class DesignRequest:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """Who decides; an oracle is not told the truth yet."""
+        """The strategy that chooses lines; an oracle gets the truth later."""
         return make_strategy(self.recipe.design.strategy)
 
     @property

@@ -1,4 +1,4 @@
-"""The report of a design: how the mask grew, what every line told, and how right the predictions were."""
+"""The report of a design: how the mask grew, how much each line was worth, and how right the predictions were."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending
 from mri_design.status import Status
 
-__all__ = ["OrderFile", "order_ending", "report_order"]
+__all__ = ["OrderFile", "order_ending"]
 
 UNFINISHED = ".unfinished"
 """Added to the name of the file while the order is being learnt."""
@@ -98,12 +98,3 @@ def order_ending(design: TrainedDesign) -> Ending:
         return Ending(Status.CONVERGED.value, design.lines)
     said = f"{design.unconverged} of {design.reconstructions} reconstructions not converged"
     return Ending(said, design.lines)
-
-
-def report_order(file: OrderFile, design: TrainedDesign | Ending) -> Ending:
-    """Write a finished order, and remove its beginning; one that was finished before stays as it is."""
-    if isinstance(design, Ending):
-        return design
-    save_trained(file.path, design)
-    file.beginning.unlink(missing_ok=True)
-    return order_ending(design)

@@ -22,9 +22,9 @@ __all__ = ["RULES", "TrainingRequest", "learn_order", "training_rule"]
 
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 START = 4
-"""Centre lines an order begins with unless told otherwise; reconstructions take the image's scale from them."""
+"""Centre lines an order begins with by default; reconstructions take the image's scale from them."""
 STOCHASTIC_LINES, STOCHASTIC_SCANS = 16, 3
-"""What stochastic LBCS tries at each step unless told otherwise."""
+"""Lines and scans that stochastic LBCS tries at each step by default."""
 
 
 def training_rule(name: str, candidates: int | None = None, scans: int | None = None) -> TrainingRule:

@@ -16,7 +16,7 @@ from mri_design.active_learning.labels.scores import (
     uncertainty,
 )
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 
 CASES = [(0.0, 0.3), (1.2, 0.05), (-2.0, 4.0), (0.7, 8.9), (0.7, 9.1), (15.0, 400.0), (-30.0, 1e4), (0.4, 0.0)]
 

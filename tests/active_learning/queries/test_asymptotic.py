@@ -5,7 +5,7 @@ import pytest
 
 from mri_design.active_learning.queries.asymptotic import asymptotic_information
 from mri_design.errors import InputError
-from mri_design.potentials.responses import BernoulliResponse, GaussianResponse, PoissonResponse
+from mri_design.potentials.likelihoods.responses import BernoulliResponse, GaussianResponse, PoissonResponse
 
 
 def test_known_values():

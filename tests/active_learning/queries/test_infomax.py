@@ -9,7 +9,7 @@ from mri_design.active_learning.queries.infomax import InfomaxQuery, expected_ga
 from mri_design.errors import InputError
 from mri_design.inference.propagation.filter import LaplaceFilter
 from mri_design.inference.propagation.filter_state import FilterState
-from mri_design.potentials.responses import BernoulliResponse, GaussianResponse, PoissonResponse
+from mri_design.potentials.likelihoods.responses import BernoulliResponse, GaussianResponse, PoissonResponse
 from tests.slow_cases import slow_case
 
 FAMILIES = [PoissonResponse(), BernoulliResponse(), GaussianResponse(0.5)]

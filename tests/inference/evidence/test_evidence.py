@@ -22,10 +22,10 @@ from mri_design.operators.measurement import cartesian
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.base import Site
 from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.hinge import Hinge
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
-from mri_design.potentials.poisson import Poisson
+from mri_design.potentials.likelihoods.hinge import Hinge
+from mri_design.potentials.likelihoods.logistic import Logistic
+from mri_design.potentials.likelihoods.poisson import Poisson
 from mri_design.potentials.student_t import StudentT
 from mri_design.potentials.tilted import Tilted
 from mri_design.variances.exact import Exact

@@ -11,7 +11,7 @@ from mri_design.inference.propagation.chunks import coefficients_of_sites, load_
 from mri_design.operators.dense import Dense
 from mri_design.potentials.base import Potential
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.tilted import Tilted
 

@@ -14,9 +14,9 @@ from mri_design.operators.dense import Dense
 from mri_design.operators.diagonal import Identity
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
-from mri_design.potentials.poisson import Poisson
-from mri_design.potentials.responses import BernoulliResponse, GaussianResponse, PoissonResponse
+from mri_design.potentials.likelihoods.logistic import Logistic
+from mri_design.potentials.likelihoods.poisson import Poisson
+from mri_design.potentials.likelihoods.responses import BernoulliResponse, GaussianResponse, PoissonResponse
 from mri_design.potentials.student_t import StudentT
 from mri_design.potentials.tilted import Tilted
 from mri_design.variances.exact import Exact

@@ -11,7 +11,7 @@ import scipy.optimize
 import mri_design as md
 from mri_design.operators.dense import Dense
 from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.logistic import Logistic
+from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
 from mri_design.status import Status
@@ -73,7 +73,7 @@ def test_both_ways_to_hold_a_cavity_make_the_same_messages() -> None:
     model = logistic_model()[0]
     dense, low = (run(model, chunk_size=9, cavity=form, max_sweeps=1) for form in ("dense", "low_rank"))
     for one, other in zip(dense.messages, low.messages, strict=True):
-        np.testing.assert_allclose(one.pull, other.pull, atol=1e-10)
+        np.testing.assert_allclose(one.slope, other.slope, atol=1e-10)
         np.testing.assert_allclose(one.curvature, other.curvature, atol=1e-10)
 
 

@@ -18,8 +18,8 @@ from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.logistic import Logistic
-from mri_design.potentials.poisson import Poisson
+from mri_design.potentials.likelihoods.logistic import Logistic
+from mri_design.potentials.likelihoods.poisson import Poisson
 from mri_design.potentials.sech2 import Sech2
 from mri_design.potentials.student_t import StudentT
 from mri_design.status import Status

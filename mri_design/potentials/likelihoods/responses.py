@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from mri_design.errors import InputError, require_random
 from mri_design.potentials.base import Site, Values, one_number
 from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.logistic import Logistic
-from mri_design.potentials.poisson import Poisson
+from mri_design.potentials.likelihoods.logistic import Logistic
+from mri_design.potentials.likelihoods.poisson import Poisson
 from mri_design.potentials.tilted import Tilted
 
 __all__ = ["BernoulliResponse", "GaussianResponse", "PoissonResponse", "ResponseFamily"]

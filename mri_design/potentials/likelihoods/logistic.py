@@ -43,7 +43,7 @@ def expected_softplus(mean: Values, spread: Values) -> Expectation:
     From sd = 1 on, max(f, 0) in closed form and the rest, which lies within 40 of zero, by Gauss-Legendre, since
     Gauss-Hermite fails for wide distributions. Below, Gauss-Hermite with 40 points.
     """
-    value, slope, bend = (np.empty(mean.shape) for _ in range(3))
+    value, slope, curvature = (np.empty(mean.shape) for _ in range(3))
     wide = spread >= 1
     m, sd = mean[wide], spread[wide]
     nodes, weights = _panels()
@@ -53,13 +53,13 @@ def expected_softplus(mean: Values, spread: Values) -> Expectation:
     value[wide] = m * above + sd * np.exp(-0.5 * (m / sd) ** 2) / np.sqrt(2 * np.pi)
     value[wide] += np.log1p(np.exp(-np.abs(nodes))) @ density
     slope[wide] = above + (np.sign(nodes) * scipy.special.expit(-np.abs(nodes))) @ density * -1
-    bend[wide] = (scipy.special.expit(nodes) * scipy.special.expit(-nodes)) @ density
+    curvature[wide] = (scipy.special.expit(nodes) * scipy.special.expit(-nodes)) @ density
     nodes, weights = _hermite()
     f = mean[~wide] + spread[~wide] * nodes[:, None]
     value[~wide] = weights @ np.logaddexp(0, f)
     slope[~wide] = weights @ scipy.special.expit(f)
-    bend[~wide] = weights @ (scipy.special.expit(f) * scipy.special.expit(-f))
-    return Expectation(value, slope, 0.5 * bend)
+    curvature[~wide] = weights @ (scipy.special.expit(f) * scipy.special.expit(-f))
+    return Expectation(value, slope, 0.5 * curvature)
 
 
 class Logistic(SuperGaussian):

@@ -69,9 +69,9 @@ class Poisson(Site):
         constant = self.counts * np.log(self.exposure) - scipy.special.gammaln(self.counts + 1)
         return Expectation(self.counts * mean - rate + constant, self.counts - rate, -0.5 * rate)
 
-    def conjugate_maximum(self, alpha: Values, pull: Values, weight: Values) -> tuple[Values, Values]:
+    def conjugate_maximum(self, alpha: Values, beta: Values, weight: Values) -> tuple[Values, Values]:
         """In closed form."""
-        spread = pull / (self.counts + alpha + weight)
+        spread = beta / (self.counts + alpha + weight)
         return np.log((self.counts + alpha) / self.exposure) - 0.5 * spread**2, spread
 
     @property

@@ -1,0 +1,1 @@
+"""Sites that are likelihoods: of labels, of margins and of counts."""
