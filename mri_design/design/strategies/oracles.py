@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice
-from mri_design.design.line_variances import all_lines
+from mri_design.design.line_variances import all_lines, expected_energies
 from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trials import relative_error
-from mri_design.errors import InputError, require_working, sequence_of
+from mri_design.errors import InputError, require_counts, require_working, sequence_of
 from mri_design.operators.base import Array
 
 __all__ = ["Oracle", "OracleGreedy", "OracleHole", "OracleResidual", "Reconstruct"]
@@ -73,37 +73,40 @@ class OracleResidual:
         return best_line(_residuals(self.name, self.truths, view), view.candidates)
 
 
-NEAREST, FARTHEST = 2, 8
-"""Lines: distances of those that `OracleHole` looks at."""
 REACH = 3.0
-"""Lines: standard deviation of its Gaussian weights."""
+"""Lines: standard deviation of the Gaussian weights of `OracleHole`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OracleHole:
-    """The line around which the posterior mean is most wrong, its own energy and its neighbours' left out.
+    """The line with the largest expected error, after the truth has corrected the expectation of its surroundings.
 
-    `OracleResidual` knows the luck of every single line, which no prediction can. This one sees for each candidate a
-    Gaussian mean of the actual residual energies of unmeasured lines 2 to 8 lines away, with a hole where the candidate
-    is: what a prediction that is smooth over k-space could reach at best.
+    `OracleResidual` knows the energy of every single line, which no prediction can. This one knows how wrong the
+    posterior's expectations are around a line, with a hole where the line itself is: it multiplies the line's expected
+    energy by the Gaussian geometric mean of actual over expected energies of the other unmeasured lines. A correction
+    that is smooth over k-space, and learns from innovations as `Calibrated` does, cannot know more about energies.
 
     Parameters
     ----------
     truths : sequence of complex arrays, shape (ky, kx)
         The images, one per slice; none before `knowing`.
+    draws : int
+        Posterior draws behind the expected energies; inference's own are used as far as they go.
 
     Raises
     ------
     InputError
-        For truths that are no images.
+        For truths that are no images, or no draw.
     """
 
     truths: tuple[Array, ...] = ()
+    draws: int = 12
     name: str = "oracle-hole"
     needs_posterior: bool = True
 
     def __post_init__(self) -> None:
         _require_images(self.truths)
+        require_counts(draws=self.draws, least=1)
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleHole:
         """This oracle with the truth; the reconstruction is the posterior mean."""
@@ -114,24 +117,24 @@ class OracleHole:
         return min(target, 8 if n_coils == 1 else 4)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line in whose surroundings the mean residual energy is largest.
-
-        Where no line is left unmeasured around any candidate, the largest residual decides.
+        """The remaining line with the largest corrected energy; without any other line left, the largest expected one.
 
         Raises
         ------
         InputError
             Without the truth of every slice.
         """
-        residual = _residuals(self.name, self.truths, view)
-        unmeasured = np.ones(len(residual))
-        unmeasured[list(view.candidates.acquired)] = 0
-        distance = np.abs(np.arange(len(residual)) - np.arange(len(residual))[:, None])
-        weights = np.exp(-((distance / REACH) ** 2) / 2) * (distance >= NEAREST) * (distance <= FARTHEST) * unmeasured
+        actual = _residuals(self.name, self.truths, view)
+        expected = expected_energies(view.posteriors, rng, self.draws)
+        unmeasured = np.ones(len(actual), dtype=bool)
+        unmeasured[list(view.candidates.acquired)] = False
+        tiny = np.finfo(float).tiny
+        wrong = np.log(np.maximum(actual, tiny) / np.maximum(expected, tiny))
+        distance = np.abs(np.arange(len(actual)) - np.arange(len(actual))[:, None])
+        weights = np.where(distance > 0, np.exp(-((distance / REACH) ** 2) / 2) + tiny, 0.0) * unmeasured
         total = weights.sum(axis=1)
-        around = np.divide(weights @ residual, total, out=np.full_like(residual, np.nan), where=total > 0)
-        seen = np.isfinite(around[view.candidates.remaining]).any()
-        return best_line(around if seen else residual, view.candidates)
+        around = np.divide(weights @ np.where(unmeasured, wrong, 0.0), total, out=np.zeros(len(total)), where=total > 0)
+        return best_line(expected * np.exp(around), view.candidates)
 
 
 @dataclass(frozen=True, kw_only=True)
