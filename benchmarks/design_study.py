@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from mri_design.evaluation.output.manifest import InputFile, Manifest, installed_versions, manifest_text
 from mri_design.experiment.checkpoint import fingerprint
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import load_recipe
 from mri_design.scan.io.atomic import write_text
 
 SEED = 0
@@ -51,7 +51,7 @@ class Study:
 
     def check(self) -> None:
         """Write the split down before anything else; refuse a folder that holds rows of another study."""
-        settings = Recipe().as_settings() | {"design": None}
+        settings = load_recipe("local").as_settings() | {"design": None}
         learnt = resources.files("mri_design.design.strategies").joinpath("error_model.json").read_text("utf-8")
         identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings | {'error models': learnt})}\n"
         for name, text in (("SPLIT.md", SPLIT), ("settings.txt", identity)):
@@ -142,7 +142,7 @@ class Study:
             command=command,
             seed=SEED,
             inputs=[InputFile.of(file) for file in files],
-            settings={"weight of MAP": self.setting.weight, "recipe": Recipe().as_settings()},
+            settings={"weight of MAP": self.setting.weight, "recipe": load_recipe("local").as_settings()},
             wall_seconds=seconds,
             status=f"{missed} of {len(cells)} cells not converged" if missed else "converged",
             lines=[],

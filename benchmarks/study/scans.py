@@ -11,7 +11,7 @@ from skimage.restoration import denoise_nl_means, estimate_sigma
 
 from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.data import ImageStack, KSpaceData
@@ -58,8 +58,8 @@ class Scan:
 
 
 def simulating(matrix: int, noise: float = NOISE, phase: str | None = None, coils: int = 1) -> Recipe:
-    """The default recipe with these settings of the simulation."""
-    return Recipe().replacing("simulation", matrix=matrix, noise=noise, phase=phase, coils=coils)
+    """The recipe `local` with these settings of the simulation."""
+    return load_recipe("local").replacing("simulation", matrix=matrix, noise=noise, phase=phase, coils=coils)
 
 
 def simulated(
@@ -76,6 +76,14 @@ def combined(path: Path, matrix: int, seed: int = 0) -> Scan:
     data = load_input(str(path), Recipe(), seed)
     image = coil_combined(prepare(data, Recipe()).data)
     return _anew(f"{path.stem} combined", image, matrix, NOISE, seed)
+
+
+def echo(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
+    """One echo of a multi-echo scan, real and imaginary part last, as the truth of a simulated scan."""
+    with np.load(path, allow_pickle=False) as archive:
+        parts = archive["image"][index].astype(np.float32)
+    image = np.asarray(parts[..., 0] + 1j * parts[..., 1])
+    return _anew(f"{path.stem} {index}", image[None], matrix, NOISE, seed)
 
 
 def denoised(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:

@@ -21,7 +21,7 @@ from study.split import (
 from study.tables import HOLE, ORACLE
 from study.tuning import map_recipe, partial_fourier
 
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import Recipe, load_recipe
 
 SHARES = ("1/8", "3/16", "1/4", "3/8", "1/2")
 LATE = SHARES[2:]
@@ -77,8 +77,9 @@ class Setting:
 
     @property
     def mean(self) -> Recipe:
-        """The default recipe."""
-        return Recipe().replacing("inference", samples=2, loops=3) if self.quick else Recipe()
+        """The recipe `local`: the default one of the time when the study was measured."""
+        local = load_recipe("local")
+        return local.replacing("inference", samples=2, loops=3) if self.quick else local
 
     def recipes(self) -> dict[str, Recipe]:
         """Those that every group has."""

@@ -54,7 +54,7 @@ def partial_fourier(recipe: Recipe) -> dict[str, Recipe]:
 
 def tune_weight(group: Group, ledger: Ledger, jobs: int, seed: int, show: Show) -> float:
     """The weight with which MAP has the least mean error on the training images, over densities of every count."""
-    recipes = {f"map {w:g}": map_recipe(w) for w in WEIGHTS} | {"mean": Recipe()}
+    recipes = {f"map {w:g}": map_recipe(w) for w in WEIGHTS} | {"mean": load_recipe("local")}
     named, pieces = [], []
     for weight in WEIGHTS:
         for count in group.lines:

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 PHANTOMS = ("shepp-logan", "brain", "t2w", "t1w", "lf-gre")
-RECIPES = ("default", "fast", "lanczos", "non-local", "tv-wavelet")
+RECIPES = ("default", "fast", "lanczos", "local", "tv-wavelet")
 METHODS = ("mean", "map", "least-squares", "zero-filled")
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
 STRATEGIES = (

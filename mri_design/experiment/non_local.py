@@ -15,8 +15,9 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice, non_locally_refined
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.variances.columns import ExactByColumns
 
-__all__ = ["LastStage", "is_non_local", "map_stages", "mean_stages"]
+__all__ = ["LastStage", "counting_on", "is_non_local", "left_out_because", "map_stages", "mean_stages"]
 
 LOOKS = 2
 """Times that similar patches are looked for."""
@@ -41,11 +42,14 @@ class LastStage:
         From the stage before it.
     left_out : str
         Why non-local blocks are left out, in a sentence; empty where they are not.
+    local : GaussianPosterior, optional
+        The first stage's: without non-local blocks.
     """
 
     model: GeneralizedLinearModel
     start: WarmStart | None
     left_out: str = ""
+    local: GaussianPosterior | None = None
 
 
 def mean_stages(
@@ -81,10 +85,12 @@ def mean_stages(
         Called after every outer loop.
     """
     refused = _refused(slice_model)
+    if not refused and isinstance(engine.variances, ExactByColumns):
+        refused = left_out_because("its variances are no matter of columns")
     slice_model = replace(slice_model, alike=None)
     if refused:
         return LastStage(slice_model.model(lines, signal), warm_start, refused)
-    start = warm_start
+    start, local = warm_start, None
     if engine.inner is not None:
         engine = replace(engine, inner=replace(engine.inner, tolerance=LOOSER * engine.inner.tolerance))
     for look in range(LOOKS):
@@ -93,13 +99,28 @@ def mean_stages(
         posterior = replace(engine, outer_iterations=loops).infer(
             model, np.random.default_rng(seed), warm_start=start, callback=callback
         )
+        local = local or posterior
         try:
             slice_model = non_locally_refined(slice_model, posterior.mean)
         except InputError as error:
-            return LastStage(model, WarmStart.from_posterior(posterior), _sentence(str(error)))
+            return LastStage(model, WarmStart.from_posterior(posterior), left_out_because(str(error)), local)
         model = slice_model.model(lines, signal)
         start = _carried(posterior, model)
-    return LastStage(model, start)
+    return LastStage(model, start, local=local)
+
+
+def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepInfo], None] | None:
+    """The same callback, told outer loops that are counted through all stages."""
+    if callback is None:
+        return None
+    told = 0
+
+    def tell(step: StepInfo) -> None:
+        nonlocal told
+        told += 1
+        callback(replace(step, loop=told))
+
+    return tell
 
 
 def map_stages(
@@ -116,15 +137,16 @@ def map_stages(
         try:
             slice_model = non_locally_refined(slice_model, image)
         except InputError as error:
-            return model, image, _sentence(str(error))
+            return model, image, left_out_because(str(error))
     return slice_model.model(lines, signal), image, ""
 
 
 def _refused(slice_model: MRSlice) -> str:
-    return _sentence("several coils leave little to it") if slice_model.maps is not None else ""
+    return left_out_because("several coils leave little to it") if slice_model.maps is not None else ""
 
 
-def _sentence(reason: str) -> str:
+def left_out_because(reason: str) -> str:
+    """What a run says where it does without the non-local block."""
     return f"The non-local block of the prior is left out: {reason}"
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mri_design.design.engine import DesignState
-from mri_design.design.model_choice import FEWEST, CandidateModels, best_model, model_in_use
+from mri_design.design.model_choice import FEWEST, CandidateModels, best_model, held_back, model_in_use
 from mri_design.design.recording import innovation
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice, central_run, phase_refined
+from mri_design.model.mr_image import MRSlice, phase_refined
 from mri_design.operators.base import Array
 
 __all__ = ["FinalModel", "candidate_models", "choose_phase_model", "final_models"]
@@ -72,9 +72,9 @@ def final_models(slices: Sequence[MRSlice], state: DesignState, recipe: Recipe) 
     return chosen
 
 
-HELD_BACK = 3
-"""Of the lines outside the centre one in so many is held back, from one edge to the other."""
-LOOPS = 3
+LOOPS = 2
+CLEARLY = 2.0
+"""Standard errors by which a model has to predict the lines held back better than moduli do."""
 
 
 def choose_phase_model(
@@ -82,9 +82,7 @@ def choose_phase_model(
 ) -> MRSlice:
     """The candidate model that predicted best a third of the lines outside the centre, from the others.
 
-    Which third does not depend on the order of ``lines``, so that a mask without one is treated like a design; no line
-    is held back together with its mirror image, which is what a phase tells it from. With fewer than 12 such lines it
-    is a half of them, since a choice takes four.
+    `held_back` says which. A choice takes four.
 
     Parameters
     ----------
@@ -93,7 +91,7 @@ def choose_phase_model(
     lines : sequence of int
         Measured lines.
     recipe : Recipe
-        Its ``phase`` names the candidates; its inference predicts, in three loops.
+        Its ``phase`` names the candidates; its inference predicts, in two loops.
     rng : numpy Generator
         Of the variances.
     signal : float, optional
@@ -106,12 +104,10 @@ def choose_phase_model(
         (`best_model`), there are too few lines outside the centre, or there is no phase to see.
     """
     modulus = replace(slice_model, phase=None)
-    centre = set(central_run(lines, slice_model.shape[0]))
-    held = _held_back(sorted(line for line in lines if line not in centre), slice_model.shape[0])
-    known = [line for line in lines if line not in set(held)]
+    known, held = held_back(lines, slice_model.shape[0])
     loop: DoubleLoop = replace(recipe.inference.engine(), outer_iterations=LOOPS)
     seed = int(rng.integers(2**63))
-    if len(held) < FEWEST or not centre:
+    if len(held) < FEWEST:
         return modulus
     level = modulus.signal_level(lines) if signal is None else signal
     candidates, energies = [modulus], []
@@ -122,14 +118,4 @@ def choose_phase_model(
         energies.append([innovation(slice_model, posterior, line) for line in held])
         if number == 0:
             candidates = recipe.phase.variants(slice_model, posterior.mean)
-    return candidates[best_model(np.transpose(energies))]
-
-
-def _held_back(outer: Sequence[int], n_lines: int) -> list[int]:
-    step = HELD_BACK if len(outer) >= FEWEST * HELD_BACK else 2
-    count = len(outer) // step
-    held: list[int] = []
-    for line in (line for first in range(step) for line in outer[(first + 1) % step :: step]):
-        if len(held) < count and (2 * (n_lines // 2) - line) % n_lines not in held:
-            held.append(line)
-    return held
+    return candidates[best_model(np.transpose(energies), margin=CLEARLY)]

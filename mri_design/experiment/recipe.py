@@ -240,6 +240,7 @@ class Recipe(_Settings):
     prior: Annotated[tuple[BlockRecipe, ...], Field(strict=False)] = (  # TOML has lists, no tuples
         BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4),
         BlockRecipe(kind="differences", scale=10.0),
+        BlockRecipe(kind="non-local", scale=0.7, isotropic=True),
     )
     phase: PhaseRecipe = PhaseRecipe()
     input: InputRecipe = InputRecipe()

@@ -10,7 +10,8 @@ import numpy as np
 
 from mri_design.errors import UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares, zero_filled
-from mri_design.experiment.non_local import is_non_local, map_stages, mean_stages
+from mri_design.experiment.error_bars import StdFactor, std_factor
+from mri_design.experiment.non_local import counting_on, is_non_local, left_out_because, map_stages, mean_stages
 from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.base import StepInfo, WarmStart
@@ -65,6 +66,9 @@ class Reconstruction:
         What the recipe had learnt from the data.
     left_out : str
         Why a non-local block of the prior was left out, in a sentence; empty where none was.
+    std_factor : StdFactor, optional
+        What the posterior's standard deviations were multiplied by to be as large as the error that is predicted; None
+        where they are as the posterior has them.
     """
 
     image: Array
@@ -72,6 +76,7 @@ class Reconstruction:
     convergence: Convergence
     learnt: Hyperparameters | None = None
     left_out: str = ""
+    std_factor: StdFactor | None = None
 
 
 @dataclass(frozen=True)
@@ -151,17 +156,14 @@ def reconstruct(
     if method == "map":
         image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
         return Reconstruction(image, None, convergence)
-    return _mean(model, recipe, rng, with_std=with_std, options=options)
+    posterior, result = _mean(model, recipe, rng, options)
+    return _with_error_bars(result, posterior, slice_model, lines, recipe, rng) if with_std else result
 
 
 def _mean(
-    model: GeneralizedLinearModel,
-    recipe: Recipe,
-    rng: np.random.Generator,
-    *,
-    with_std: bool,
-    options: InferenceOptions,
-) -> Reconstruction:
+    model: GeneralizedLinearModel, recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
+) -> tuple[GaussianPosterior, Reconstruction]:
+    """The posterior, and its mean without error bars."""
     if recipe.inference.learn != "nothing":
         learning = learn_hyperparameters(
             model, recipe.inference.engine(), rng, noise=recipe.inference.learn == "scales and noise"
@@ -172,8 +174,26 @@ def _mean(
             model, rng, warm_start=options.warm_start, callback=options.callback
         )
         convergence, learnt = posterior.convergence, None
-    std = pixel_std(posterior, recipe.reconstruction.std_samples, rng) if with_std else None
-    return Reconstruction(posterior.mean, std, convergence, learnt)
+    return posterior, Reconstruction(posterior.mean, None, convergence, learnt)
+
+
+def _with_error_bars(
+    result: Reconstruction,
+    posterior: GaussianPosterior,
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    recipe: Recipe,
+    rng: np.random.Generator,
+    local: GaussianPosterior | None = None,
+) -> Reconstruction:
+    """The mean with standard deviations; learnt scales, with which they are cautious, leave them as they are."""
+    std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
+    if recipe.inference.learn != "nothing":
+        return replace(result, std=std)
+    engine, seed = recipe.inference.engine(), int(rng.integers(2**63))
+    known = posterior if local is None else local
+    scale = std_factor(slice_model, lines, std, known, engine, seed)
+    return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
 
 
 def _non_local(
@@ -192,7 +212,13 @@ def _non_local(
         model, start, left_out = map_stages(slice_model, lines, estimate, signal=options.signal)
         image, convergence = estimate(model, start)
         return Reconstruction(image, None, convergence, left_out=left_out)
+    if recipe.inference.learn != "nothing":
+        model = replace(slice_model, alike=None).model(lines, options.signal)
+        posterior, result = _mean(model, recipe, rng, options)
+        result = replace(result, left_out=left_out_because("rates that differ from pixel to pixel are not learnt"))
+        return _with_error_bars(result, posterior, slice_model, lines, recipe, rng) if with_std else result
     seed = int(rng.integers(2**63))
+    options = replace(options, callback=counting_on(options.callback))
     last = mean_stages(
         slice_model,
         lines,
@@ -202,9 +228,12 @@ def _non_local(
         warm_start=options.warm_start,
         callback=options.callback,
     )
-    told = replace(options, warm_start=last.start)
-    result = _mean(last.model, recipe, np.random.default_rng(seed), with_std=with_std, options=told)
-    return replace(result, left_out=last.left_out)
+    rng = np.random.default_rng(seed)
+    posterior, result = _mean(last.model, recipe, rng, replace(options, warm_start=last.start))
+    result = replace(result, left_out=last.left_out)
+    if not with_std:
+        return result
+    return _with_error_bars(result, posterior, slice_model, lines, recipe, rng, last.local)
 
 
 def reconstruct_by_recipe(

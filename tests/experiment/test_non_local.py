@@ -29,7 +29,7 @@ LINES = sorted({*range(20, 29), *range(1, 48, 5)})
 
 
 def recipe_of(matrix: int = 48, **simulation: object) -> Recipe:
-    return load_recipe("non-local").replacing("simulation", matrix=matrix, **simulation)
+    return Recipe().replacing("simulation", matrix=matrix, **simulation)
 
 
 def scan_of(recipe: Recipe, name: str = "t2w") -> PreparedScan:
@@ -183,3 +183,20 @@ def test_the_control_beside_a_graph_is_unbiased_and_scatters_less(
     plain_mean, plain_scatter = spread(MonteCarlo(8, 1e-4))
     assert abs(mean - 1) < 0.01 and abs(plain_mean - 1) < 0.01
     assert scatter < 0.6 * plain_scatter
+
+
+@pytest.mark.parametrize("settings", [{"learn": "scales"}, {"variances": "exact-columns"}], ids=["learnt", "columns"])
+def test_what_cannot_take_the_block_leaves_it_out_and_says_so(settings: dict[str, str]) -> None:
+    recipe = recipe_of(32).replacing("inference", **settings)
+    one = scan_of(recipe).slice_model(0, recipe)
+    lines = [*range(10, 22), 3, 27]
+    result = reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False)
+    other = reconstruct(plain(one), lines, "mean", recipe, np.random.default_rng(0), with_std=False)
+    assert "left out" in result.left_out and not other.left_out
+    assert relative_l2(result.image, other.image) < 0.01
+
+
+def test_the_recipe_local_has_no_such_block() -> None:
+    recipe = load_recipe("local")
+    assert recipe.prior == Recipe().prior[:2]
+    assert recipe.replacing("reconstruction").model_copy(update={"prior": Recipe().prior}) == Recipe()

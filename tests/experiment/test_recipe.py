@@ -51,7 +51,7 @@ def test_every_shipped_recipe_makes_its_parts(name: str) -> None:
 
 
 def test_the_recipes_of_the_help_are_there() -> None:
-    assert set(shipped_recipes()) == {"default", "fast", "lanczos", "non-local", "tv-wavelet"}
+    assert set(shipped_recipes()) == {"default", "fast", "lanczos", "local", "tv-wavelet"}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_missing_file_is_named_and_the_shipped_ones_offered(tmp_path: Path) ->
         load_recipe(tmp_path / "absent.toml")
     assert caught.value.field == "recipe absent.toml"
     assert caught.value.got == "No such file or directory"
-    assert "default, fast, lanczos, non-local, tv-wavelet" in caught.value.wanted
+    assert "default, fast, lanczos, local, tv-wavelet" in caught.value.wanted
     with pytest.raises(InputError, match="Is a directory"):
         load_recipe(tmp_path)
 

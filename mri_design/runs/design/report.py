@@ -31,11 +31,14 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         *save_reconstruction(run.folder, known, result.images, trace.lines),
     ]
     ended = {"ended": result.ended} if result.ended else {}
+    scale = result.images[0].reconstruction.std_factor
+    error_bars = {} if scale is None else {"error bars": str(scale)}
     facts = {
         "start": start,
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
         **model_settings(result.account.models),
+        **({} if scale is None else {"error_bars": str(scale)}),
         **known.settings(),
     }
     summary: dict[str, object] = {
@@ -47,6 +50,7 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         **simulation_summary([simulated_from(known.data)]),
         **({"model of the image": result.model} if result.model else {}),
         **known.summary(),
+        **error_bars,
         "multiplications with A": sum(step.cost.matvecs for step in trace.steps),
     }
     record = replace(result.record, settings={**result.record.settings, **facts})

@@ -21,6 +21,8 @@ def report_reconstruction(run: Run, result: ReconResult) -> Ending:
     known, mask, lines = result.known, result.mask, result.ending.lines
     image = result.images[0]
     barcode = saved_figure(run.folder, "mask", plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask))
+    scale = image.reconstruction.std_factor
+    error_bars = {} if scale is None else {"error bars": str(scale)}
     sections = [*save_reconstruction(run.folder, known, result.images, lines), Section("Lines", [barcode])]
     run.folder.write_mask(mask)
     summary: dict[str, object] = {
@@ -30,9 +32,11 @@ def report_reconstruction(run: Run, result: ReconResult) -> Ending:
         **known.summary(),
         **_learnt_summary(image.reconstruction),
         **({"left out": image.reconstruction.left_out} if image.reconstruction.left_out else {}),
+        **error_bars,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
-    record = replace(result.record, settings={**result.record.settings, **known.settings()})
+    facts = {**({} if scale is None else {"error_bars": str(scale)}), **known.settings()}
+    record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
 
 

@@ -99,7 +99,7 @@ def image_sections(
     for named in images:
         if named.reconstruction.std is None:
             continue
-        std = named.reconstruction.std
+        std, scale = named.reconstruction.std, named.reconstruction.std_factor
         if reference is None:
             picture = saved_figure(
                 folder, "std", plots.std_map(std, orientation), "Posterior standard deviation of each complex pixel."
@@ -109,8 +109,8 @@ def image_sections(
                 folder,
                 "std",
                 plots.std_against_error(std, named.reconstruction.image, reference, orientation),
-                "Error bars beside the actual error, one scale. They should light up in the same places; the model "
-                "usually promises too much."
+                "Error bars beside the actual error, one scale. They should light up in the same places; "
+                + ("the model usually promises too much." if scale is None else f"they are {scale}.")
                 + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not."),
             )
         blocks.append(picture)

@@ -1,0 +1,130 @@
+"""Error bars that hold: the squared error of an image is predicted line by line, and its variances are scaled to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.decision import Choice, DesignStep, Forecast, LineOutcome
+from mri_design.design.line_variances import expected_energies
+from mri_design.design.model_choice import held_back
+from mri_design.design.recording import innovation
+from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategy import DesignView
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
+
+__all__ = ["StdFactor", "std_factor"]
+
+LOOPS = 2
+LOOSER = 10
+"""By how much the inner problem is solved to a looser tolerance where lines are held back."""
+SHARE = 0.9
+"""Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
+BEFORE = 0.25
+"""Share of what was predicted before the lines held back in what is predicted of the logarithm of the error."""
+BOUNDS = (1 / 3, 30.0)
+"""Of the factor on variances: beyond them the prediction is trusted less than the posterior."""
+LOCAL_KINDS = {"pixels", "differences"}
+"""Kinds of blocks under which the error model of `Calibrated` has learnt."""
+
+
+@dataclass(frozen=True)
+class StdFactor:
+    """What standard deviations are multiplied by.
+
+    Parameters
+    ----------
+    factor : float
+        On the standard deviation of every pixel.
+    held_back : int
+        Lines that were held back to learn it; 0 where there were too few, so that only synthetic heads stand behind it.
+    """
+
+    factor: float
+    held_back: int
+
+    def __str__(self) -> str:
+        after = f"after {self.held_back} lines held back" if self.held_back else "no lines could be held back"
+        return f"scaled by {self.factor:.2f}, {after}"
+
+
+def std_factor(
+    slice_model: MRSlice, lines: Sequence[int], std: Array, local: GaussianPosterior, engine: DoubleLoop, seed: int
+) -> StdFactor | None:
+    """What the standard deviations of an image are multiplied by, so that they are as large as its predicted error.
+
+    A posterior says well where an image is uncertain, and is wrong by how much. The error model of the strategy
+    `Calibrated` has learnt how wrong it is on synthetic heads: it predicts the energy of the error on every line that
+    was not measured. Over all lines this is the squared error of the image, and the variances of the pixels are scaled
+    to sum to it. Some measured lines are held back and predicted from the others, and the error model learns from
+    these innovations as it does in a design. They are few, so that what it had predicted before them keeps a share
+    (in a geometric mean).
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        The slice.
+    lines : sequence of int
+        Lines behind the image, in the order of the posterior's data.
+    std : float array, shape (ky, kx)
+        Standard deviations as the posterior of the image has them.
+    local : GaussianPosterior
+        Of the slice from the same lines, without non-local blocks: the kind that the error model knows.
+    engine : DoubleLoop
+        Infers from the lines that are not held back.
+    seed : int
+        Of what it draws.
+
+    Returns
+    -------
+    StdFactor or None
+        None where nothing is predicted: lines with holes, and priors of other blocks.
+    """
+    if slice_model.samples is not None or {block.name for block in local.model.blocks} != LOCAL_KINDS:
+        return None
+    known, held = held_back(lines, slice_model.shape[0])
+    steps = _innovations(slice_model, local, known, held, engine, seed) if held else []
+    order = (*known, *held)
+    ordered = replace(local, model=_of_lines(local, slice_model, order))
+    view = DesignView(LineCandidates(slice_model.measured, order, len(order)), [ordered], steps)
+    strategy = Calibrated()
+    expected = strategy.expected(view, np.random.default_rng(seed))
+    after, before = strategy.corrected(view, expected), strategy.corrected(replace(view, steps=()), expected)
+    predicted = before.sum() ** BEFORE * after.sum() ** (1 - BEFORE) * SHARE
+    ratio = predicted / np.sum(std.astype(np.float64) ** 2)
+    return StdFactor(float(np.sqrt(np.clip(ratio, *BOUNDS))), len(held))
+
+
+def _of_lines(posterior: GaussianPosterior, slice_model: MRSlice, lines: Sequence[int]) -> GeneralizedLinearModel:
+    """The posterior's model on other lines: the same sites, whatever signal those lines would show."""
+    return replace(posterior.model, measurement=slice_model.measurement(lines), data=slice_model.acquire(lines))
+
+
+def _innovations(
+    slice_model: MRSlice,
+    posterior: GaussianPosterior,
+    known: Sequence[int],
+    held: Sequence[int],
+    engine: DoubleLoop,
+    seed: int,
+) -> list[DesignStep]:
+    """The lines held back as decisions of a design, measured together after one inference from the others."""
+    if engine.inner is not None:
+        engine = replace(engine, inner=replace(engine.inner, tolerance=LOOSER * engine.inner.tolerance))
+    model, rng = _of_lines(posterior, slice_model, known), np.random.default_rng(seed)
+    before = replace(engine, outer_iterations=LOOPS).infer(model, rng)
+    forecast = Forecast(expected_energies([before], rng, Calibrated().draws))
+    return [
+        DesignStep(
+            Choice(line, forecast=forecast, pending=pending),
+            LineOutcome(actual_energy=innovation(slice_model, before, line)),
+        )
+        for pending, line in enumerate(held)
+    ]

@@ -1,0 +1,83 @@
+"""Error bars are scaled to the error predicted for the image, and stay as they are where nothing is predicted."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.design.model_choice import held_back
+from mri_design.experiment.error_bars import BOUNDS, std_factor
+from mri_design.experiment.inputs import PreparedScan, load_input, prepare
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.reconstruction import reconstruct
+
+LINES = sorted({*range(19, 29), *range(1, 48, 4)})
+
+
+def recipe_of(name: str = "default", **inference: object) -> Recipe:
+    return load_recipe(name).replacing("simulation", matrix=48).replacing("inference", **inference)
+
+
+def scan_of(recipe: Recipe, name: str = "brain") -> PreparedScan:
+    return prepare(load_input(f"phantom:{name}", recipe), recipe)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("name", ["local", "default"])
+def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_error(name: str) -> None:
+    recipe = recipe_of(name)
+    scan = scan_of(recipe)
+    result = reconstruct(scan.slice_model(0, recipe), LINES, "mean", recipe, rng())
+    assert result.std is not None and result.std_factor is not None and result.std.dtype == np.float32
+    truth = scan.reference(0)
+    assert truth is not None
+    wrong = float(np.sum(np.abs(result.image - truth) ** 2))
+    ratio = float(np.sum(result.std.astype(float) ** 2)) / wrong
+    before = ratio / result.std_factor.factor**2
+    assert abs(np.log(ratio)) < 0.7 * abs(np.log(before)) and 0.5 < ratio < 2
+    again = reconstruct(scan.slice_model(0, recipe), LINES, "mean", recipe, rng())
+    np.testing.assert_array_equal(again.std, result.std)
+    known, held = held_back(LINES, 48)
+    assert result.std_factor.held_back == len(held) and sorted([*known, *held]) == LINES
+    assert str(result.std_factor).endswith(f"after {len(held)} lines held back")
+
+
+def test_without_lines_outside_the_centre_only_the_synthetic_heads_are_asked() -> None:
+    recipe = recipe_of("local")
+    scan = scan_of(recipe)
+    result = reconstruct(scan.slice_model(0, recipe), range(14, 34), "mean", recipe, rng())
+    assert result.std_factor is not None and result.std_factor.held_back == 0
+    assert "no lines" in str(result.std_factor)
+
+
+def test_learnt_scales_and_other_priors_are_left_as_they_are() -> None:
+    for recipe in (
+        recipe_of("local", learn="scales"),
+        recipe_of("tv-wavelet").replacing("reconstruction", method="mean"),
+    ):
+        scan = scan_of(recipe)
+        result = reconstruct(scan.slice_model(0, recipe), LINES, "mean", recipe, rng())
+        assert result.std is not None and result.std_factor is None
+
+
+def test_holes_are_left_as_they_are_and_the_factor_is_bounded() -> None:
+    recipe = recipe_of("local", loops=2)
+    one = scan_of(recipe).slice_model(0, recipe)
+    engine = recipe.inference.engine()
+    posterior = engine.infer(one.model(LINES), rng())
+    for size, bound in ((1e6, BOUNDS[0]), (1e-9, BOUNDS[1])):
+        scale = std_factor(one, LINES, np.full((48, 48), size), posterior, engine, 0)
+        assert scale is not None and scale.factor == pytest.approx(np.sqrt(bound))
+    holes = replace(one, samples=np.ones((48, 48), dtype=bool))
+    assert std_factor(holes, LINES, np.ones((48, 48)), posterior, engine, 0) is None
+
+
+def test_which_lines_are_held_back_does_not_depend_on_their_order() -> None:
+    known, held = held_back(LINES, 48)
+    backwards, same = held_back(LINES[::-1], 48)
+    assert same == held and sorted(backwards) == known
+    assert not {(48 - line) % 48 for line in held} & set(held)
+    assert not set(held) & set(range(19, 29))
