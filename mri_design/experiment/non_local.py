@@ -44,12 +44,15 @@ class LastStage:
         Why non-local blocks are left out, in a sentence; empty where they are not.
     local : GaussianPosterior, optional
         The first stage's: without non-local blocks.
+    matvecs : int
+        Products with A of the stages so far.
     """
 
     model: GeneralizedLinearModel
     start: WarmStart | None
     left_out: str = ""
     local: GaussianPosterior | None = None
+    matvecs: int = 0
 
 
 def mean_stages(
@@ -90,7 +93,7 @@ def mean_stages(
     slice_model = replace(slice_model, alike=None)
     if refused:
         return LastStage(slice_model.model(lines, signal), warm_start, refused)
-    start, local = warm_start, None
+    start, local, matvecs = warm_start, None, 0
     if engine.inner is not None:
         engine = replace(engine, inner=replace(engine.inner, tolerance=LOOSER * engine.inner.tolerance))
     for look in range(LOOKS):
@@ -100,13 +103,14 @@ def mean_stages(
             model, np.random.default_rng(seed), warm_start=start, callback=callback
         )
         local = local or posterior
+        matvecs += posterior.convergence.matvecs
         try:
             slice_model = non_locally_refined(slice_model, posterior.mean)
         except InputError as error:
-            return LastStage(model, WarmStart.from_posterior(posterior), left_out_because(str(error)), local)
+            return LastStage(model, WarmStart.from_posterior(posterior), left_out_because(str(error)), local, matvecs)
         model = slice_model.model(lines, signal)
         start = _carried(posterior, model)
-    return LastStage(model, start, local=local)
+    return LastStage(model, start, local=local, matvecs=matvecs)
 
 
 def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepInfo], None] | None:

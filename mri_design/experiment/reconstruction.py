@@ -230,7 +230,8 @@ def _non_local(
     )
     rng = np.random.default_rng(seed)
     posterior, result = _mean(last.model, recipe, rng, replace(options, warm_start=last.start))
-    result = replace(result, left_out=last.left_out)
+    all_stages = replace(result.convergence, matvecs=result.convergence.matvecs + last.matvecs)
+    result = replace(result, convergence=all_stages, left_out=last.left_out)
     if not with_std:
         return result
     return _with_error_bars(result, posterior, slice_model, lines, recipe, rng, last.local)
