@@ -78,7 +78,9 @@ def _lead_of_hole_oracle(shares: Sequence[str] | None = None) -> Measure:
     """Share of what the oracle that knows each line's surroundings gains over tuned densities."""
 
     def measure(rows: Sequence[Row]) -> float | None:
-        mine, theirs = (against(strategy=name, shares=shares)(rows) for name in (DEFAULT, HOLE))
+        images = {(row["group"], row["image"]) for row in rows if row["strategy"] == HOLE}
+        same = [row for row in rows if (row["group"], row["image"]) in images]
+        mine, theirs = (against(strategy=name, shares=shares)(same) for name in (DEFAULT, HOLE))
         return mine / theirs if mine is not None and theirs else None
 
     return measure

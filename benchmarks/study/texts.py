@@ -111,7 +111,8 @@ density 5.60, equispaced 7.77.""",
     "multi-coil": """128 x 128: three heads, one of each test subject, seen by 4, by 8 and by 16 simulated coils each,
 and the raw 16-coil brain, judged by its own complete image. Coil maps count as known from a calibration scan of their
 own. The densities are tuned for each number of coils, their centre too. `regular + 8 ACS` is every R-th line and a
-centre of eight, R the smallest that fits.""",
+centre of eight, R the smallest that fits. **Not measured yet**: the group with 16 coils, which holds the raw brain, on
+which the first release failed; and `oracle-hole` with 8 coils. `calibrated` has three seeds.""",
     "stress": """Scans unlike those that anything was tuned on: piecewise constant and uniform phantoms, and a scan
 full of interference, judged by the same scan without it. Densities are those tuned on the 3T heads.""",
     "models": f"""Plain information gain, and the default strategy, under each model of the image, each model's

@@ -131,7 +131,7 @@ class Calibrated:
     A line tells something about its neighbours too, the more the smaller the object is and the more coils there are,
     and what is believed of a neighbourhood is more certain than what is believed of one line. So a line's score is the
     sum of the energies believed of the unmeasured lines around it, with weights that fall with the distance
-    (results/benchmarks/masks.md).
+    (results/design-study/README.md).
 
     Parameters
     ----------
