@@ -176,7 +176,7 @@ def test_what_an_engine_needs_is_refused_in_one_form_and_new_engines_are_named()
         LaplaceApproximation().infer(regression(md.Laplace(1.0)), rng)
     with pytest.raises(md.InputError, match=r"block 'sites': got Waiting, which has no even.*as LaplaceApproximation"):
         LaplaceApproximation().infer(regression(Waiting(np.ones(6))), rng)
-    with pytest.raises(md.InputError, match=r"block 'sites': got Flatter, which is not super-G.*LaplaceApproximation"):
+    with pytest.raises(md.InputError, match=r"block 'sites': got Flatter, which does not say.*LaplaceApproximation"):
         md.DoubleLoop().infer(regression(Flatter(1.0)), rng)
 
 

@@ -222,6 +222,15 @@ class Box(Laplace):
 
     offers = Laplace.offers - {"bound"}
 
+    def g(self, x):
+        return -(x**2)
+
+    def dg(self, x):
+        return -2 * x
+
+    def d2g(self, x):
+        return -2 * np.ones_like(x)
+
 
 def test_sites_that_are_not_super_gaussian_are_refused_by_name(tiny_model, rng):
     model = tiny_model("moduli")
