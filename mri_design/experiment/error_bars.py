@@ -23,8 +23,7 @@ from mri_design.operators.base import Array
 __all__ = ["StdFactor", "std_factor"]
 
 LOOPS = 2
-LOOSER = 10
-"""By how much the inner problem is solved to a looser tolerance where lines are held back."""
+"""Outer loops of the inference without the lines held back."""
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
 BEFORE = 0.25
@@ -60,12 +59,12 @@ def std_factor(
 ) -> StdFactor | None:
     """What the standard deviations of an image are multiplied by, so that they are as large as its predicted error.
 
-    A posterior says well where an image is uncertain, and is wrong by how much. The error model of the strategy
-    `Calibrated` has learnt how wrong it is on synthetic heads: it predicts the energy of the error on every line that
-    was not measured. Over all lines this is the squared error of the image, and the variances of the pixels are scaled
-    to sum to it. Some measured lines are held back and predicted from the others, and the error model learns from
-    these innovations as it does in a design. They are few, so that what it had predicted before them keeps a share
-    (in a geometric mean).
+    A posterior shows well where an image is uncertain, and badly how large the error is. The error model of the
+    strategy `Calibrated` has learnt on synthetic heads how wrong it is: it predicts the energy of the error on every
+    line that was not measured. Summed over all lines this is the squared error of the image, and the variances of the
+    pixels are scaled so that they sum to it. Some measured lines are held back and predicted from the others, and the
+    error model learns from these innovations as it does in a design. Since they are few, the result is a weighted
+    geometric mean of the predictions before and after them.
 
     Parameters
     ----------
@@ -116,10 +115,8 @@ def _innovations(
     seed: int,
 ) -> list[DesignStep]:
     """The lines held back as decisions of a design, measured together after one inference from the others."""
-    if engine.inner is not None:
-        engine = replace(engine, inner=replace(engine.inner, tolerance=LOOSER * engine.inner.tolerance))
     model, rng = _of_lines(posterior, slice_model, known), np.random.default_rng(seed)
-    before = replace(engine, outer_iterations=LOOPS).infer(model, rng)
+    before = engine.cut_short(LOOPS).infer(model, rng)
     forecast = Forecast(expected_energies([before], rng, Calibrated().draws))
     return [
         DesignStep(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -21,8 +22,6 @@ __all__ = ["LastStage", "counting_on", "is_non_local", "left_out_because", "map_
 
 LOOKS = 2
 """Times that similar patches are looked for."""
-LOOSER = 10
-"""By how much the inner problems of all stages but the last are solved to a looser tolerance."""
 
 
 def is_non_local(slice_model: MRSlice) -> bool:
@@ -89,17 +88,15 @@ def mean_stages(
     """
     refused = _refused(slice_model)
     if not refused and isinstance(engine.variances, ExactByColumns):
-        refused = left_out_because("its variances are no matter of columns")
+        refused = left_out_because("exact variances by columns do not cover it")
     slice_model = replace(slice_model, alike=None)
     if refused:
         return LastStage(slice_model.model(lines, signal), warm_start, refused)
     start, local, matvecs = warm_start, None, 0
-    if engine.inner is not None:
-        engine = replace(engine, inner=replace(engine.inner, tolerance=LOOSER * engine.inner.tolerance))
     for look in range(LOOKS):
         loops = 2 if look == 0 and warm_start is None else 1
         model = slice_model.model(lines, signal)
-        posterior = replace(engine, outer_iterations=loops).infer(
+        posterior = engine.cut_short(loops).infer(
             model, np.random.default_rng(seed), warm_start=start, callback=callback
         )
         local = local or posterior
@@ -114,17 +111,15 @@ def mean_stages(
 
 
 def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepInfo], None] | None:
-    """The same callback, told outer loops that are counted through all stages."""
+    """The same callback, with outer loops numbered through all stages instead of from one in each."""
     if callback is None:
         return None
-    told = 0
+    numbers = count(1)
 
-    def tell(step: StepInfo) -> None:
-        nonlocal told
-        told += 1
-        callback(replace(step, loop=told))
+    def numbered(step: StepInfo) -> None:
+        callback(replace(step, loop=next(numbers)))
 
-    return tell
+    return numbered
 
 
 def map_stages(

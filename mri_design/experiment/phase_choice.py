@@ -82,7 +82,7 @@ def choose_phase_model(
 ) -> MRSlice:
     """The candidate model that predicted best a third of the lines outside the centre, from the others.
 
-    `held_back` says which. A choice takes four.
+    `held_back` says which lines these are. With fewer than four of them there is no choice, and moduli are used.
 
     Parameters
     ----------

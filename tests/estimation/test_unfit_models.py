@@ -8,23 +8,7 @@ from mri_design.estimation.map_estimate import map_estimate
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.diagonal import Identity
 from mri_design.potentials.laplace import Laplace
-
-
-class Quartic(Laplace):
-    """Claims by default to be super-Gaussian, and is not."""
-
-    def g(self, x):
-        return -(x**2)
-
-    def dg(self, x):
-        return -2 * x
-
-    def d2g(self, x):
-        return -2 * np.ones_like(x)
-
-
-class Honest(Quartic):
-    offers = Laplace.offers - {"bound"}
+from tests.unfit_sites import Honest, Quartic
 
 
 def model_of(site) -> GeneralizedLinearModel:

@@ -68,6 +68,10 @@ class DoubleLoopState(LoopState):
     exact: bool = False
 
 
+LOOSER = 10
+"""By how much the inner problems of a first estimate are solved to a looser tolerance."""
+
+
 @dataclass(frozen=True)
 class DoubleLoop(LoopEngine[DoubleLoopState]):
     """Settings of the double loop.
@@ -130,6 +134,17 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
     @property
     def most_loops(self) -> int:
         return self.outer_iterations
+
+    def cut_short(self, loops: int) -> DoubleLoop:
+        """The same for a first estimate: a few outer loops, whose inner problems are solved to a looser tolerance.
+
+        Parameters
+        ----------
+        loops : int
+            Outer loops at most.
+        """
+        inner = None if self.inner is None else replace(self.inner, tolerance=LOOSER * self.inner.tolerance)
+        return replace(self, outer_iterations=loops, inner=inner)
 
     def init(
         self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None

@@ -5,34 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.decision import DesignStep
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.predictions.information import ExpectedInformation, expected_information
 from mri_design.evaluation.predictions.innovations import WINDOW, innovations
 from tests.design_steps import changed, design_step
-
-NOISE = 0.5  # per real component
-SHARE = 2 * NOISE * 10  # of a line of ten complex values
-
-
-def step(line: int, expected: float, found: float = 30.0, score: float = 4.0, pending: int = 0) -> DesignStep:
-    """Every line expected to hold ``expected``, noise apart."""
-    scores = np.full(8, np.nan)
-    scores[line] = score
-    energies = np.full(8, expected)
-    return design_step(
-        line,
-        scores=scores,
-        predicted_energy=expected + SHARE,
-        actual_energy=found,
-        expected=energies,
-        image_energy=1000.0,
-        pending=pending,
-        information=score / 2,
-    )
-
-
-TRACE = DesignTrace("information-gain", 8, (4, 3), (step(6, 20.0), step(0, 5.0, found=60.0, score=3.0)))
+from tests.short_trace import SHARE, TRACE, step
 
 
 def test_gains_are_those_of_the_steps_and_bounds_for_rules_that_do_not_compute_them() -> None:

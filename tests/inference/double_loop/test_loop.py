@@ -21,6 +21,7 @@ from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos
 from mri_design.variances.monte_carlo import MonteCarlo
 from tests.slow_cases import slow_case
+from tests.unfit_sites import Honest, Quartic
 
 
 @pytest.mark.parametrize(("site", "scale"), [("Laplace", 0.3), slow_case("Laplace", 5.0), ("Student-t", 1.0)])
@@ -217,29 +218,10 @@ def test_every_loop_is_reported(tiny_model, rng):
     assert sum(info.inner.matvecs + info.variances.matvecs for info in seen) == posterior.convergence.matvecs
 
 
-class Quartic(Laplace):
-    """Claims by default to be super-Gaussian, and is not."""
-
-    def g(self, x):
-        return -(x**2)
-
-    def dg(self, x):
-        return -2 * x
-
-    def d2g(self, x):
-        return -2 * np.ones_like(x)
-
-
-class Box(Quartic):
-    """A site that is flat and then falls, and does not claim to be super-Gaussian."""
-
-    offers = Laplace.offers - {"bound"}
-
-
 def test_sites_that_are_not_super_gaussian_are_refused_by_name(tiny_model, rng):
     model = tiny_model("moduli")
-    odd = replace(model.blocks[1], name="edges", potential=Box(1.0))
-    with pytest.raises(InputError, match=r"block 'edges'.*Box.*not super-Gaussian.*choose a site near it"):
+    odd = replace(model.blocks[1], name="edges", potential=Honest(1.0))
+    with pytest.raises(InputError, match=r"block 'edges'.*Honest.*not super-Gaussian.*choose a site near it"):
         DoubleLoop().infer(replace(model, blocks=(model.blocks[0], odd)), rng)
 
 
