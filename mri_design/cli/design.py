@@ -42,6 +42,16 @@ def design(
     strategy: StrategyName = None,
     index: SliceIndex = 0,
     maps: Maps = None,
+    seen: Annotated[
+        str | None,
+        typer.Option(
+            "--seen",
+            metavar="EARLIER",
+            help="Earlier scan of the same object: a frame, a repeat or a prescan on the same grid, its slice as "
+            "scan.h5#3 if it is another number.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     recipe: RecipeFile = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
@@ -62,10 +72,13 @@ def design(
 
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
+
+    With --seen the design begins with what an EARLIER scan of the same object shows, and is corrected by every line
+    that it measures.
     """
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
-    from mri_design.experiment.slice_choice import require_no_slices
+    from mri_design.experiment.slice_choice import require_no_slices, scan_sources
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan
 
@@ -76,7 +89,8 @@ def design(
         .replacing("design", until_error=until_error, until_gain=until_gain)
         .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)
     )
-    request = DesignRequest(source, settings, lines, index, maps)
+    earlier = None if seen is None else scan_sources([seen], str(index), [] if maps is None else [str(maps)])[0]
+    request = DesignRequest(source, settings, lines, index, maps, earlier)
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
         run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume) as run,

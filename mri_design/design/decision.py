@@ -8,7 +8,7 @@ as one (`columns`). A new field is added here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -49,15 +49,20 @@ class Forecast:
         Share by which the smallest predicted error so far fell over the last lines (an eighth of the grid, eight lines
         at least); 0 where every line has been measured; NaN where there were fewer lines, or no stop rule
         needs it.
+    earlier_weight : float
+        How much an earlier scan of the same object counted beside this one's own posterior, 0 to 1
+        (`strategies.earlier_scan`); NaN where there was none.
     """
 
     expected: NDArray[np.float64] | None = None
     corrected: NDArray[np.float64] | None = None
     information: float = float("nan")
     image_energy: float = field(default=float("nan"), metadata=COLUMN)
+    _: KW_ONLY
     models: tuple[int, ...] = ()
     least_error: float = float("nan")
     recent_fall: float = float("nan")
+    earlier_weight: float = float("nan")
 
     @property
     def believed(self) -> NDArray[np.float64] | None:

@@ -45,7 +45,13 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
     "design": {"": 1, "strategies": 2, "training": 2},
-    "design/strategies": {"densities": 1, "line_features": 1, "*": 2},
+    "design/strategies": {
+        "densities": 1,
+        "line_features": 1,
+        "earlier_scan": 1,
+        "error_model": 2,
+        "*": 3,
+    },
     "design/training": {"*": 1},
     "estimation": {"penalised": 1, "*": 2, "duality": 3, "irls": 3, "lbfgs": 3}
     | {"admm": 4, "automatic": 5, "map_estimate": 6},
@@ -78,7 +84,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"demo": 4},  # a comparison and a design
     "runs/compare": {"run": 1, "report": 2},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
-    "runs/design": {"run": 1, "report": 2},
+    "runs/design": {"earlier": 1, "run": 2, "report": 3},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/protocol": {"run": 1, "report": 2},
     "runs/recon": {"run": 1, "report": 2},

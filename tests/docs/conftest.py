@@ -46,6 +46,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     for seed, (name, count) in enumerate({"scan.h5": 1, "heads.h5": 2, "other.h5": 1}.items()):
         _write_heads(folder / name, count, seed)
+    _write_heads(folder / "earlier.h5", 1, 0)
     coils = md.load_phantom("brain", shape=(LINES, SAMPLES), n_coils=3, rng=np.random.default_rng(0))
     np.savez(folder / "coils.npz", kspace=coils.kspace, noise_variance=np.float64(coils.noise_variance or 0))
     assert coils.coil_maps is not None

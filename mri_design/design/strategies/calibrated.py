@@ -1,124 +1,36 @@
 """Expected error, corrected by a model of the posterior's own error that learns while the scan runs.
 
 The posterior's line variances are wrong in a systematic way: they are too small where |k| is large, they ignore
-conjugate symmetry, and they are overconfident about regular gaps. A linear model describes what the error really is:
-log(energy of the error on a line) = features . weights + noise. The weights start from synthetic heads (their mean and
-their spread between heads), and every measured line corrects them, since its innovation is a sample of exactly what was
-predicted. How good the weights are is measured in results/error-model/README.md.
+conjugate symmetry, and they are overconfident about regular gaps. A linear model (`error_model`) describes what the
+error really is. Every measured line corrects it, since its innovation is a sample of exactly what was predicted.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 from numbers import Real
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import expected_energies
-from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
+from mri_design.design.strategies.earlier_scan import EarlierScan, weight_of_earlier
+from mri_design.design.strategies.error_model import ErrorModel, ErrorModelName, shipped_error_model
+from mri_design.design.strategies.line_features import LineKnowledge, line_features
 from mri_design.design.strategy import DesignView, best_line
-from mri_design.errors import InputError, require_counts, require_instance, require_numbers, sequence_of
+from mri_design.errors import require_counts, require_instance, require_numbers, sequence_of
 from mri_design.model.posterior import GaussianPosterior
 
-__all__ = ["Calibrated", "ErrorModel", "shipped_error_model"]
+__all__ = ["Calibrated"]
 
 Numbers = NDArray[np.float64]
 
 LEAST_ENERGY = 0.5
 """An innovation's energy, its noise subtracted, counts as at least this many standard deviations of that noise."""
-LARGEST_DOUBT = 1.0
-"""Nats squared: how uncertain a line's log energy may count as, as it is on the grids that the shipped model saw."""
 
-
-@dataclass(frozen=True)
-class ErrorModel:
-    """log(energy of the error on a line / unit) = features . weights + N(0, spread^2), weights ~ N(mean, covariance).
-
-    Parameters
-    ----------
-    mean : float array, shape (features,)
-        Weights of the average scan.
-    covariance : float array, shape (features, features)
-        How scans differ.
-    spread : float
-        Standard deviation of what the features leave open, in nats.
-
-    Raises
-    ------
-    InputError
-        For shapes that do not fit `FEATURES`, values that are not finite, or a spread that is not positive.
-    """
-
-    mean: Numbers
-    covariance: Numbers
-    spread: float
-
-    def __post_init__(self) -> None:
-        n = len(FEATURES)
-        if self.mean.shape != (n,) or self.covariance.shape != (n, n):
-            raise InputError(
-                field="error model",
-                got=f"weights {self.mean.shape}, covariance {self.covariance.shape}",
-                wanted=f"({n},) and ({n}, {n})",
-            )
-        if not (np.isfinite(self.mean).all() and np.isfinite(self.covariance).all() and 0 < self.spread < np.inf):
-            raise InputError(
-                field="error model", got="values that are no numbers", wanted="finite ones, and a spread above zero"
-            )
-
-    def given(self, features: Numbers, log_energies: Numbers, variances: Numbers) -> ErrorModel:
-        """The model after lines have been measured: Bayesian linear regression.
-
-        Parameters
-        ----------
-        features : float array, shape (lines, features)
-            As they were before the lines were measured.
-        log_energies : float array, shape (lines,)
-            log(measured energy of the error / unit).
-        variances : float array, shape (lines,)
-            Variance of each of them beyond ``spread``^2.
-        """
-        precision = np.linalg.inv(self.covariance)
-        weighted = features / (self.spread**2 + variances)[:, None]
-        covariance = np.linalg.inv(precision + features.T @ weighted)
-        mean = covariance @ (precision @ self.mean + weighted.T @ log_energies)
-        return replace(self, mean=mean, covariance=(covariance + covariance.T) / 2)
-
-    def energies(self, features: Numbers) -> Numbers:
-        """Energies at the mean weights, in units of the image's centre: what is predicted."""
-        return np.asarray(np.exp(features @ self.mean + self.spread**2 / 2))
-
-    def marginal_energies(self, features: Numbers) -> Numbers:
-        """Energies averaged over the distribution of the weights: by these a line is chosen, by `energies` forecast.
-
-        The mean of a log-normal distribution follows its tail, so lines about which the weights are uncertain get large
-        energies: several times too large before the first line of a scan, less so with every line measured. The
-        uncertainty counts up to `LARGEST_DOUBT`: where features lie far outside of what the model has learnt from, as
-        at the edge of large grids, nothing is chosen because nothing is known of it.
-        """
-        variances = np.einsum("lf,fg,lg->l", features, self.covariance, features)
-        return np.asarray(self.energies(features) * np.exp(np.minimum(variances, LARGEST_DOUBT) / 2))
-
-
-ErrorModelName = Literal["one coil", "one coil, phase-aware", "several coils"]
-"""Kinds of scan and model whose posteriors err differently."""
-
-
-@cache
-def shipped_error_model(name: ErrorModelName = "one coil") -> ErrorModel:
-    """What ``benchmarks/error_model.py`` learnt from random heads; results/error-model/README.md says how well."""
-    text = resources.files("mri_design.design.strategies").joinpath("error_model.json").read_text("utf-8")
-    stored = json.loads(text)[name]
-    if stored["features"] != list(FEATURES):
-        raise InputError(field="error_model.json", got="other features", wanted="those of this version")
-    return ErrorModel(np.array(stored["mean"]), np.array(stored["covariance"]), float(stored["spread"]))
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +45,10 @@ class Calibrated:
     sum of the energies believed of the unmeasured lines around it, with weights that fall with the distance
     (results/design-study/README.md).
 
+    An earlier scan of the same object may have a say. What it says of a line's own energy and the score above are then
+    averaged, as logarithms, with weights by how well either has predicted the lines of this scan so far
+    (`weight_of_earlier`).
+
     Parameters
     ----------
     draws : int
@@ -144,17 +60,21 @@ class Calibrated:
     neighbours : sequence of float
         Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; empty scores every line
         by its own energy.
+    earlier : EarlierScan, optional
+        An earlier scan of the same object.
 
     Raises
     ------
     InputError
-        For no draw, an error model that is none, or weights that are not numbers between 0 and 1.
+        For no draw, an error model or an earlier scan that is none, or weights that are not numbers between 0 and 1;
+        and where the earlier scan is on another grid.
     """
 
     draws: int = 12
     error_model: ErrorModel | None = None
     online: bool = True
     neighbours: tuple[float, ...] = (0.5, 0.25)
+    earlier: EarlierScan | None = None
     name: str = "calibrated"
     needs_posterior: bool = True
 
@@ -164,6 +84,8 @@ class Calibrated:
         if self.error_model is not None:
             wanted = "an ErrorModel, or None for the shipped one"
             require_instance(ErrorModel, wanted=wanted, error_model=self.error_model)
+        if self.earlier is not None:
+            require_instance(EarlierScan, wanted="an EarlierScan, or None", earlier=self.earlier)
         for distance, weight in enumerate(sequence_of(Real, "neighbours", self.neighbours, wanted=_WEIGHTS), 1):
             require_numbers(most=1.0, **{f"neighbours: weight at distance {distance}": weight})
 
@@ -172,6 +94,8 @@ class Calibrated:
 
         Four with several, which see the image's support and its low resolution without them.
         """
+        if self.earlier is not None:
+            self.earlier.require_grid(n_lines)
         return min(target, 8 if n_coils == 1 else 4)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -184,8 +108,13 @@ class Calibrated:
         now, model = self._informed(view, expected)
         features = line_features(now)
         energies = now.unit * model.marginal_energies(features)
-        best = best_line(neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours), view.candidates)
-        return replace(best, forecast=Forecast(expected, _believed(now, model, features)))
+        scores = neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours)
+        weight = self.earlier_weight(view)
+        if self.earlier is not None:
+            seen = np.maximum(self.earlier.residuals(_moments(view))[-1], TINY) * _image_energy(view)
+            scores = seen**weight * scores ** (1 - weight)
+        forecast = Forecast(expected, _believed(now, model, features), earlier_weight=weight)
+        return replace(best_line(scores, view.candidates), forecast=forecast)
 
     def expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
         """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
@@ -194,7 +123,7 @@ class Calibrated:
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the error model makes of them."""
         expected = self.expected(view, rng)
-        return Forecast(expected, self.corrected(view, expected))
+        return Forecast(expected, self.corrected(view, expected), earlier_weight=self.earlier_weight(view))
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
@@ -211,6 +140,13 @@ class Calibrated:
         """Where the model started, and what it is after the lines that have been measured since."""
         start = self._start(view)
         return start, learnt(start, _Scan.of(view), view)
+
+    def earlier_weight(self, view: DesignView) -> float:
+        """How much the earlier scan counts, 0 to 1; NaN where there is none."""
+        if self.earlier is None:
+            return float("nan")
+        self.earlier.require_grid(view.candidates.n_lines)
+        return weight_of_earlier(*_log_errors(view, self.earlier))
 
     def _start(self, view: DesignView) -> ErrorModel:
         return self.error_model or shipped_error_model(_kind(view.posteriors))
@@ -252,6 +188,12 @@ class _Scan:
             samples += each
         return cls(energies, noise, samples)
 
+    def error_energy(self, actual_energy: float) -> tuple[float, float]:
+        """Energy of the error on a line whose innovation was measured, and the variance of its logarithm by noise."""
+        noise_sd = self.noise / np.sqrt(self.samples)
+        energy = max(actual_energy - self.noise, LEAST_ENERGY * noise_sd)
+        return energy, (noise_sd / energy) ** 2
+
     def knowledge(self, acquired: Sequence[int], expected: Numbers) -> LineKnowledge:
         """What was known when ``acquired`` had been chosen; energies of lines still pending are not in it."""
         measured = np.zeros(len(self.energies), dtype=bool)
@@ -269,6 +211,37 @@ def _kind(posteriors: Sequence[GaussianPosterior]) -> ErrorModelName:
         return "several coils"
     modulus = sum(posterior.precision.complex_linear for posterior in posteriors)
     return "one coil" if 2 * modulus >= len(posteriors) else "one coil, phase-aware"
+
+
+def _log_errors(view: DesignView, earlier: EarlierScan) -> tuple[Numbers, Numbers, Numbers]:
+    """log(measured / predicted energy) of the lines chosen so far, as the earlier scan predicts and the error model.
+
+    The third array is what noise adds to the variance of both.
+    """
+    scan, level = _Scan.of(view), _image_energy(view)
+    found: list[tuple[float, float, float]] = []
+    steps = view.steps[: len(view.steps) - view.pending]
+    for step, residuals in zip(steps, earlier.residuals(_moments(view)), strict=False):
+        if step.forecast.believed is None:
+            continue
+        energy, noise = scan.error_energy(step.outcome.actual_energy)
+        predicted = level * max(residuals[step.line], TINY), step.forecast.believed[step.line]
+        found.append((np.log(energy / predicted[0]), np.log(energy / predicted[1]), noise))
+    table = np.array(found, dtype=np.float64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _moments(view: DesignView) -> list[tuple[int, ...]]:
+    """The lines known at every decision whose line has been measured, and those known now; in blocks they repeat."""
+    acquired = view.candidates.acquired
+    first = len(acquired) - len(view.steps)
+    before = [acquired[: first + i - step.choice.pending] for i, step in enumerate(view.steps)]
+    return [*before[: len(before) - view.pending], acquired[: len(acquired) - view.pending]]
+
+
+def _image_energy(view: DesignView) -> float:
+    """Energy of the posterior means, all slices together: what residuals of other scans are shares of."""
+    return float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in view.posteriors))
 
 
 def measured_energies(posterior: GaussianPosterior) -> Numbers:
@@ -292,11 +265,10 @@ def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
         if expected is None or not _mostly_equal(step.forecast.models, view.models):
             continue
         known = scan.knowledge(acquired[: first + i - pending], expected)
-        noise_sd = scan.noise / np.sqrt(scan.samples)
-        energy = max(step.outcome.actual_energy - scan.noise, LEAST_ENERGY * noise_sd)
+        energy, variance = scan.error_energy(step.outcome.actual_energy)
         rows.append(line_features(known, [step.line])[0])
         log_energies.append(np.log(energy / known.unit))
-        variances.append((noise_sd / energy) ** 2)
+        variances.append(variance)
     if not rows:
         return start
     return start.given(np.array(rows), np.array(log_energies), np.array(variances))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
+from mri_design.runs.design.earlier import contradicted, earlier_share
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.oracles import ORACLE_NOTE
 from mri_design.runs.run import Ending, Run
@@ -33,8 +35,12 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
     ended = {"ended": result.ended} if result.ended else {}
     scale = result.images[0].reconstruction.std_factor
     error_bars = {} if scale is None else {"error bars": str(scale)}
+    seen = result.request.seen
+    earlier = {} if seen is None else {"weight_of_earlier_scan": earlier_share(trace)}
+    informed = {} if seen is None else {"earlier scan": f"{seen.label}, {_weight(trace)}"}
     facts = {
         "start": start,
+        **earlier,
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
         **model_settings(result.account.models),
@@ -46,6 +52,7 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         "acceleration": n_lines / len(trace.lines),
         "start lines": start,
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
+        **informed,
         **ended,
         **simulation_summary([simulated_from(known.data)]),
         **({"model of the image": result.model} if result.model else {}),
@@ -56,3 +63,7 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
     record = replace(result.record, settings={**result.record.settings, **facts})
     title = f"{'Oracle, not a design' if name in ORACLES else 'Line design'}: {known.data.name}"
     return run.finish(result.ending, record, title, summary, sections, [CHECKPOINT])
+
+
+def _weight(trace: DesignTrace) -> str:
+    return contradicted(trace) or f"counts for {earlier_share(trace):.0%} of the choice at the end"

@@ -13,6 +13,7 @@ from mri_design.design.echo_trains import Acquisition
 from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
+from mri_design.errors import UsageError
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.predictions.account import DesignAccount, account_of
@@ -25,7 +26,9 @@ from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
+from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
+from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
@@ -52,11 +55,14 @@ class DesignRequest:
         Slice.
     maps : Path, optional
         File of coil maps.
+    seen : ScanSource, optional
+        One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
 
     Raises
     ------
     UsageError
-        For an unknown strategy, no end, or a stop rule that the strategy cannot answer.
+        For an unknown strategy, no end, a stop rule that the strategy cannot answer, or an earlier scan for another
+        strategy than ``calibrated``.
     InputError
         For constraints and an order that contradict each other, or a strategy's file that cannot be used.
     """
@@ -66,9 +72,15 @@ class DesignRequest:
     lines: int | None = None
     index: int = 0
     maps: Path | None = None
+    seen: ScanSource | None = None
 
     def __post_init__(self) -> None:
         checked_end(self.recipe, self.strategy, self.lines)
+        if self.seen is not None and self.recipe.design.strategy != "calibrated":
+            raise UsageError(
+                f"an earlier scan informs the strategy 'calibrated', not {self.recipe.design.strategy!r}: leave out "
+                "--seen or --strategy"
+            )
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -95,15 +107,18 @@ class DesignRequest:
         """
         maps = [] if self.maps is None else [str(self.maps)]
         scan = InputFile.of_all([self.source])
-        beside = InputFile.of_all([*maps, *strategy_files([self.recipe.design.strategy])])
+        seen = [] if self.seen is None else [self.seen]
+        beside = InputFile.of_all([*maps, *strategy_files([self.recipe.design.strategy]), *source_files(seen)])
+        earlier = {} if self.seen is None else {"seen": self.seen.label}
         choices = {
             "recipe": self.settings,
             "input": [file.sha256 for file in scan] or self.source,
             "files": [file.sha256 for file in beside],
             "slice": self.index,
             "lines": self.lines,
+            **earlier,
         }
-        settings = {"source": self.source, "slice": self.index, **self.settings}
+        settings = {"source": self.source, "slice": self.index, **earlier, **self.settings}
         return Record(run.identity("design", choices), [*scan, *beside], settings)
 
 
@@ -183,6 +198,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         slice_model.measured, strategy, request.lines, recipe, scan.calibration_lines, slice_model.n_coils
     )
     most = request.lines or most_lines(slice_model.measured, first, recipe)
+    if request.seen is not None:
+        strategy = informed(load_earlier(request.seen, recipe, run.seed), slice_model, first, recipe, run.seed)
     run.begin()
     state = run_design(
         [slice_model],
@@ -202,6 +219,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     ended = how_it_ended(trace, stop, most)
     if ended:
         run.progress.say(ended)
+    if contradicted(trace):
+        run.progress.say(contradicted(trace))
     final = final_models([slice_model], state, recipe)[0]
     options = InferenceOptions(
         warm_start=final.warm,

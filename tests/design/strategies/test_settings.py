@@ -37,6 +37,8 @@ BESIDE_STRATEGIES = {
     "DensitySettings",
     "LineKnowledge",
     "_Lines",
+    "EarlierScan",
+    "_Progress",
 }
 
 

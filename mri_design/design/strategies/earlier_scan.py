@@ -1,0 +1,162 @@
+"""An earlier scan of the same object: what it says of the error on every line, and how far to believe it.
+
+Its image is taken for the truth and measured once more along the mask of the design; then it is known which lines the
+reconstruction misses most. This and the error model of `Calibrated` are two opinions about the same energies, and every
+measured line shows how wrong either was. The better one counts more: an earlier scan of the same object predicts single
+lines to within a few percent and takes over, one of another object is soon overruled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.engine import SliceInference, infer_slice
+from mri_design.design.line_variances import all_lines
+from mri_design.errors import InputError
+from mri_design.inference.base import WarmStart
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+
+__all__ = ["EarlierScan", "weight_of_earlier"]
+
+Numbers = NDArray[np.float64]
+Lines = tuple[int, ...]
+
+SPREAD = 0.2
+"""Nats: how wrong the earlier scan is taken to be about the energy of a line, before any line has shown it."""
+OWN_SPREAD = 0.4
+"""The same of the error model."""
+PRIOR_COUNT = 3
+"""How many lines these count as."""
+DECISIVENESS = 4.0
+"""Power of the ratio of variances: 1 is the best weighted mean of two independent opinions, more trusts the better."""
+
+
+@dataclass
+class _Progress:
+    """What has been inferred along one mask: residuals at every moment, and where inference stands."""
+
+    residuals: dict[Lines, Numbers] = field(default_factory=dict)
+    warm: WarmStart | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierScan:
+    """The error that the posterior mean of an earlier scan has on every line, given the lines of the design so far.
+
+    The earlier image is taken for the truth and measured along the same mask; inference follows the design line by
+    line, and begins again where a design goes on in another process. What was found is kept in the object.
+
+    Parameters
+    ----------
+    scan : MRSlice
+        k-space of the earlier image, with the coils and the noise of the scan to be measured.
+    image : complex array, shape (ky, kx)
+        The image that it was made from.
+    unknown : float array, shape (ky,)
+        Energy on every line that is not known of the image itself, over the energy of the image: large where the
+        earlier scan was not measured.
+    inference : DoubleLoop
+        As the design infers.
+    first_loops, step_loops : int
+        As `DesignEngine` has them.
+    seed : int
+        Of the variances.
+
+    Raises
+    ------
+    InputError
+        Where the shapes of scan, image and ``unknown`` differ.
+    """
+
+    scan: MRSlice
+    image: Array
+    unknown: Numbers
+    inference: DoubleLoop = field(default_factory=DoubleLoop)
+    first_loops: int = 3
+    step_loops: int = 1
+    seed: int = 0
+    _progress: _Progress = field(default_factory=_Progress, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.image.shape != self.scan.shape or self.unknown.shape != self.scan.shape[:1]:
+            raise InputError(
+                field="earlier scan",
+                got=f"an image {self.image.shape} and {self.unknown.shape} for a scan {self.scan.shape}",
+                wanted="one shape",
+            )
+
+    def require_grid(self, n_lines: int) -> None:
+        """Refuse a scan with another number of lines.
+
+        Raises
+        ------
+        InputError
+            Naming both.
+        """
+        if n_lines != self.scan.shape[0]:
+            raise InputError(
+                field="earlier scan",
+                got=f"{self.scan.shape[0]} phase-encode lines for a scan with {n_lines}",
+                wanted="the scan's own grid",
+            )
+
+    def residuals(self, moments: Sequence[Lines]) -> list[Numbers]:
+        """Energy of the posterior mean's error on every line over the image's energy, (ky,), after each of the moments.
+
+        The inference of each begins where that of the one before has ended.
+        """
+        known = self._progress
+        if not moments or any(lines not in known.residuals for lines in moments[:-1]):
+            known.residuals.clear()
+            known.warm = None
+        for lines in moments:
+            if lines not in known.residuals:
+                known.residuals[lines] = self._after(lines, len(moments[0]))
+        return [known.residuals[lines] for lines in moments]
+
+    def _after(self, lines: Lines, n_start: int) -> Numbers:
+        known = self._progress
+        loops = self.first_loops if known.warm is None else self.step_loops
+        posterior, _ = infer_slice(
+            SliceInference(
+                self.scan,
+                lines,
+                self.scan.signal_level(lines[:n_start]),
+                known.warm,
+                replace(self.inference, outer_iterations=loops),
+                (self.seed, 0),
+            )
+        )
+        known.warm = WarmStart.from_posterior(posterior)
+        wrong = all_lines(posterior)(posterior.mean - self.image)
+        energy = np.sum(np.abs(self.image) ** 2, dtype=np.float64)
+        return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy + self.unknown)
+
+
+def weight_of_earlier(errors: Numbers, own: Numbers, noise: Numbers) -> float:
+    """Weight of the earlier scan against the error model, 0 to 1.
+
+    Both are taken to be wrong by independent normal errors in the logarithm. Their variances are estimated from the
+    lines measured so far, with an inverse-gamma prior that counts as a few lines. A line that holds little more than
+    noise says little about either, and counts as less than one.
+
+    Parameters
+    ----------
+    errors, own : float array, shape (lines,)
+        log(measured / predicted energy) of the lines so far, as predicted by the earlier scan and by the error model.
+    noise : float array, shape (lines,)
+        Variance of the logarithms that is due to noise.
+    """
+    counts = OWN_SPREAD**2 / (OWN_SPREAD**2 + noise)
+    ratio = _variance(errors, counts, SPREAD) / _variance(own, counts, OWN_SPREAD)
+    return 1 / (1 + ratio**DECISIVENESS)
+
+
+def _variance(errors: Numbers, counts: Numbers, spread: float) -> float:
+    return float((PRIOR_COUNT * spread**2 + counts @ errors**2) / (PRIOR_COUNT + counts.sum()))
