@@ -109,7 +109,8 @@ class Study:
         label = "trained residual-greedy"
         strategies = {name: (name, "mean") for name in POSTERIOR}
         models = {name: MODELS[name](self.setting) for name in PHASE_MODELS}
-        strategies |= {f"{rule}, {name}": (rule, name) for rule in (DEFAULT, "information-gain") for name in models}
+        rules = (DEFAULT,) if self.setting.quick else (DEFAULT, "information-gain")
+        strategies |= {f"{rule}, {name}": (rule, name) for rule in rules for name in models}
         for group in self.runnable(real_phase(self.setting))[:3]:
             some = 2 if len(group.tests) > 6 else 1
             tests = [group.tests[i] for i in group.images_of(Entry("", images=some))]
@@ -174,12 +175,17 @@ def main() -> None:
     arguments.add_argument("--quick", action="store_true", help="a smoke run on toy sizes")
     arguments.add_argument("--only", action="append", choices=SECTIONS, help="measure this section only")
     arguments.add_argument("--again", action="append", default=[], choices=SECTIONS, help="drop its rows first")
-    arguments.add_argument("--forget", action="append", default=[], help="drop a strategy's rows first")
+    arguments.add_argument(
+        "--forget", action="append", default=[], help="drop a strategy's rows first, of the sections to be measured"
+    )
     arguments.add_argument("--tables", action="store_true", help="measure nothing, write the tables anew")
     chosen = arguments.parse_args()
     study = Study(chosen.out, None if chosen.quick else chosen.data.resolve(), chosen.jobs, progress, chosen.images)
     study.ledger.forget(lambda row: row["section"] in chosen.again)
-    study.ledger.forget(lambda row: row.get("strategy") in chosen.forget and "family" not in row)
+    measured = chosen.only or SECTIONS
+    study.ledger.forget(
+        lambda row: row.get("strategy") in chosen.forget and "family" not in row and row["section"] in measured
+    )
     study.check()
     began = time.perf_counter()
     with threadpool_limits(1):

@@ -58,7 +58,7 @@ PROBLEM = ["objective", "grid", "coils"]
 
 def sections(quick: bool) -> Iterator[tuple[str, list[Row]]]:
     """Name and rows of each table, as they are measured."""
-    grids = (64,) if quick else (128, 256)
+    grids = (32,) if quick else (128, 256)
     runs, steps = (1, 2) if quick else (3, 5)
     effort = Effort(runs, 0.3, 200) if quick else Effort(runs, 60.0, 3000)
     names = ["default"] if quick else ["coarse", "default", "fine", "finest"]

@@ -57,14 +57,15 @@ else:
 
 
 def measured(words: list[str], repeats: int) -> Row:
-    """One row: medians over processes, after one that fills the caches of the file system."""
+    """One row: medians over processes; where they are several, after one that fills the caches of the file system."""
     walls, processor, modules = [], [], [0, 0]
-    for i in range(repeats + 1):
+    warm_ups = int(repeats > 1)
+    for i in range(repeats + warm_ups):
         used, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run([sys.executable, "-c", COUNTED, *words], capture_output=True, text=True, check=True)
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
         modules = json.loads(done.stderr.splitlines()[-1])
-        if i:
+        if i >= warm_ups:
             walls.append(time.perf_counter() - began)
             processor.append(now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime)
     return {

@@ -70,10 +70,10 @@ def test_the_other_estimators_give_image_variances_too(estimator: object) -> Non
 
 @pytest.mark.slow
 def test_the_fixed_names_on_a_scan() -> None:
-    recipe = md.Recipe.model_validate({"simulation": {"matrix": 32}})
+    recipe = md.Recipe.model_validate({"simulation": {"matrix": 16}})
     scan = md.load_kspace("phantom:brain", recipe=recipe)
-    mask = np.zeros(32, dtype=bool)
-    mask[[3, 8, *range(11, 21), 26]] = True
+    mask = np.zeros(16, dtype=bool)
+    mask[[1, 4, *range(5, 11), 13]] = True
     model = md.mr_image_model(scan, mask)
     assert model.measurement.lines.tolist() == np.flatnonzero(mask).tolist()
     again = md.mr_image_model(scan.kspace[0, 0], mask, noise_variance=scan.noise_variance)
@@ -81,14 +81,14 @@ def test_the_fixed_names_on_a_scan() -> None:
     posterior = md.DoubleLoop(variances=md.variances.Exact(), outer_iterations=2).infer(
         model, rng=np.random.default_rng()
     )
-    assert posterior.image_variances.shape == (32, 32)
+    assert posterior.image_variances.shape == (16, 16)
     before = np.linalg.slogdet(posterior.precision.dense_real())[1]
-    longer = replace(posterior.precision, measurement=md.cartesian([*model.measurement.lines.tolist(), 22], (32, 32)))
+    longer = replace(posterior.precision, measurement=md.cartesian([*model.measurement.lines.tolist(), 11], (16, 16)))
     expected = np.linalg.slogdet(longer.dense_real())[1] - before
-    np.testing.assert_allclose(md.information_gain(posterior, 22), expected, rtol=1e-3)
+    np.testing.assert_allclose(md.information_gain(posterior, 11), expected, rtol=1e-3)
     mode = md.map_estimate(model)
     assert mode.convergence.converged
-    assert np.asarray(mode).shape == (32, 32)
+    assert np.asarray(mode).shape == (16, 16)
     np.testing.assert_array_equal(np.abs(mode), np.abs(mode.image))
 
 

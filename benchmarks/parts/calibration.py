@@ -7,7 +7,7 @@ posterior's own variance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +33,9 @@ ENGINE = DoubleLoop(ControlVariate(8, 1e-2, control="circulant"), outer_iteratio
 DRAWS = 64
 
 
-def calibration_rows(grid: int, sources: list[tuple[str, int]], seed: int) -> Iterator[Row]:
+def calibration_rows(
+    grid: int, sources: list[tuple[str, int]], seed: int, priors: Sequence[str] = tuple(PRIORS)
+) -> Iterator[Row]:
     """Rows for every (input, slice) and prior; ``learnt`` says which hyperparameters were learnt from the data.
 
     ``line ratio`` is predicted over actual energy of all unmeasured lines, ``line rank`` the rank correlation of the
@@ -47,7 +49,8 @@ def calibration_rows(grid: int, sources: list[tuple[str, int]], seed: int) -> It
         assert truth is not None
         one = scan.slice_model(index, recipe)
         lines = quarter_of_the_lines(grid, seed)
-        for name, prior in PRIORS.items():
+        for name in priors:
+            prior = PRIORS[name]
             model = MRSlice(one.kspace, one.measured, one.noise_variance, one.maps, prior=prior).model(lines)
             about = {"scan": f"{Path(source).stem.removeprefix('phantom:')} {index}", "prior": name}
             posterior = ENGINE.infer(model, np.random.default_rng(seed))

@@ -18,13 +18,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 
-def growth_rows(grids: Sequence[int], coils: Sequence[int], coil_grid: int, seed: int) -> list[Row]:
+def growth_rows(grids: Sequence[int], coils: Sequence[int], coil_grid: int, seed: int, runs: int = 3) -> list[Row]:
     """The default recipe's posterior on a quarter of the lines: one row per size, and one per number of coils.
 
     ``exponent`` is the slope of log seconds (log MVMs) against log n, or log coils, fitted to all rows of a kind.
     """
-    rows = [_posterior_row("pixels", grid, 1, seed) for grid in grids]
-    rows += [_posterior_row("coils", coil_grid, count, seed) for count in coils]
+    rows = [_posterior_row("pixels", grid, 1, seed, runs) for grid in grids]
+    rows += [_posterior_row("coils", coil_grid, count, seed, runs) for count in coils]
     fitted = {
         along: {what: fitted_exponent([r for r in rows if r["along"] == along], what) for what in ("s", "MVMs")}
         for along in ("pixels", "coils")
@@ -34,7 +34,7 @@ def growth_rows(grids: Sequence[int], coils: Sequence[int], coil_grid: int, seed
     ]
 
 
-def _posterior_row(along: str, grid: int, coils: int, seed: int) -> Row:
+def _posterior_row(along: str, grid: int, coils: int, seed: int, runs: int) -> Row:
     recipe = recipe_for(grid, coils)
     model = scan_of(grid, coils, seed, recipe).model(quarter_of_the_lines(grid, seed))
     engine = recipe.inference.engine()
@@ -43,7 +43,7 @@ def _posterior_row(along: str, grid: int, coils: int, seed: int) -> Row:
         return engine.infer(model, np.random.default_rng(seed))
 
     if grid * grid * coils <= 1 << 18:
-        seconds, posterior = median_seconds(infer, 3 if grid <= 128 else 1)
+        seconds, posterior = median_seconds(infer, runs if grid <= 128 else 1)
     else:  # too long for a warm-up, which hardly shows in it
         began = time.perf_counter()
         posterior = infer()

@@ -64,6 +64,7 @@ def inner_solver_rows(
     rates: Sequence[float] = (3.0, 10.0, 30.0),
     seed: int = 0,
     solvers: dict[str, InnerSolver] | None = None,
+    priors: Sequence[str] = tuple(PRIORS),
 ) -> list[Row]:
     """One row per problem and gap: products and seconds of every solver, and automatic's ratio to the best.
 
@@ -72,7 +73,7 @@ def inner_solver_rows(
     """
     solvers = solvers or SOLVERS
     rows: list[Row] = []
-    for grid, n_coils, prior, rate, kind in product(grids, coils, PRIORS, rates, SMOOTHINGS):
+    for grid, n_coils, prior, rate, kind in product(grids, coils, priors, rates, SMOOTHINGS):
         model = model_for(grid, n_coils, prior, rate, seed)
         problem = MapEstimate().smoothed_problem(model, SMOOTHINGS[kind])
         double, start = in_double(problem), model.back_projection()

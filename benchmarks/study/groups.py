@@ -97,6 +97,8 @@ class Tuning:
         Of each mask on each image.
     centre : int
         The first centre.
+    kept : sequence of float
+        Of `KEPT`, shares to try.
     """
 
     powers: Sequence[float] = (2.0, 4.0, 6.0, 9.0, 14.0)
@@ -104,6 +106,7 @@ class Tuning:
     centres: Sequence[int] = (4, 16)
     draws: int = 2
     centre: int = 8
+    kept: Sequence[float] = KEPT
 
 
 @dataclass(frozen=True)

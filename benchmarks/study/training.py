@@ -87,7 +87,7 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
         began = time.perf_counter()
         subsets = {"candidates": 3, "scans": 1} if setting.quick else {"candidates": 12, "scans": 2}
         rule = training_rule(course.rule, **(subsets if course.rule == "stochastic-lbcs" else {}))
-        sources, recipe = scan_sources(course.sources, "middle"), trial_recipe(course.matrix)
+        sources, recipe = scan_sources(course.sources, "middle"), setting.cut_short(trial_recipe(course.matrix))
         progress = Progress(
             lambda what, done, of, course=course: show(f"{course.name} {course.rule}: {what}", done, of)
         )

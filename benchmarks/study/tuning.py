@@ -108,7 +108,7 @@ def tune_densities(group: Group, ledger: Ledger, workers: Workers[StudyMaterial]
         third[case] = [Density.of(name, best.power, best.start) for name in others]
         powers = {best.power, best.power / 2}
         third[case] += [Density.of(name, power, best.start) for name in BESIDE if name != PARTIAL for power in powers]
-        third[case] += [Density.of(PARTIAL, power, best.start, kept) for kept in KEPT for power in powers]
+        third[case] += [Density.of(PARTIAL, power, best.start, kept) for kept in tuning.kept for power in powers]
     try_all(third)
 
 

@@ -27,8 +27,9 @@ def require_determined(model: GeneralizedLinearModel) -> None:
     Notes
     -----
     The null spaces of X and of every block that are known by frequency are intersected; the others are tried on the few
-    frequencies left over. Without any such operator the rank is computed, up to 600 real unknowns; beyond, A x = A v
-    is solved by conjugate gradients for a random v: v - x is what of v lies in the null space, up to the solver's
+    frequencies left over. An operator that knows a positive bound on the eigenvalues of its Gram matrix from below has
+    no null space at all. Without any such operator the rank is computed, up to 600 real unknowns; beyond, A x = A v is
+    solved by conjugate gradients for a random v: v - x is what of v lies in the null space, up to the solver's
     error, and a v - x that A maps to nothing (1e-12 of the mean eigenvalue) proves one. Determined models always pass
     where their condition number is below 1e12; a null space beside eigenvalues so small that 1000 iterations do not
     separate them passes too.
@@ -49,6 +50,8 @@ def require_determined(model: GeneralizedLinearModel) -> None:
             if _independent(np.stack(seen)):
                 return
             raise _refusal(model, len(dark))
+    if any(operator.gram_floor() > 0 for operator in others):
+        return
     if model.measurement.in_size > DENSE_LIMIT:
         if _null_direction_found(model, operators):
             raise _refusal(model)

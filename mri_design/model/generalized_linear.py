@@ -161,10 +161,12 @@ class SiteBlock:
     def pooled(self, power: Array) -> Array:
         """Sum of per-coefficient powers over each site's group (kept axes of length one)."""
         for axis in self.group_axes:
-            parts = np.moveaxis(power, axis, 0)
+            if power.shape[axis] > 4:
+                power = power.sum(axis=axis, keepdims=True)
+                continue
             # Slice by slice: a sum over a short axis, as most groups have, is slow.
-            total = sum(parts[1:], start=parts[0]) if len(parts) <= 4 else parts.sum(axis=0)
-            power = np.expand_dims(total, axis)
+            parts = np.split(power, power.shape[axis], axis)
+            power = sum(parts[1:], start=parts[0])
         return power
 
     def site_power(self, s: Array) -> Array:

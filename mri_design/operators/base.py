@@ -135,6 +135,14 @@ class LinearOperator(ABC):
         """Eigenvalues of A^H A, as in `circulant_spectrum`, where it IS circulant; None elsewhere."""
         return None
 
+    def gram_floor(self) -> float:
+        """A bound from below on the eigenvalues of A^H A; 0 where none is known, or one that is only rounding."""
+        spectrum = self.gram_spectrum()
+        if spectrum is None:
+            return 0.0
+        least = float(spectrum.min())
+        return least if least > 1e-9 * float(spectrum.max()) else 0.0
+
     def column_gram(self) -> Array | None:
         """A^H A as matrices (kx, ky, ky) where it couples no two columns of an image (ky, kx); None elsewhere."""
         return None

@@ -122,6 +122,9 @@ class PhasedParts(LinearOperator):
         constant = spectrum is not None and np.ptp(spectrum) <= 1e-12 * np.max(np.abs(spectrum))
         return spectrum if constant else None  # a multiple of the identity commutes with the phase
 
+    def gram_floor(self) -> float:
+        return self.analysis.gram_floor() * min(1.0, float(self.imaginary.min())) ** 2
+
 
 def in_parts(s: Array) -> Array:
     """Complex (...,) -> real (..., 2), without a copy where possible."""

@@ -23,6 +23,12 @@ def _with_parts(offers: frozenset[str], sites: Sequence[Site]) -> frozenset[str]
     return offers | (shared & (SMOOTH | {"scale"}))
 
 
+def _shares(log_terms: Values) -> Values:
+    """What each of the terms is of their sum over the first axis; SciPy's softmax is slow on small arrays."""
+    terms = np.exp(log_terms - log_terms.max(axis=0))
+    return np.asarray(terms / terms.sum(axis=0))
+
+
 class ShiftedMixture(MovingSite):
     """t(s) = sum_k w_k t_k(s - c_k sigma) on real coefficients: a site whose Gaussian bound has a position of its own.
 
@@ -93,7 +99,7 @@ class ShiftedMixture(MovingSite):
         pairs = list(zip(self.sites, apart, strict=True))
         slopes = np.array(np.broadcast_arrays(*(site.dlog_t(a) for site, a in pairs)))
         curvatures = np.array(np.broadcast_arrays(*(site.d2log_t(a) for site, a in pairs)))
-        return np.exp(terms - scipy.special.logsumexp(terms, axis=0)), slopes, curvatures
+        return _shares(terms), slopes, curvatures
 
     def smoothed_log_t(self, s: Values, z: Values) -> Values:
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, z)[0], axis=0))
@@ -101,7 +107,7 @@ class ShiftedMixture(MovingSite):
     def gaussian_form(self, s: Values, z: Values) -> SuperGaussian:
         """N^U(s | b, pi) with the b and pi that touch psi at s."""
         terms, arguments = self._log_terms(s, z)
-        q = np.exp(terms - scipy.special.logsumexp(terms, axis=0))
+        q = _shares(terms)
         weights = np.array(
             [weight * site.site_precision(t) for weight, site, t in zip(q, self.sites, arguments, strict=True)]
         )
@@ -183,8 +189,7 @@ class PositiveMixture(SuperGaussian):
 
     def responsibilities(self, x: Values) -> Values:
         """q_k = w_k t_k / t along a new first axis."""
-        terms = self._log_terms(x)
-        return np.asarray(np.exp(terms - scipy.special.logsumexp(terms, axis=0)))
+        return _shares(self._log_terms(x))
 
     def parts_at(self, t: Values) -> tuple[tuple[Values | float, SuperGaussian], ...]:
         """The parts, with their responsibilities at t: log of a sum from below by its terms."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,11 @@ std_samples = 6
 
 @pytest.fixture(scope="session")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with scan.npz (24 x 20, one coil, noise and truth known), its like head.npz, and quick.toml."""
+    """A folder with scan.npz (24 x 20, one coil, noise and truth known), its like head.npz, and quick recipes.
+
+    quick.toml has the default prior; quick-local.toml that of the shipped recipe `local`, for what reconstructs many
+    times.
+    """
     folder = tmp_path_factory.mktemp("work")
     for name, phantom in (("scan", "brain"), ("head", "shepp-logan")):
         data = load_phantom(phantom, shape=(24, 20), rng=np.random.default_rng(0))
@@ -43,6 +48,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
             noise_variance=np.float64(data.noise_variance),
         )
     (folder / "quick.toml").write_text(QUICK)
+    local = resources.files("mri_design").joinpath("recipes/local.toml").read_text("utf-8")
+    (folder / "quick-local.toml").write_text(local + QUICK)
     return folder
 
 

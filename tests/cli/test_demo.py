@@ -15,7 +15,7 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     run: Callable[..., Result], work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real demo on a small grid; what it shows and says is the same."""
-    monkeypatch.setattr(demo_run, "load_recipe", lambda _: load_recipe(work / "quick.toml"))
+    monkeypatch.setattr(demo_run, "load_recipe", lambda _: load_recipe(work / "quick-local.toml"))
     small = {"SCAN": "phantom:brain", "LINES": 10, "MATRIX": 16, "COUNTS": (8, 10), "JOBS": 1}
     for name, value in small.items():
         monkeypatch.setattr(demo_run, name, value)

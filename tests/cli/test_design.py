@@ -306,14 +306,17 @@ def test_resume_without_a_checkpoint_begins(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_killed_design_goes_on_to_the_same_lines(work: Path, spawn: Spawn, run: Run) -> None:
-    """kill -9 at six seeded moments, somewhere between two checkpoints or while one is written."""
-    command = ("design", "phantom:brain", "--lines", 30, "--start", 4, "--recipe", work / "killed.toml")
-    recipe = (work / "quick.toml").read_text().replace("matrix = 16", "matrix = 32")
+    """kill -9 at three seeded moments, somewhere between two checkpoints or while one is written.
+
+    `tests/experiment/test_killed_designs.py` kills fifty times.
+    """
+    command = ("design", "phantom:brain", "--lines", 20, "--start", 4, "--recipe", work / "killed.toml")
+    recipe = (work / "quick.toml").read_text().replace("matrix = 16", "matrix = 24")
     (work / "killed.toml").write_text(recipe.replace("samples = 6", "samples = 12"))
     assert run(*command, "--out", work / "whole").exit_code == 0
     out, moments = work / "killed", np.random.default_rng(10)
     checkpoint, kills = out / "checkpoint.npz", 0
-    while kills < 6:
+    while kills < 3:
         before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
         process = spawn(*command, "--out", out, "--resume")
         while process.poll() is None and (not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before):
@@ -324,10 +327,9 @@ def test_a_killed_design_goes_on_to_the_same_lines(work: Path, spawn: Spawn, run
         if process.returncode != -signal.SIGKILL:
             break
         kills += 1
-    assert kills >= 4, "the design was too short to be killed often enough"
-    process = spawn(*command, "--out", out, "--resume")
-    _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 0, stderr
+    assert kills >= 2, "the design was too short to be killed often enough"
+    result = run(*command, "--out", out, "--resume")
+    assert result.exit_code == 0, result.output
     assert order(out) == order(work / "whole")
     for name in ("lines.csv", "mask.npy", "recon.npy", "std.npy"):
         assert (out / name).read_bytes() == (work / "whole" / name).read_bytes()

@@ -250,7 +250,7 @@ def test_an_interruption_ends_with_130_in_words(run: Run, tmp_path: Path, monkey
 def test_ctrl_c_ends_a_process_with_130_and_the_command_that_goes_on(work: Path, spawn: Spawn) -> None:
     """A real signal, workers included."""
     words = ("compare", "scan.npz", "--lines", "8,9,10,11,12", "--strategies", "random,low-pass", "--jobs", 2)
-    process = spawn(*words, "--seeds", 400, "--recipe", "quick.toml", "--out", "broken off")
+    process = spawn(*words, "--seeds", 100, "--recipe", "quick-local.toml", "--out", "broken off")
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("reconstructing") and not line.startswith("reconstructing: 0"):

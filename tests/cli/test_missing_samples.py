@@ -99,7 +99,7 @@ def test_recon_takes_the_samples_that_are_there_for_data_and_no_others(run: Run,
 def test_recon_of_real_samples_prints_no_error_against_a_zero_filled_reference(
     run: Run, holed: Path, tmp_path: Path
 ) -> None:
-    result = run("recon", holed.with_suffix(".npy"), "--method", "map", "--out", tmp_path / "x")
+    result = run("recon", holed.with_suffix(".npy"), "--method", "map", "--recipe", "local", "--out", tmp_path / "x")
     assert result.exit_code == 0, result.output
     with (tmp_path / "x" / "metrics.csv").open(newline="") as stream:
         assert {row["relative_l2"] for row in csv.DictReader(stream)} == {""}

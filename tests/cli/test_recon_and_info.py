@@ -162,7 +162,7 @@ def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, t
     assert (
         run("design", scan, "--maps", maps, "--lines", 8, "--start", 4, *quick, "--out", tmp_path / "d").exit_code == 0
     )
-    strategies = ("--strategies", "low-pass", "--lines", 8, *quick)
+    strategies = ("--strategies", "low-pass", "--lines", 8, "--jobs", 1, *quick)
     compared = run("compare", scan, "--maps", f"{scan}={maps}", *strategies, "--out", tmp_path / "c")
     assert compared.exit_code == 0, compared.output
     for folder in "rdc":

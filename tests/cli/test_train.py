@@ -13,7 +13,7 @@ from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.train import run as training_run
 
 Run = Callable[..., Result]
-OPTIONS = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick.toml", "--jobs", 1)
+OPTIONS = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick-local.toml", "--jobs", 1)
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,8 @@ def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object
 def test_a_scan_on_another_grid_is_refused(learnt: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
     for family in ("trained", "hybrid"):
         result = run(
-            "design", "phantom:brain", "--lines", 8, "--strategy", f"{family}:{learnt[0]}", "--recipe", "quick.toml",
-            "--out", tmp_path / family,
+            "design", "phantom:brain", "--lines", 8, "--strategy", f"{family}:{learnt[0]}",
+            "--recipe", "quick-local.toml", "--out", tmp_path / family,
         )  # fmt: skip
         assert result.exit_code == 3
         assert "a grid of 24 for a scan with 16 phase-encode lines" in result.stderr
@@ -123,7 +123,8 @@ def test_the_rules_in_the_help_are_the_real_ones() -> None:
 
 
 def test_a_killed_training_goes_on(spawn: Callable[..., "subprocess.Popen[str]"], run: Run, tmp_path: Path) -> None:
-    command = ("train", "scan.npz", "--lines", 16, "--recipe", "quick.toml", "--jobs", 1, "--out", tmp_path / "k.npz")
+    words = ("--lines", 16, "--recipe", "quick-local.toml", "--jobs", 1)
+    command = ("train", "scan.npz", *words, "--out", tmp_path / "k.npz")
     process = spawn(*command)
     unfinished = tmp_path / "k.npz.unfinished"
     deadline = time.monotonic() + 60
@@ -141,7 +142,7 @@ def test_a_killed_training_goes_on(spawn: Callable[..., "subprocess.Popen[str]"]
 def test_an_order_stays_until_there_is_another(run: Run, tmp_path: Path) -> None:
     """What refuses a training that would have overwritten it has not destroyed it."""
     out = tmp_path / "order.npz"
-    words = ("--lines", 8, "--start", 6, "--recipe", "quick.toml", "--out", out)
+    words = ("--lines", 8, "--start", 6, "--recipe", "quick-local.toml", "--jobs", 1, "--out", out)
     assert run("train", "scan.npz", *words).exit_code == 0
     before = out.read_bytes()
     refused = run("train", "scan.npz", "phantom:t2w", *words, "--overwrite")  # another grid

@@ -46,9 +46,9 @@ def test_information_of_a_decision_against_the_dense_determinant(
 
 @pytest.mark.slow
 def test_corrected_energies_are_what_counts(make_slice: SliceMaker) -> None:
-    one = make_slice(shape=(32, 32))
+    one = make_slice(shape=(32, 8))
     engine = DesignEngine(Calibrated(), DoubleLoop(Exact(), outer_iterations=1))
     step = engine.run([one], engine.begin([one], (16, 15, 17, 14, 18)), 6).trace.steps[0]
     assert step.forecast.corrected is not None
-    noise = 2 * one.noise_variance * 32
-    assert step.information == pytest.approx(32 * np.log1p(step.forecast.corrected[step.line] / noise))
+    noise = 2 * one.noise_variance * 8
+    assert step.information == pytest.approx(8 * np.log1p(step.forecast.corrected[step.line] / noise))

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from tests.docs.pages import REPOSITORY
 from tests.undrawn import undrawn
 
-LINES, SAMPLES = 64, 24
-"""Of the small scans; the pages' examples are for scans four times as large."""
+LINES, SAMPLES = 32, 24
+"""Of the small scans; the pages' examples are for scans eight times as large."""
 SMALL = """
 [simulation]
-matrix = 64
+matrix = 32
 [inference]
 samples = 4
 solver_tolerance = 0.1
@@ -51,7 +52,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "coils.npz", kspace=coils.kspace, noise_variance=np.float64(coils.noise_variance or 0))
     assert coils.coil_maps is not None
     np.save(folder / "maps.npy", coils.coil_maps[0])
+    local = (REPOSITORY / "mri_design/recipes/local.toml").read_text(encoding="utf-8")
     (folder / "small.toml").write_text(SMALL)
+    (folder / "small-local.toml").write_text(local + SMALL)
     return folder
 
 

@@ -18,10 +18,12 @@ from tests.docs.pages import PAGES, REPOSITORY, blocks, commands
 
 OTHER_PROGRAMS = ("pip install ", "pip wheel ", "conda ", "docker ")
 """Not run: they need a network or another program. Where they name files, the files must exist."""
-FACTOR = 4
+FACTOR = 8
 """The pages' scans have this many times as many lines as those of the tests."""
 COUNTS = ("--lines", "--start", "--forbid", "--require", "--max-jump", "--swaps")
 """Options whose value counts lines or names them."""
+MANY_IMAGES = ("compare", "protocol", "train")
+"""Verbs that reconstruct many times. They are run under the recipe `local`, the others under the default prior."""
 OPTIONS = {
     name: {option for parameter in verb.params for option in parameter.opts if option.startswith("--")} | {"--help"}
     for name, verb in typer.main.get_command(app).commands.items()
@@ -35,7 +37,7 @@ def _runs_verbs(page: Path) -> bool:
 
 
 def _smaller(command: str) -> list[str]:
-    """The command for scans of a fourth of the lines, with a quick recipe where it names none, in one process."""
+    """The command for scans of an eighth of the lines, with a quick recipe where it names none, in one process."""
     words = command.split()[1:]
     for place, word in enumerate(words[:-1]):
         if word in COUNTS:
@@ -43,7 +45,7 @@ def _smaller(command: str) -> list[str]:
     if "--recipe" in words:
         assert "phantom:" not in command, "a phantom with a recipe of its own would run at its full size"
     elif "--recipe" in OPTIONS.get(words[0], ()):
-        words += ["--recipe", "small.toml"]
+        words += ["--recipe", "small-local.toml" if words[0] in MANY_IMAGES else "small.toml"]
     for option in ("--jobs", "--seeds"):
         if option in OPTIONS.get(words[0], ()) and option not in words:
             words += [option, "1"]

@@ -5,6 +5,7 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model import determined
 from mri_design.model.determined import require_determined
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.dense import Dense
@@ -12,6 +13,7 @@ from mri_design.operators.diagonal import Diagonal, Identity
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealImage
 from mri_design.operators.measurement import cartesian
+from mri_design.operators.phased import PhasedParts
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.laplace import Laplace
 
@@ -64,6 +66,16 @@ def test_a_common_null_space_is_refused_with_its_blocks_and_the_cure(model):
         require_determined(model)
     with pytest.raises(InputError, match=MATCH):
         DoubleLoop().infer(model, np.random.default_rng(0))
+
+
+def test_where_a_block_is_known_to_see_every_image_nothing_is_solved(monkeypatch):
+    monkeypatch.setattr(determined, "_null_direction_found", lambda *_: pytest.fail("probed"))
+    shape = (40, 20)
+    rotation = np.exp(1j * np.random.default_rng(0).uniform(-3, 3, shape))
+    pixels, slopes = (PhasedParts(B, rotation, 3.0) for B in (Identity(shape), FiniteDifferences(shape)))
+    require_determined(model_of(cartesian([0, 3], shape, np.ones((2, *shape))), slopes, pixels))
+    with pytest.raises(pytest.fail.Exception, match="probed"):  # differences alone see no constant image
+        require_determined(model_of(cartesian([0, 3], shape, np.ones((2, *shape))), slopes))
 
 
 def large(free: int, kind: type) -> GeneralizedLinearModel:

@@ -71,6 +71,20 @@ def test_spectra():
     assert slopes.circulant_spectrum().shape == shape
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("imaginary", [1.0, 3.0, "varied"])
+def test_no_eigenvalue_of_the_gram_matrix_is_below_the_floor(kind, imaginary):
+    shape = (4, 6)
+    inner = KINDS[kind](shape)
+    if imaginary == "varied":
+        imaginary = np.random.default_rng(1).uniform(0.5, 2, inner.out_shape)
+    operator = PhasedParts(inner, rotation_of(shape), imaginary)
+    rows = operator.to_dense_real()
+    least = np.linalg.eigvalsh(rows.T @ rows)[0]
+    assert operator.gram_floor() <= least + 1e-9
+    assert (operator.gram_floor() > 0) == (kind != "differences")  # which do not see a constant image
+
+
 def test_refusals():
     with pytest.raises(InputError, match="complex-linear"):
         PhasedParts(RealAndImaginary((4, 4)), rotation_of((4, 4)))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
@@ -129,6 +128,8 @@ class PredictionCheck:
         """Spearman's, of predicted with actual energy over the judged lines; NaN for too few lines, or equal ones."""
         if self.judged.sum() < LEAST_LINES:
             return float("nan")
+        from scipy.stats import rankdata  # here, because the import takes half a second, and few runs are checked
+
         ranks = [rankdata(energy[self.judged]) for energy in (self.predicted, self.actual)]
         if any(np.ptp(r) == 0 for r in ranks):
             return float("nan")

@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 
 from mri_design.errors import InputError, positive_number, require_counts, require_working
 from mri_design.inference.base import InferenceMethod, WarmStart, pooled_variances, require_engine, require_task
@@ -239,6 +238,8 @@ def rescaled_blocks(
 
 def _scale_factors(posterior: GaussianPosterior, prior: PriorEvidence) -> Array:
     """The factors that minimise the tangent bound of phi - phi_0, within a step's limit."""
+    from scipy.optimize import minimize  # here, because the import takes a tenth of a second, and few runs learn
+
     model, groups = posterior.model, prior.groups
     z = pooled_variances(model, posterior.marginals)
     arguments = [t.astype(float) for t in dual_arguments(model, posterior.mean, z)]
@@ -264,7 +265,7 @@ def _scale_factors(posterior: GaussianPosterior, prior: PriorEvidence) -> Array:
         for block, x in [(model.blocks[group.block], arguments[group.block])]
     ]
     limits = [most if slope > SWITCHED_OFF * size else 0.0 for slope in slopes]
-    minimum = scipy.optimize.minimize(
+    minimum = minimize(
         objective,
         np.zeros(len(groups)),
         jac=True,

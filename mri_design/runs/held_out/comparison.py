@@ -112,12 +112,19 @@ class Comparison:
 
     def run(self, progress: ComparisonProgress, show: Show = lambda *_: None) -> ComparisonProgress:
         """Tune, design, reconstruct and measure; ``progress`` is filled and saved as it goes."""
+        with self.workers() as workers:
+            return self.run_among(workers, progress, show)
+
+    def workers(self) -> Workers[Material]:
+        """Processes for the pieces of the comparison, and for others that need the same material."""
+        return Workers(Material(self.tests, self.training, self.recipe, self.seed), self.jobs)
+
+    def run_among(self, workers: Workers[Material], progress: ComparisonProgress, show: Show) -> ComparisonProgress:
+        """As `run`, by workers that are there already."""
         wanted = self.rows_wanted()
-        material = Material(self.tests, self.training, self.recipe, self.seed)
-        with Workers(material, self.jobs) as workers:
-            self._tune(progress, workers, show)
-            self._make_masks(progress, wanted, workers, show)
-            self._measure(progress, wanted, workers, show)
+        self._tune(progress, workers, show)
+        self._make_masks(progress, wanted, workers, show)
+        self._measure(progress, wanted, workers, show)
         return progress
 
     def mask_lines(self, progress: ComparisonProgress, name: str, count: int, draw: int, image: int) -> Lines:

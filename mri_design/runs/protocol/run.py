@@ -31,7 +31,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
 from mri_design.runs.held_out.comparison import Comparison
-from mri_design.runs.held_out.jobs import Material, mask_error
+from mri_design.runs.held_out.jobs import mask_error
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import paired_table, summary_table
 from mri_design.runs.run import Ending, Record, Run
@@ -364,11 +364,10 @@ def _refined(
 
 def _test(lines: tuple[int, ...], comparison: Comparison, tested: ComparisonProgress, show: Show) -> None:
     """Errors of the mask and its competitors on the test images; ``tested`` is filled and saved as it goes."""
-    comparison.run(tested, show)
     tests = comparison.tests
     left = [i for i in range(len(tests)) if f"{PROTOCOL}|{i}" not in tested.rows]
-    material = Material(tests, comparison.training, comparison.recipe, comparison.seed)
-    with Workers(material, comparison.jobs) as workers:
+    with comparison.workers() as workers:
+        comparison.run_among(workers, tested, show)
         for i, errors in zip(left, workers.map(mask_error, [(i, lines) for i in left]), strict=True):
             tested.rows[f"{PROTOCOL}|{i}"] = {
                 "strategy": PROTOCOL,

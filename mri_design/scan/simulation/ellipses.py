@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import j1
 
 from mri_design.errors import InputError
-from mri_design.scan.simulation.series import TrigonometricSeries
+from mri_design.scan.simulation.series import TrigonometricSeries, convolved
 from mri_design.scan.simulation.settings import checked_shape
 
 __all__ = ["EllipsePhantom", "Weight"]
@@ -243,9 +243,7 @@ def _shifted_sum(
     fine: NDArray[np.complex128], series: TrigonometricSeries, margin: tuple[int, int]
 ) -> NDArray[np.complex128]:
     """Sum over waves of coefficient times the spectrum at (k minus the wave's frequency), at whole k."""
-    from scipy.signal import fftconvolve  # here, because the import takes a second
-
     cut_y, cut_x = margin[0] - series.half_widths[0], margin[1] - series.half_widths[1]
     window = fine[cut_y : fine.shape[0] - cut_y, cut_x : fine.shape[1] - cut_x]
-    moved: NDArray[np.complex128] = fftconvolve(window, series.coefficients, mode="valid")[::2, ::2]
-    return moved
+    rows, columns = series.coefficients.shape
+    return convolved(window, series.coefficients)[rows - 1 : len(window) : 2, columns - 1 : window.shape[1] : 2]

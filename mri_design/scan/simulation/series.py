@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.fft
 from numpy.typing import NDArray
 from scipy.special import jv
 
-__all__ = ["TrigonometricSeries", "phase_series"]
+__all__ = ["TrigonometricSeries", "convolved", "phase_series"]
 
 _SMALLEST_KEPT = 1e-8  # of the largest coefficient: far below complex64 k-space
 _BESSEL_ORDERS = 24  # J_n(pi) falls under 1e-16 well before this order
@@ -50,9 +51,18 @@ class TrigonometricSeries:
 
     def __mul__(self, other: TrigonometricSeries) -> TrigonometricSeries:
         """Product of the two functions; coefficients convolve and negligible rims are dropped."""
-        from scipy.signal import convolve2d  # here, because the import takes a second
+        return TrigonometricSeries(_without_rim(convolved(self.coefficients, other.coefficients)))
 
-        return TrigonometricSeries(_without_rim(convolve2d(self.coefficients, other.coefficients)))
+
+def convolved(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Full convolution over both axes, by FFT: (n, m) with (k, l) gives (n + k - 1, m + l - 1).
+
+    Written out, because importing SciPy's signal processing takes a second.
+    """
+    shape = [n + k - 1 for n, k in zip(one.shape, other.shape, strict=True)]
+    padded = [scipy.fft.next_fast_len(n) for n in shape]
+    product = scipy.fft.fft2(one, padded) * scipy.fft.fft2(other, padded)
+    return np.asarray(scipy.fft.ifft2(product)[: shape[0], : shape[1]])
 
 
 def phase_series(rng: np.random.Generator, amplitude: float = np.pi / 2) -> TrigonometricSeries:

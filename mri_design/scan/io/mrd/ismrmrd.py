@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import h5py
 import numpy as np
-import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
@@ -256,6 +255,8 @@ def _without_oversampling(
     held = np.zeros((kspace.shape[0], *kspace.shape[2:]), dtype=bool)
     for readout in readouts:
         held[readout.slice, readout.line, readout.start : readout.start + readout.n_samples] = True
+    import scipy.fft  # here, because a process that reads one file would spend half of its time on the import
+
     cropped = np.empty((*kspace.shape[:-1], keep), np.complex64)
     for index, stored in enumerate(kspace):  # slice by slice: the transform needs several copies
         lines = scipy.fft.ifft(np.fft.ifftshift(stored, axes=-1), axis=-1, norm="ortho")
