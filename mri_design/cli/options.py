@@ -28,7 +28,7 @@ __all__ = [
     "Out",
     "Overwrite",
     "PartialFourier",
-    "PracticableName",
+    "ProtocolStrategy",
     "Quiet",
     "RecipeFile",
     "Require",
@@ -66,6 +66,7 @@ STRATEGIES = (
     "oracle-hole",
     "oracle-greedy",
 )
+TRAINING_RULES = ("residual-greedy",)
 
 Input = Annotated[
     str,
@@ -123,13 +124,19 @@ RecipeFile = Annotated[
 ]
 
 
-def _strategy(names: Sequence[str]) -> typer.models.OptionInfo:
+def _strategy(names: Sequence[str], default: str) -> typer.models.OptionInfo:
     choice = f"One of: {', '.join(names)}; trained:FILE or hybrid:FILE with a file of mri-design train."
-    return typer.Option("--strategy", metavar="NAME", help=f"{choice} [default: the recipe's]")
+    return typer.Option("--strategy", metavar="NAME", help=f"{choice} [default: {default}]")
 
 
-StrategyName = Annotated[str | None, _strategy(STRATEGIES)]
-PracticableName = Annotated[str | None, _strategy([name for name in STRATEGIES if not name.startswith("oracle")])]
+StrategyName = Annotated[str | None, _strategy(STRATEGIES, "the recipe's")]
+ProtocolStrategy = Annotated[
+    str | None,
+    _strategy(
+        [*TRAINING_RULES, *(name for name in STRATEGIES if not name.startswith("oracle"))],
+        "residual-greedy, or the recipe's where it names another than calibrated",
+    ),
+]
 MethodName = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", help=f"One of: {', '.join(METHODS)}. [default: the recipe's]"),

@@ -15,7 +15,7 @@ from mri_design.cli.options import (
     MethodName,
     Out,
     Overwrite,
-    PracticableName,
+    ProtocolStrategy,
     Quiet,
     RecipeFile,
     Seed,
@@ -54,7 +54,7 @@ def protocol(
         int, typer.Option("--swaps", min=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
     ] = 0,
     start: Start = None,
-    strategy: PracticableName = None,
+    strategy: ProtocolStrategy = None,
     slices: Slices = "middle",
     maps: MapsOfInputs = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random competitor.")] = 5,
@@ -68,20 +68,29 @@ def protocol(
 ) -> int:
     """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
 
-    Every line's score is added over the slices. --swaps then tries to exchange lines, and keeps an exchange only where
-    the mean error over INPUTS falls. For a mask that follows one scan, see `mri-design design`.
+    INPUTS are fully sampled, so the lines come next on and around which their reconstructions are most wrong
+    (residual-greedy). Other strategies add a line's score over the slices, as if INPUTS were measured now. --swaps then
+    tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. For a mask that follows
+    one scan, see `mri-design design`.
     """
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
     from mri_design.runs.protocol.report import report_protocol
-    from mri_design.runs.protocol.run import ProtocolRequest, design_protocol
+    from mri_design.runs.protocol.run import ProtocolRequest, design_protocol, protocol_strategy
 
-    settings = load_recipe(recipe).replacing("design", strategy=strategy, start=start)
+    settings = load_recipe(recipe).replacing("design", start=start)
     settings = settings.replacing("reconstruction", method=method)
     named = scan_sources([*sources, *(test or [])], slices, maps or [])
     training, tests = named[: len(sources)], named[len(sources) :]
-    request = ProtocolRequest(training, settings, lines, tests, names_of(against), swaps, seeds)
+    rule = strategy or protocol_strategy(settings)
+    request = ProtocolRequest(
+        *(training, settings, lines, tests),
+        against=names_of(against),
+        swaps=swaps,
+        seeds=seeds,
+        strategy=rule,
+    )
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
         run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, jobs=jobs, resume=resume) as run,

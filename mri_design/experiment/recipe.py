@@ -20,7 +20,7 @@ from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.map_estimate import MapEstimate
 from mri_design.experiment.line_lists import checked_line_list, line_numbers
 from mri_design.experiment.recipe_errors import recipe_error
-from mri_design.experiment.strategy_names import check_strategy_name
+from mri_design.experiment.strategy_names import TRAINING_RULES, check_strategy_name
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, SparsityBlock, phase_variants
 from mri_design.model.phase.prior import PhasePrior, PhaseSites
@@ -47,6 +47,12 @@ def _strategy_name(name: str, info: ValidationInfo) -> str:
             field="strategy",
             got=repr(name),
             wanted="a strategy that does without the truth; oracles are named with --strategy only",
+        )
+    if name in TRAINING_RULES and not (info.context or {}).get("oracles"):
+        raise InputError(
+            field="strategy",
+            got=repr(name),
+            wanted="a strategy for a scan that is measured now; mri-design protocol goes by this one anyway",
         )
     try:
         check_strategy_name(name)

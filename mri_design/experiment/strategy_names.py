@@ -23,6 +23,7 @@ from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
 from mri_design.design.strategies.oracles import Oracle, OracleGreedy, OracleHole, OracleResidual
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
+from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
@@ -30,6 +31,7 @@ from mri_design.experiment.trained_file import load_trained
 __all__ = [
     "FROM_FILES",
     "ORACLES",
+    "TRAINING_RULES",
     "TUNED_FAMILIES",
     "check_strategy_name",
     "is_random",
@@ -59,6 +61,7 @@ _MAKERS: dict[str, Callable[[], Strategy]] = {
     "oracle-residual": OracleResidual,
     "oracle-hole": OracleHole,
     "oracle-greedy": OracleGreedy,
+    "residual-greedy": TrainingResidual,
 }
 
 FROM_FILES = ("trained", "hybrid")
@@ -70,6 +73,9 @@ ORACLES: dict[str, Oracle] = {
     "oracle-greedy": OracleGreedy(),
 }
 """Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
+
+TRAINING_RULES: dict[str, TrainingResidual] = {"residual-greedy": TrainingResidual()}
+"""Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
 
 _DETERMINISTIC = ("low-pass", "golden-ratio", "trained")
 
@@ -96,8 +102,8 @@ def make_strategy(name: str) -> Strategy:
     """The strategy called ``name``.
 
     ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
-    ``trained:FILE`` and ``hybrid:FILE`` read what training wrote. An oracle cannot choose before it was given the
-    truth.
+    ``trained:FILE`` and ``hybrid:FILE`` read what training wrote. `ORACLES` and `TRAINING_RULES` cannot choose before
+    they were given truths.
 
     Raises
     ------

@@ -37,6 +37,8 @@ def assert_refused(result: Result, code: int, *words: str) -> None:
         (["compare", "scan.npz", "--lines", "8,x", "--out", "x"], "give positive whole numbers"),
         (["compare", "scan.npz", "--lines", "0,8", "--out", "x"], "give positive whole numbers"),
         (["compare", "scan.npz", "--lines", "", "--out", "x"], "give positive whole numbers"),
+        (["design", "scan.npz", "--lines", "8", "--strategy", "residual-greedy", "--out", "x"], "mri-design protocol"),
+        (["compare", "scan.npz", "--lines", "8", "--strategies", "residual-greedy", "--out", "x"], "--train"),
         (["compare", "scan.npz", "--lines", "8", "--strategies", "random,magic", "--out", "x"], "unknown strategy"),
         (["compare", "scan.npz", "--lines", "8", "--strategies", ",", "--out", "x"], "unknown strategy ''"),
         (["compare", "scan.npz", "--lines", "8", "--method", "magic", "--out", "x"], "unknown method"),

@@ -35,7 +35,7 @@ def test_the_names_in_the_help_are_the_real_ones() -> None:
     assert phantom_names() == options.PHANTOMS
     assert shipped_recipes() == options.RECIPES
     assert options.METHODS == METHODS
-    assert strategy_names() == options.STRATEGIES
+    assert strategy_names() == (*options.STRATEGIES, *options.TRAINING_RULES)
 
 
 def test_help_keeps_what_stands_in_brackets(run: Run) -> None:

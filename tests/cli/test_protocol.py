@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.evaluation.output.folder_ledger import OUTPUTS
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import load_input, prepare
@@ -62,14 +63,36 @@ def test_the_folder_is_complete(done: tuple[Path, Result]) -> None:
 
 
 def test_scores_are_added_over_the_slices(run: Run, work: Path, tmp_path: Path) -> None:
-    assert run(*COMMAND, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    words = ("--strategy", "calibrated", "--jobs", 1)
+    assert run(*COMMAND, *words, "--out", tmp_path / "run").exit_code == 0
     recipe = load_recipe(work / "quick.toml")
     slices = [
         prepare(load_input(str(work / f), recipe), recipe).slice_model(0, recipe) for f in ("scan.npz", "head.npz")
     ]
-    alone = run_design(slices, make_strategy(recipe.design.strategy), 10, recipe, seed=0, start=5)
+    alone = run_design(slices, make_strategy("calibrated"), 10, recipe, seed=0, start=5)
     assert order(tmp_path / "run") == list(alone.trace.lines)
     assert not (tmp_path / "run" / "summary.csv").exists()
+
+
+def test_by_default_lines_come_next_where_the_training_scans_are_most_wrong(
+    run: Run, work: Path, tmp_path: Path
+) -> None:
+    assert run(*COMMAND, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    recipe = load_recipe(work / "quick.toml")
+    loaded = [prepare(load_input(str(work / f), recipe), recipe) for f in ("scan.npz", "head.npz")]
+    rule = TrainingResidual().knowing([np.asarray(scan.reference(0)) for scan in loaded])
+    alone = run_design([scan.slice_model(0, recipe) for scan in loaded], rule, 10, recipe, seed=0, start=5)
+    assert order(tmp_path / "run") == list(alone.trace.lines)
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["settings"]["design"]["strategy"] == "residual-greedy"
+
+
+def test_a_recipe_that_names_another_strategy_is_obeyed(run: Run, work: Path, tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text((work / "quick.toml").read_text() + '[design]\nstrategy = "expected-error"\n')
+    words = [tmp_path / "r.toml" if word == "quick.toml" else word for word in COMMAND]
+    assert run(*words, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["settings"]["design"]["strategy"] == "expected-error"
 
 
 def test_exchanges_only_lower_the_training_error(done: tuple[Path, Result]) -> None:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import expected_energies
+from mri_design.design.neighbourhood import neighbourhood, require_weights
 from mri_design.design.strategies.earlier_scan import EarlierScan, weight_of_earlier
 from mri_design.design.strategies.error_model import ErrorModel, ErrorModelName, shipped_error_model
 from mri_design.design.strategies.line_features import LineKnowledge, line_features
 from mri_design.design.strategy import DesignView, best_line
-from mri_design.errors import require_counts, require_instance, require_numbers, sequence_of
+from mri_design.errors import require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
 
 __all__ = ["Calibrated"]
@@ -86,8 +86,7 @@ class Calibrated:
             require_instance(ErrorModel, wanted=wanted, error_model=self.error_model)
         if self.earlier is not None:
             require_instance(EarlierScan, wanted="an EarlierScan, or None", earlier=self.earlier)
-        for distance, weight in enumerate(sequence_of(Real, "neighbours", self.neighbours, wanted=_WEIGHTS), 1):
-            require_numbers(most=1.0, **{f"neighbours: weight at distance {distance}": weight})
+        require_weights(self.neighbours)
 
     def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """Eight lines with one coil: the error model knows how much energy the centre of an image holds.
@@ -150,21 +149,6 @@ class Calibrated:
 
     def _start(self, view: DesignView) -> ErrorModel:
         return self.error_model or shipped_error_model(_kind(view.posteriors))
-
-
-def neighbourhood(energies: Numbers, weights: Sequence[float]) -> Numbers:
-    """Energies of lines, (ky,), each with a share of its neighbours': ``weights[d - 1]`` of those at distance d.
-
-    Beyond the grid there are none.
-    """
-    total = energies.copy()
-    for distance, weight in enumerate(weights, 1):
-        total[distance:] += weight * energies[:-distance]
-        total[:-distance] += weight * energies[distance:]
-    return total
-
-
-_WEIGHTS = "weights of the lines at distance 1, 2, ..., each from 0 to 1"
 
 
 @dataclass(frozen=True)

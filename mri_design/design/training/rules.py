@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
+from mri_design.design.neighbourhood import neighbourhood, require_weights
 from mri_design.design.strategy import best_line
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
@@ -48,9 +49,25 @@ class TrainingRule(Protocol):
 
 @dataclass(frozen=True)
 class ResidualGreedy:
-    """The line with the largest mean residual energy: no reconstruction beyond those of the lines so far."""
+    """The line on and around which the residual energy is largest: no reconstruction beyond those of the lines so far.
 
+    Parameters
+    ----------
+    neighbours : sequence of float
+        Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; other subjects have
+        their details on lines nearby.
+
+    Raises
+    ------
+    InputError
+        For weights that are not numbers between 0 and 1.
+    """
+
+    neighbours: tuple[float, ...] = (0.25,)
     name: str = "residual-greedy"
+
+    def __post_init__(self) -> None:
+        require_weights(self.neighbours)
 
     def scores(
         self,
@@ -60,8 +77,10 @@ class ResidualGreedy:
         evaluate: Evaluate,
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """The mean residual."""
-        return residual
+        """The mean residual of a line's neighbourhood."""
+        left = residual.copy()
+        left[list(candidates.acquired)] = 0.0
+        return neighbourhood(left, self.neighbours)
 
 
 @dataclass(frozen=True)

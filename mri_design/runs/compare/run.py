@@ -17,7 +17,13 @@ from mri_design.experiment.designing import require_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
+from mri_design.experiment.strategy_names import (
+    ORACLES,
+    TRAINING_RULES,
+    make_strategy,
+    strategy_files,
+    strategy_label,
+)
 from mri_design.runs.held_out.comparison import Comparison, base_name
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import errors_by_image, paired_table, summary_table, winners_table
@@ -58,7 +64,8 @@ class ComparisonRequest:
     Raises
     ------
     UsageError
-        For an unknown strategy, or a recipe that ends designs early.
+        For an unknown strategy, one that learns from training inputs where there are none, or a recipe that ends
+        designs early.
     """
 
     sources: Sequence[ScanSource]
@@ -71,6 +78,8 @@ class ComparisonRequest:
     def __post_init__(self) -> None:
         for name in self.strategies:
             make_strategy(name)
+            if name in TRAINING_RULES and not self.train:
+                raise UsageError(f"{name} learns from fully sampled training scans: give some with --train")
         if self.recipe.design.until_error is not None or self.recipe.design.until_gain is not None:
             raise UsageError(
                 "a comparison needs equal numbers of lines; take until_error and until_gain out of the recipe"

@@ -27,7 +27,13 @@ from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
+from mri_design.experiment.strategy_names import (
+    ORACLES,
+    TRAINING_RULES,
+    make_strategy,
+    strategy_files,
+    strategy_label,
+)
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
@@ -61,8 +67,8 @@ class DesignRequest:
     Raises
     ------
     UsageError
-        For an unknown strategy, no end, a stop rule that the strategy cannot answer, or an earlier scan for another
-        strategy than ``calibrated``.
+        For an unknown strategy or one that learns from training scans, no end, a stop rule that the strategy cannot
+        answer, or an earlier scan for another strategy than ``calibrated``.
     InputError
         For constraints and an order that contradict each other, or a strategy's file that cannot be used.
     """
@@ -75,6 +81,11 @@ class DesignRequest:
     seen: ScanSource | None = None
 
     def __post_init__(self) -> None:
+        if self.recipe.design.strategy in TRAINING_RULES:
+            raise UsageError(
+                f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
+                "mri-design protocol makes one mask by it, mri-design train an order (--strategy trained:FILE)"
+            )
         checked_end(self.recipe, self.strategy, self.lines)
         if self.seen is not None and self.recipe.design.strategy != "calibrated":
             raise UsageError(

@@ -16,7 +16,7 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.experiment.designing import start_count
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import ORACLES, TUNED_FAMILIES, is_random, make_strategy
+from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, TUNED_FAMILIES, is_random, make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.runs.held_out.jobs import Lines, MaskJob, Material, TuningJob, design_mask, mask_error, tuning_error
 from mri_design.runs.held_out.progress import ComparisonProgress
@@ -103,7 +103,8 @@ class Comparison:
         names: list[str] = []
         for name in self.strategies:
             strategy = make_strategy(name)
-            names.append(name)
+            if name not in TRAINING_RULES:
+                names.append(name)
             if self.training and strategy.needs_posterior and name not in ORACLES:
                 names.append(name + FIXED)
             if self.training and name in TUNED_FAMILIES:

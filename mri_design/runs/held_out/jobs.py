@@ -11,7 +11,7 @@ from mri_design.evaluation.metrics import measure
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.strategy_names import ORACLES, make_strategy
+from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.runs.oracles import knowing_oracle
 
@@ -101,9 +101,14 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     if job.strategy in ORACLES:
         oracle = knowing_oracle(job.strategy, [test], [image.reference], material.recipe, material.seed)
         return _design(material, [test], oracle, job.target, job.start, job.draw)
-    training = [material.training[i].slice_model for i in job.training]
-    slices = [replace(slice_model, measured=slice_model.measured & test.measured) for slice_model in training] or [test]
-    return _design(material, slices, make_strategy(job.strategy), job.target, job.start, job.draw)
+    training = [material.training[i] for i in job.training]
+    models = [scan.slice_model for scan in training]
+    slices = [replace(model, measured=model.measured & test.measured) for model in models] or [test]
+    if job.strategy in TRAINING_RULES:
+        strategy: Strategy = TRAINING_RULES[job.strategy].knowing([scan.reference for scan in training])
+    else:
+        strategy = make_strategy(job.strategy)
+    return _design(material, slices, strategy, job.target, job.start, job.draw)
 
 
 def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
 from mri_design.design.echo_trains import Acquisition
+from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training.exchanges import (
     Exchange,
@@ -29,7 +30,13 @@ from mri_design.experiment.designing import DesignOptions, require_lines, run_de
 from mri_design.experiment.ending import in_acquisition_order
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.strategy_names import ORACLES, make_strategy, strategy_files, strategy_label
+from mri_design.experiment.strategy_names import (
+    ORACLES,
+    TRAINING_RULES,
+    make_strategy,
+    strategy_files,
+    strategy_label,
+)
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.jobs import mask_error
 from mri_design.runs.held_out.progress import ComparisonProgress
@@ -49,9 +56,12 @@ __all__ = [
     "ProtocolResult",
     "design_protocol",
     "load_refinement",
+    "protocol_strategy",
     "save_refinement",
 ]
 
+DEFAULT_STRATEGY = "residual-greedy"
+"""What decides where nobody names a strategy."""
 PROTOCOL = "protocol"
 """Name of the mask in tables."""
 REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
@@ -101,7 +111,7 @@ class ProtocolRequest:
     sources : sequence of ScanSource
         Training inputs: the mask is designed on all their slices together.
     recipe : Recipe
-        Strategy, start, inference, and the reconstruction behind every error.
+        Start, inference, and the reconstruction behind every error; not the strategy.
     lines : int
         Lines in the end.
     test : sequence of ScanSource
@@ -112,6 +122,8 @@ class ProtocolRequest:
         Exchanges of lines to try at the end (`design.training.exchanges.refine`).
     seeds : int
         Draws of random competitors.
+    strategy : str
+        Decides which line comes next. ``residual-greedy`` looks at the truth of the training inputs.
 
     Raises
     ------
@@ -123,9 +135,11 @@ class ProtocolRequest:
     recipe: Recipe
     lines: int
     test: Sequence[ScanSource] = ()
+    _: KW_ONLY
     against: Sequence[str] = ("low-pass", "vd-polynomial")
     swaps: int = 0
     seeds: int = 5
+    strategy: str = DEFAULT_STRATEGY
 
     def __post_init__(self) -> None:
         for name in (self.strategy, *self.against):
@@ -136,11 +150,6 @@ class ProtocolRequest:
             )
         if self.swaps and self.recipe.constraints.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
-
-    @property
-    def strategy(self) -> str:
-        """Name of the strategy that decides."""
-        return self.recipe.design.strategy
 
     def record(self, run: Run) -> Record:
         """What a manifest says about it before anything is computed.
@@ -265,7 +274,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
-    strategy = make_strategy(request.strategy)
+    strategy = _strategy(request.strategy, training)
     calibration = max(image.calibration_lines for image in (*training, *tests))
     n_coils = min(image.slice_model.n_coils for image in training)
     first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
@@ -326,6 +335,18 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         refined=refined,
         tested=HeldOutErrors.of(tested, len(trace.lines)),
     )
+
+
+def protocol_strategy(recipe: Recipe) -> str:
+    """The recipe's strategy where it names another than the default one for single scans, else `DEFAULT_STRATEGY`."""
+    named = recipe.design.strategy
+    return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
+
+
+def _strategy(name: str, training: Sequence[ReferenceSlice]) -> Strategy:
+    if name in TRAINING_RULES:
+        return TRAINING_RULES[name].knowing([image.reference for image in training])
+    return make_strategy(name)
 
 
 def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:

@@ -7,7 +7,8 @@ import pytest
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.line_variances import all_lines
-from mri_design.design.strategies.calibrated import Calibrated, neighbourhood
+from mri_design.design.neighbourhood import neighbourhood
+from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.error_model import LARGEST_DOUBT, ErrorModel, shipped_error_model
 from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features

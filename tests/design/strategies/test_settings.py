@@ -51,7 +51,7 @@ def strategies() -> list[type]:
 
 
 def test_all_strategies_are_found() -> None:
-    assert len(strategies()) == 19 and all(hasattr(kind, "choose") for kind in strategies())
+    assert len(strategies()) == 20 and all(hasattr(kind, "choose") for kind in strategies())
 
 
 @pytest.mark.parametrize("kind", strategies(), ids=lambda kind: kind.__name__)

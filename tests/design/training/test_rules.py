@@ -75,8 +75,10 @@ def test_residual_greedy_picks_where_the_images_are_most_wrong(scans: list[Refer
             )
             total += np.sum(np.abs(wrong) ** 2, axis=1) / np.sum(np.abs(scan.reference) ** 2)
         np.testing.assert_allclose(state.profile[step], total / len(scans), rtol=1e-4, atol=1e-9)
-        total[list(lines)] = -1
-        assert picked == int(np.argmax(total))
+        total[list(lines)] = 0
+        around = np.convolve(total, [0.25, 1, 0.25], mode="same")
+        around[list(lines)] = -1
+        assert picked == int(np.argmax(around))
 
 
 def test_residuals_of_several_coils_add_up_to_the_image_s_error(make_slice: SliceMaker) -> None:

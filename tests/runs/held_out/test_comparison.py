@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.metrics import measure
@@ -43,6 +44,7 @@ def test_names_with_training_scans_are_tuned_and_fixed(study: Comparison) -> Non
     assert study.expanded() == ["information-gain", "information-gain@train", "vd-polynomial@tuned", "low-pass"]
     assert replace(study, training=[]).expanded() == list(STRATEGIES)
     assert replace(study, strategies=["vd-polynomial:3"]).expanded() == ["vd-polynomial:3"]
+    assert replace(study, strategies=["residual-greedy"]).expanded() == ["residual-greedy@train"]
 
 
 def test_random_masks_have_draws_and_others_one(study: Comparison) -> None:
@@ -95,6 +97,13 @@ def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_train
             start = rule.default_start(16, count)
             alone = run_design([scan.slice_model], rule, count, tiny, seed=0, start=start).trace.lines
             assert study.mask_lines(progress, name, count, 0, 1) == alone
+
+
+def test_a_rule_that_looks_at_the_truth_sees_that_of_the_training_scans_only(study: Comparison, tiny: Recipe) -> None:
+    ruled = replace(study, strategies=["residual-greedy"], lines=[10])
+    rule = TrainingResidual().knowing([scan.reference for scan in study.training])
+    alone = run_design([scan.slice_model for scan in study.training], rule, 10, tiny, seed=0, start=8).trace.lines
+    assert ruled.mask_lines(ruled.run(memory()), "residual-greedy@train", 10, 0, 1) == alone
 
 
 def test_one_design_serves_all_counts_that_start_alike(
