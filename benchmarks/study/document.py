@@ -10,8 +10,8 @@ import numpy as np
 from parts.targets import COLUMNS
 from study.groups import FAMILIES, TUNED
 from study.ledger import Ledger
-from study.sections import DEFAULT
-from study.tables import BEST_DRAW, FORMATS, ORACLE, errors_of, summary
+from study.sections import DEFAULT, NON_LOCAL
+from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, two_way
 from study.targets import target_rows
 from study.texts import INTRODUCTION, TEXTS, TRIED
 
@@ -26,7 +26,13 @@ DRAWN = (
     *("trained stochastic-lbcs", "trained lbcs", "hybrid", "fastmri-equispaced", "regular + 8 ACS", "vd-half"),
 )
 """Curves of figures, in the order of their colours."""
-RECONSTRUCTORS = {"mean": "default posterior mean", "map": "TV + wavelet MAP"}
+RECONSTRUCTORS = {
+    "mean": "posterior mean, local prior",
+    "map": "TV + wavelet MAP",
+    NON_LOCAL: "posterior mean of the default recipe",
+}
+TWO_WAY = (DEFAULT, TUNED, "low-pass", HOLE)
+"""Masks of the table that separates what the mask gains from what the reconstruction gains."""
 
 
 def write_document(
@@ -71,6 +77,12 @@ def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
             figure = f"figures/{section}-{group}-{reconstructor}.png".replace(" ", "-").replace(",", "")
             if _figure(out / figure, here, reconstructor) if draw else (out / figure).exists():
                 parts.append(f"![error against lines, {group}, {name}]({figure})\n")
+    reconstructors = list(dict.fromkeys(str(row["reconstructor"]) for row in cells))
+    if NON_LOCAL in reconstructors:
+        rows = two_way(cells, TWO_WAY, reconstructors)
+        named = [{RECONSTRUCTORS.get(column, column): value for column, value in row.items()} for row in rows]
+        title = "Masks and reconstructions apart: change against a tuned density with the local posterior mean"
+        parts.append(f"**{title}**\n\n{markdown_text(named)}" if named else "")
     tuned = [row for row in ledger.of("tuned", section=section) if row["family"] in FAMILIES]
     if tuned:
         parts.append(_tuned(tuned))

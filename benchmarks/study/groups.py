@@ -43,8 +43,8 @@ class Entry:
         Recipe behind a posterior strategy.
     fixed : bool
         One mask, designed on the training images together.
-    only : str
-        Reconstructor, if not all.
+    only : sequence of str
+        Reconstructors, if not all.
     exchanges : int
         Tried at the end of a fixed mask, against the training images' truth under the group's first reconstructor.
     """
@@ -56,7 +56,7 @@ class Entry:
     start: int | None = None
     design: str = "mean"
     fixed: bool = False
-    only: str = ""
+    only: Sequence[str] = ()
     exchanges: int = 0
 
     @property
@@ -167,4 +167,4 @@ class Group:
 
     def entries_of(self, reconstructor: str) -> list[Entry]:
         """Rows measured with one reconstructor."""
-        return [entry for entry in self.entries if entry.only in ("", reconstructor)]
+        return [entry for entry in self.entries if not entry.only or reconstructor in entry.only]

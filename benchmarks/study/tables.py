@@ -116,6 +116,23 @@ def gap_closed(a: Errors, tuned: Errors, oracle: Errors, shares: Sequence[str] |
     return float((theirs - mine) / (theirs - best)) if theirs > best else None
 
 
+def two_way(cells: Sequence[Row], masks: Sequence[str], reconstructors: Sequence[str]) -> list[Row]:
+    """Every mask with every reconstructor: change in per cent against the tuned density with the first reconstructor.
+
+    Densities are tuned for each reconstructor. On the images that all masks with all reconstructors were measured on.
+    """
+    found = {(mask, name): errors_of(cells, name, mask) for mask in masks for name in reconstructors}
+    shared = set.intersection(*({*errors.mean} for errors in found.values()))
+    base = Errors({key: found[TUNED, reconstructors[0]].mean[key] for key in sorted(shared)}, {})
+    rows: list[Row] = []
+    for mask in masks:
+        compared = {name: paired(found[mask, name], base) for name in reconstructors}
+        changes = {name: f"{100 * float(p.change.mean()):+.1f} %" for name, p in compared.items() if p is not None}
+        if changes:
+            rows.append({"mask": mask, "images": len(next(p for p in compared.values() if p).images)} | changes)
+    return rows
+
+
 def summary(cells: Sequence[Row], reconstructor: str, strategies: Sequence[str], competitor: str = TUNED) -> list[Row]:
     """Every strategy at every number of lines, then over all of them.
 

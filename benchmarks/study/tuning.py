@@ -107,8 +107,11 @@ def tune_densities(group: Group, ledger: Ledger, workers: Workers[StudyMaterial]
         others = [name for name in FAMILIES if name not in ("vd-polynomial", "vd-gaussian")]
         third[case] = [Density.of(name, best.power, best.start) for name in others]
         powers = {best.power, best.power / 2}
-        third[case] += [Density.of(name, power, best.start) for name in BESIDE if name != PARTIAL for power in powers]
-        third[case] += [Density.of(PARTIAL, power, best.start, kept) for kept in tuning.kept for power in powers]
+        beside = {entry.label for entry in group.entries_of(case[0])} & set(BESIDE)
+        plain = [name for name in BESIDE if name in beside - {PARTIAL}]
+        third[case] += [Density.of(name, power, best.start) for name in plain for power in powers]
+        if PARTIAL in beside:
+            third[case] += [Density.of(PARTIAL, power, best.start, kept) for kept in tuning.kept for power in powers]
     try_all(third)
 
 
