@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mri_design.design.decision import Choice
-from mri_design.design.line_variances import all_lines
+from mri_design.design.line_variances import residual_energies
 from mri_design.design.neighbourhood import neighbourhood, require_weights
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError, sequence_of
@@ -80,8 +80,6 @@ class TrainingResidual:
             )
         residual = np.zeros(view.candidates.n_lines)
         for posterior, truth in zip(view.posteriors, self.truths, strict=True):
-            wrong = all_lines(posterior)(posterior.mean - truth)
-            energy = np.sum(np.abs(truth) ** 2, dtype=np.float64)
-            residual += np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy
+            residual += residual_energies(posterior, truth) / np.sum(np.abs(truth) ** 2, dtype=np.float64)
         residual[list(view.candidates.acquired)] = 0.0
         return best_line(neighbourhood(residual / len(self.truths), self.neighbours), view.candidates)
