@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from study.groups import BESIDE, FAMILIES, TUNED, Entry, Group, Tuning
-from study.scans import Scan, combined, denoised, raw, repeated, simulated, simulating
+from study.scans import Scan, combined, denoised, raw, repeated, self_calibrated, simulated, simulating
 from study.split import (
     COIL_TEST_HEADS,
     LARGE_TEST_HEADS,
@@ -271,6 +271,25 @@ def _with_coils(setting: Setting, coils: int, tests: list[Scan], training: list[
     return Group("multi-coil", name, tests, training, shares, entries, recipes, ("mean",), tuning=tuning)
 
 
+def centre_maps(setting: Setting) -> list[Group]:
+    """The heads seen by eight coils again, their maps estimated from central lines that every mask holds."""
+    (known,) = [group for group in multi_coil(setting) if setting.quick or group.name == "8 coils"]
+    lines = 12 if setting.quick else 16
+    tests, training = ([self_calibrated(scan, lines) for scan in scans] for scans in (known.tests, known.training))
+    entries = [Entry(DEFAULT, draws=setting.design_seeds, start=lines)]
+    entries += [Entry(name, draws=setting.seeds, start=lines) for name in (TUNED, "fastmri-equispaced")]
+    entries += [Entry("regular + ACS", "regular", draws=setting.seeds, start=lines)]
+    shares = ("3/4",) if setting.quick else ("1/4", "3/8")
+    tuning = setting.tuning if setting.quick else Tuning((0.0, 1.0, 2.0, 4.0), (4.0,), (), 2)
+    return [
+        Group(
+            *("centre-maps", f"{known.name}, {lines} lines", tests, training, shares, entries, known.recipes),
+            ("mean",),
+            tuning=replace(tuning, centres=(), centre=lines),
+        )
+    ]
+
+
 def stress(setting: Setting) -> list[Group]:
     """Scans unlike anything seen: phantoms, and one full of interference."""
     entries = [Entry(name) for name in POSTERIOR]
@@ -362,6 +381,7 @@ GROUPS: dict[str, Callable[[Setting], list[Group]]] = {
     "full-size": full_size,
     "thesis-figure": thesis_figure,
     "multi-coil": multi_coil,
+    "centre-maps": centre_maps,
     "stress": stress,
     "models": models,
 }

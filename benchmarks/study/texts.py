@@ -113,6 +113,8 @@ and the raw 16-coil brain, judged by its own complete image. Coil maps count as 
 own. The densities are tuned for each number of coils, their centre too. `regular + 8 ACS` is every R-th line and a
 centre of eight, R the smallest that fits. **Not measured yet**: the group with 16 coils, which holds the raw brain, on
 which the first release failed; and `oracle-hole` with 8 coils. `calibrated` has three seeds.""",
+    "centre-maps": """Three of the heads seen by eight coils once more: no scan gives the coil maps, they are estimated
+from sixteen lines at the centre of k-space, with which every mask begins. The densities are tuned for this centre.""",
     "stress": """Scans unlike those that anything was tuned on: piecewise constant and uniform phantoms, and a scan
 full of interference, judged by the same scan without it. Densities are those tuned on the 3T heads.""",
     "models": f"""Plain information gain, and the default strategy, under each model of the image, each model's
