@@ -24,6 +24,7 @@ FLOORS = {
     "experiment": 7,
     "design": 6,
     "active_learning": 6,
+    "sequences": 6,
     "inference": 5,
     "variances": 4,
     "estimation": 4,
@@ -98,6 +99,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
     "scan/trajectories": {"convention": 1, "angles": 2, "gradients": 2, "*": 3},
+    "sequences": {"scanner": 1, "settings": 1, "events": 2, "timing": 3, "verification": 3}
+    | {"gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
     "variances": {"base": 1, "*": 2, "columns": 3, "monte_carlo": 3, "control_variate": 4},
 }
 MOST_FILES = 15
@@ -116,6 +119,7 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 DOORS = {
     "matplotlib": ("evaluation/plots",),
     "sigpy": ("scan/calibration/",),
+    "pypulseq": ("sequences/",),
     "random": (),  # the standard library's global generator
 }
 # What numpy.random offers without global state.
@@ -196,7 +200,7 @@ def _imports(tree: ast.Module, dotted: list[str]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{source}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in {"__import__", "import_module"}:
+            if called in {"__import__", "import_module", "optional_package"}:
                 yield node.lineno, str(node.args[0].value)
 
 
@@ -404,6 +408,7 @@ def test_the_checker_reads_the_real_package() -> None:
         ("design/engine.py", "import matplotlib.pyplot as plt", "only evaluation/plots may"),
         ("evaluation/report.py", "from matplotlib import pyplot", "only evaluation/plots may"),
         ("scan/simulation/coil_maps.py", "from sigpy.mri import app", "only scan/calibration/ may"),
+        ("runs/a.py", "from mri_design import errors\nerrors.optional_package('pypulseq', 'x')", "only sequences/ may"),
         ("design/engine.py", "import random", "nothing in the package may"),
         ("design/engine.py", "import numpy as np\nnp.random.seed(0)", "uses numpy.random.seed"),
         ("design/engine.py", "import numpy\nx = numpy.random.rand(3)", "uses numpy.random.rand"),
