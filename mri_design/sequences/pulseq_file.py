@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mri_design.errors import require_counts
 from mri_design.sequences.events import Events
 from mri_design.sequences.gradient_echo import gradient_echo
 from mri_design.sequences.scanner import Scanner
@@ -17,6 +18,8 @@ from mri_design.sequences.verification import SequenceError, Verified, verify
 
 __all__ = ["PulseqFile", "pulseq_file"]
 
+_MOST_LINES = 1024
+"""The six digits of a file's amplitudes hold the lines of larger grids too coarsely."""
 _MAKERS = {"gre": gradient_echo, "tse": turbo_spin_echo}
 
 
@@ -65,6 +68,7 @@ def pulseq_file(order: LineOrder, settings: SequenceSettings, scanner: Scanner, 
     -----
     pypulseq 1.5 checks neither gradient amplitude nor slew rate of what it writes; `verify` does.
     """
+    require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": order.n_lines})
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("error")  # pypulseq warns where it changes what it was asked for
         first, second = (Path(folder) / f"{place}.seq" for place in ("first", "second"))

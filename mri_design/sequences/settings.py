@@ -14,7 +14,7 @@ __all__ = ["KINDS", "LineOrder", "SequenceKind", "SequenceSettings"]
 SequenceKind = Literal["gre", "tse"]
 KINDS = ("gre", "tse")
 """Gradient echoes, one line after each excitation; trains of spin echoes (turbo spin echo)."""
-_MOST, _MOST_ECHOES = 1024, 512
+_MOST_LINES, _MOST_SAMPLES = 65535, 1024
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,13 @@ class LineOrder:
     n_lines: int
 
     def __post_init__(self) -> None:
-        require_counts(least=4, most=_MOST, **{"lines of the grid": self.n_lines})
+        require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": self.n_lines})
         if not self.trains or not all(self.trains):
             raise InputError(field="lines", got="no line, or an empty echo train", wanted="at least one line a train")
         require_counts(least=0, most=self.n_lines - 1, **{f"lines[{i}]": line for i, line in enumerate(self.lines)})
         if len(set(self.lines)) < len(self.lines):
             twice = next(line for i, line in enumerate(self.lines) if line in self.lines[:i])
             raise InputError(field="lines", got=f"line {twice} twice", wanted="each line once")
-        require_counts(least=1, most=_MOST_ECHOES, **{"echoes of a train": self.echoes})
 
     @classmethod
     def of_lines(cls, lines: Sequence[int], n_lines: int) -> LineOrder:
@@ -117,7 +116,7 @@ class SequenceSettings:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(field="sequence", got=described(self.kind), wanted=f"one of: {', '.join(KINDS)}")
-        require_counts(least=4, most=_MOST, **{"samples of a readout": self.samples})
+        require_counts(least=4, most=_MOST_SAMPLES, **{"samples of a readout": self.samples})
         require_counts(least=0, most=10_000, **{"dummies": self.dummies})
         for extent in self.field_of_view:
             _within("field of view", extent, 0.005, 1.0, "m")

@@ -81,21 +81,23 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"*": 4},
     "potentials/likelihoods": {"*": 1, "responses": 2},
     "runs": {"": 1, "held_out": 2, "sections": 2}
-    | dict.fromkeys(("compare", "design", "protocol", "recon", "train"), 3)
+    | dict.fromkeys(("compare", "design", "export", "protocol", "recon", "train"), 3)
     | {"demo": 4},  # a comparison and a design
     "runs/compare": {"run": 1, "report": 2},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
+    "runs/export": {"stored_run": 1, "run": 2, "report": 3},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/protocol": {"run": 1, "report": 2},
     "runs/recon": {"run": 1, "report": 2},
     "runs/sections": {"steps": 1, "*": 2},
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
-    "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3},
+    "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
     "scan/io": {"": 1, "mrd": 2, "numpy_files": 2, "fastmri": 3, "isolated": 3, "maps": 3, "mask": 3, "formats": 4},
     "scan/io/mrd": {"header": 1, "noise": 1, "readouts": 2, "ismrmrd": 3},
     "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
+    "scan/writing": {"*": 1},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
     "scan/trajectories": {"convention": 1, "angles": 2, "gradients": 2, "*": 3},
@@ -119,6 +121,8 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 DOORS = {
     "matplotlib": ("evaluation/plots",),
     "sigpy": ("scan/calibration/",),
+    "nibabel": ("scan/writing/nifti",),
+    "pydicom": ("scan/writing/dicom",),
     "pypulseq": ("sequences/",),
     "random": (),  # the standard library's global generator
 }
