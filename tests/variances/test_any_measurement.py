@@ -84,6 +84,7 @@ def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
     return np.concatenate([v.ravel() for v in values])
 
 
+@pytest.mark.slow
 def test_unbiased_and_far_nearer_than_plain_draws(precision):
     exact = together(run(Exact(), precision).values)
     accurate = ControlVariate(samples=8, tolerance=1e-6)
