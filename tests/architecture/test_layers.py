@@ -73,8 +73,9 @@ INSIDE: dict[str, dict[str, int]] = {
     "krylov": {"orthogonal": 1, "*": 2},
     "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3},
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
-    "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3},
+    "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3},
     "operators/kernels": {"compiling": 1, "suitable": 1, "lanes": 2, "*": 3, "fourier": 4, "wavelet": 4},
+    "operators/nonuniform": {"toeplitz": 1, "trajectory": 1, "transform": 1, "density": 2, "fourier": 2},
     "potentials": {"expectation": 1, "base": 2, "mixture": 5, "likelihoods": 5}
     | dict.fromkeys(("gaussian", "laplace", "requirements", "sech2", "student_t"), 3)
     | {"*": 4},
@@ -115,6 +116,7 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 # Outside libraries with one door each (paths without suffix, relative to the package); () is nowhere.
 DOORS = {
     "matplotlib": ("evaluation/plots",),
+    "finufft": ("operators/nonuniform/",),
     "sigpy": ("scan/calibration/",),
     "random": (),  # the standard library's global generator
 }
