@@ -45,7 +45,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
     "design": {"": 1, "plane": 2, "strategies": 2, "training": 2},
-    "design/plane": {"": 1, "*": 2},
+    "design/plane": dict.fromkeys(("constraints", "gamma_regression", "sample_features", "start", "thinning"), 1)
+    | {"densities": 2, "*": 3},
     "design/strategies": {
         "densities": 1,
         "line_features": 1,
