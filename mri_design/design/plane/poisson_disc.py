@@ -60,7 +60,7 @@ def poisson_disc(
     plane : PlaneEncoding
         The samples.
     density : float array, shape (size,)
-        Positive. Around a sample no other lies within scale / sqrt(density), in samples.
+        Positive. No two samples are nearer than the smaller one of their scale / sqrt(density), in samples.
     free, there : bool arrays, shape (size,)
         Samples that may be taken, and those that are measured already.
     count : int
@@ -104,7 +104,7 @@ def _taken(
 ) -> NDArray[np.intp]:
     """Samples in their order that lie in the disc of none before."""
     rows, columns = plane.grid
-    covered = np.zeros(plane.grid, dtype=bool)
+    covered, reaches = np.zeros(plane.grid, dtype=bool), distance.reshape(plane.grid)
 
     def cover(sample: int) -> None:
         y, z = divmod(sample, columns)
@@ -112,8 +112,8 @@ def _taken(
         whole = int(min(np.ceil(reach), max(plane.grid)))
         top, left = max(y - whole, 0), max(z - whole, 0)
         at_y, at_z = np.arange(top, min(y + whole + 1, rows)) - y, np.arange(left, min(z + whole + 1, columns)) - z
-        near = at_y[:, None] ** 2 + at_z**2 < reach**2
-        covered[top : top + len(at_y), left : left + len(at_z)] |= near
+        window = slice(top, top + len(at_y)), slice(left, left + len(at_z))
+        covered[window] |= at_y[:, None] ** 2 + at_z**2 < np.minimum(reach, reaches[window]) ** 2
 
     for sample in there.tolist():
         cover(sample)
