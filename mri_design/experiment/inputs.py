@@ -125,7 +125,14 @@ class PreparedScan:
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
         phase = recipe.phase.prior()
-        return MRSlice.from_data(self.data, index, prior=recipe.blocks(), library=recipe.fft, phase=phase)
+        return MRSlice.from_data(
+            self.data,
+            index,
+            prior=recipe.blocks(),
+            library=recipe.fft,
+            phase=phase,
+            encoding=recipe.design.encoding,
+        )
 
     def reference(self, index: int) -> Array | None:
         """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss."""

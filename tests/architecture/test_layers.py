@@ -44,7 +44,9 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/labels": {"label_pool": 1, "scores": 1, "marginals": 2, "pool_design": 3},
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
-    "design": {"": 1, "strategies": 2, "training": 2},
+    "design": {"": 1, "plane": 2, "strategies": 2, "training": 2},
+    "design/plane": dict.fromkeys(("constraints", "gamma_regression", "sample_features", "start", "thinning"), 1)
+    | {"densities": 2, "*": 3},
     "design/strategies": {
         "densities": 1,
         "line_features": 1,
@@ -73,7 +75,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "krylov": {"orthogonal": 1, "*": 2},
     "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3},
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
-    "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3},
+    "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3, "encodings": 4},
+    "operators/encodings": {"base": 1, "*": 2},
     "operators/kernels": {"compiling": 1, "suitable": 1, "lanes": 2, "*": 3, "fourier": 4, "wavelet": 4},
     "operators/nonuniform": {"toeplitz": 1, "trajectory": 1, "transform": 1, "density": 2, "fourier": 2},
     "potentials": {"expectation": 1, "base": 2, "mixture": 5, "likelihoods": 5}

@@ -16,7 +16,7 @@ from mri_design.scan.io.card import ArrayCard, read_card
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC, read_npy_stream
 from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
-from mri_design.scan.io.samples import measured_lines, to_complex64, to_float32
+from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32
 
 __all__ = ["read"]
 
@@ -30,13 +30,15 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
     Without a card a complex array is k-space with axes (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx), and
     a real one is a stack of images (row, column) or (slice, row, column). A card beside the file (same stem,
     ``.json``) may say otherwise: ``dims`` (rep, slice, coil, and k0 k1 or ky kx in any order; k1 is the phase
-    encode), ``phase_encode_axis``, ``zero_filled_k1_columns``, ``noise_variance`` (per real component),
-    ``kind`` ("image domain ..."), ``dtype`` ("... pairs (real, imag)": a last axis of two), ``shape`` and
-    ``key``. Only the first repetition is read; the card of the result says how many there were.
+    encode; a volume has coil and k0 k1 k2 or kx ky kz, one of images x y z), ``phase_encode_axis``,
+    ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``kind`` ("image domain ..."), ``dtype``
+    ("... pairs (real, imag)": a last axis of two), ``shape`` and ``key``. Only the first repetition is read; the card
+    of the result says how many there were.
 
     An archive holds ``kspace`` or ``image``, or the member that the card's ``key`` names; beside k-space also
     ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis) and
-    ``noise_variance``. Lines without any sample are known to be not measured.
+    ``noise_variance``. Lines without any sample are known to be not measured. A volume's readout (k0, or x of images)
+    is transformed to positions, which take the place of slices: every one is a plane (ky, kz) of its own.
 
     Parameters
     ----------
@@ -92,11 +94,12 @@ def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
 
 def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayCard, limits: ReadLimits) -> ImageStack:
     names = None if card.dims is None else tuple(name for name in card.dims if name != "real/imag")
-    if stored.ndim not in (2, 3) or (names is not None and names != ("slice", "row", "col")[-stored.ndim :]):
+    known = {("slice", "row", "col")[-stored.ndim :], ("x", "y", "z")}
+    if stored.ndim not in (2, 3) or (names is not None and names not in known):
         raise InputError(
             field=key,
             got=f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}"),
-            wanted="images (row, col) or (slice, row, col)",
+            wanted="images (row, col) or (slice, row, col), or a volume (x, y, z) whose readout is x",
         )
     _check_sides(key, ("slice", "row", "col")[-stored.ndim :], stored.shape, limits)
     pixels = to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
@@ -109,8 +112,12 @@ def _kspace(
     axes = kspace_axes(stored.ndim, card.dims, card.phase_encode_axis)
     _check_sides(key, axes.roles, stored.shape, limits)
     kspace = to_complex64(key, axes.arrange(key, stored)).copy()
+    if axes.volume:
+        kspace = readout_positions(kspace)
     n_lines = kspace.shape[2]
     provenance = _provenance(path, card)
+    if axes.volume:
+        provenance["volume"] = f"{len(kspace)} readout positions, each a plane (ky, kz) of {kspace.shape[2:]}"
     if "rep" in axes.roles:
         provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; the others were not read"
     declared = _declared_lines(path, card, arrays.get("measured"), n_lines)
