@@ -14,6 +14,7 @@ from mri_design.evaluation.plots.images import (
 from mri_design.evaluation.plots.masks import mask_barcodes
 from mri_design.evaluation.plots.prediction import LinePanel, error_course, innovation_course, line_predictions
 from mri_design.evaluation.plots.scores import score_map, score_profiles
+from mri_design.evaluation.plots.trajectories import trajectory_curves
 
 __all__ = [
     "ErrorCurve",
@@ -36,4 +37,5 @@ __all__ = [
     "score_profiles",
     "std_against_error",
     "std_map",
+    "trajectory_curves",
 ]
