@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +55,14 @@ class Scan:
     def image(self, recipe: Recipe) -> ReferenceSlice:
         """With a recipe's prior. Coil maps count as known from a scan of their own: masks need no centre for them."""
         return ReferenceSlice(self.name, self.prepared.slice_model(0, recipe), self.reference)
+
+
+def self_calibrated(scan: Scan, lines: int) -> Scan:
+    """The same scan, its coil maps estimated from that many lines at its centre; masks have to begin with them."""
+    recipe = Recipe().replacing("coils", calibration_lines=lines)
+    prepared = prepare(replace(scan.prepared.data, coil_maps=None), recipe)
+    assert prepared.calibration_lines <= lines
+    return replace(scan, prepared=prepared)
 
 
 def simulating(matrix: int, noise: float = NOISE, phase: str | None = None, coils: int = 1) -> Recipe:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from study.groups import BESIDE, FAMILIES, TUNED, Entry, Group, Tuning
-from study.scans import Scan, combined, denoised, raw, repeated, simulated, simulating
+from study.scans import Scan, combined, denoised, raw, repeated, self_calibrated, simulated, simulating
 from study.split import (
     COIL_TEST_HEADS,
     LARGE_TEST_HEADS,
@@ -223,6 +223,9 @@ def thesis_figure(setting: Setting) -> list[Group]:
         Entry(f"{name}, one mask, {tries} exchanges", name, start=start, fixed=True, exchanges=tries)
         for name in (PROTOCOL, DEFAULT, "expected-error")
     ]
+    of_map = {"strategy": PROTOCOL, "start": start, "design": "map", "fixed": True}
+    entries += [Entry(f"{PROTOCOL} of MAP, one mask", **of_map)]
+    entries += [Entry(f"{PROTOCOL} of MAP, one mask, {tries} exchanges", exchanges=tries, **of_map)]
     entries += [Entry("low-pass", start=start), Entry(TUNED, draws=draws, start=start)]
     entries += [Entry("equispaced", "fastmri-equispaced", draws=setting.seeds, start=start)]
     tuning = setting.tuning if setting.quick else Tuning((1.0, 2.0, 4.0, 8.0), (4.0,), (), 2)
@@ -269,6 +272,25 @@ def _with_coils(setting: Setting, coils: int, tests: list[Scan], training: list[
     name = f"{coils} coils"
     recipes = setting.recipes()
     return Group("multi-coil", name, tests, training, shares, entries, recipes, ("mean",), tuning=tuning)
+
+
+def centre_maps(setting: Setting) -> list[Group]:
+    """The heads seen by eight coils again, their maps estimated from central lines that every mask holds."""
+    (known,) = [group for group in multi_coil(setting) if setting.quick or group.name == "8 coils"]
+    lines = 12 if setting.quick else 16
+    tests, training = ([self_calibrated(scan, lines) for scan in scans] for scans in (known.tests, known.training))
+    entries = [Entry(DEFAULT, draws=setting.design_seeds, start=lines)]
+    entries += [Entry(name, draws=setting.seeds, start=lines) for name in (TUNED, "fastmri-equispaced")]
+    entries += [Entry("regular + ACS", "regular", draws=setting.seeds, start=lines)]
+    shares = ("3/4",) if setting.quick else ("1/4", "3/8")
+    tuning = setting.tuning if setting.quick else Tuning((0.0, 1.0, 2.0, 4.0), (4.0,), (), 2)
+    return [
+        Group(
+            *("centre-maps", f"{known.name}, {lines} lines", tests, training, shares, entries, known.recipes),
+            ("mean",),
+            tuning=replace(tuning, centres=(), centre=lines),
+        )
+    ]
 
 
 def stress(setting: Setting) -> list[Group]:
@@ -362,6 +384,7 @@ GROUPS: dict[str, Callable[[Setting], list[Group]]] = {
     "full-size": full_size,
     "thesis-figure": thesis_figure,
     "multi-coil": multi_coil,
+    "centre-maps": centre_maps,
     "stress": stress,
     "models": models,
 }

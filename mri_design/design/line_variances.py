@@ -33,6 +33,7 @@ __all__ = [
     "line_values",
     "line_variances",
     "mean_power",
+    "residual_energies",
     "with_unseen_lines",
 ]
 
@@ -91,6 +92,12 @@ def line_energies(posterior: GaussianPosterior, rng: np.random.Generator, draws:
     else:
         components = mean_power(line_values(posterior.deviations(rng, draws), all_lines(posterior)))
     return np.asarray(posterior.model.noise_variance * np.sum(components, axis=1))
+
+
+def residual_energies(posterior: GaussianPosterior, truth: Array) -> NDArray[np.float64]:
+    """Energy of the mean's actual error on every line, (ky,): summed over readout and coils, in the data's units."""
+    wrong = all_lines(posterior)(posterior.mean - truth)
+    return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64))
 
 
 def expected_energies(

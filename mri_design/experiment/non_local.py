@@ -18,7 +18,7 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns
 
-__all__ = ["LastStage", "counting_on", "is_non_local", "left_out_because", "map_stages", "mean_stages"]
+__all__ = ["LastStage", "counting_on", "is_non_local", "left_out_because", "map_stages", "mean_stages", "refused_by"]
 
 LOOKS = 2
 """Times that similar patches are looked for."""
@@ -86,7 +86,7 @@ def mean_stages(
     callback : callable, optional
         Called after every outer loop.
     """
-    refused = _refused(slice_model)
+    refused = refused_by(slice_model)
     if not refused and isinstance(engine.variances, ExactByColumns):
         refused = left_out_because("exact variances by columns do not cover it")
     slice_model = replace(slice_model, alike=None)
@@ -126,7 +126,7 @@ def map_stages(
     slice_model: MRSlice, lines: Sequence[int], estimate: MapEstimate, *, signal: float | None = None
 ) -> tuple[GeneralizedLinearModel, Array | None, str]:
     """The same for MAP: the model of the last stage, the image to start at, and why non-local blocks are left out."""
-    refused = _refused(slice_model)
+    refused = refused_by(slice_model)
     slice_model, image = replace(slice_model, alike=None), None
     if refused:
         return slice_model.model(lines, signal), None, refused
@@ -140,8 +140,11 @@ def map_stages(
     return slice_model.model(lines, signal), image, ""
 
 
-def _refused(slice_model: MRSlice) -> str:
-    return left_out_because("several coils leave little to it") if slice_model.maps is not None else ""
+def refused_by(slice_model: MRSlice) -> str:
+    """Why a scan has no non-local block whatever its image, in a sentence; empty where it may have one."""
+    if not is_non_local(slice_model) or slice_model.maps is None:
+        return ""
+    return left_out_because("with several coils it hardly improves the image")
 
 
 def left_out_because(reason: str) -> str:

@@ -8,7 +8,7 @@ from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
+from mri_design.operators.measurement import CartesianLines, CartesianSamples, DirectFourier, cartesian
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.phased import PhasedParts
 from mri_design.operators.rows import RowsOnDisk, real_rows
@@ -23,6 +23,7 @@ __all__ = [
     "Coils",
     "Dense",
     "Diagonal",
+    "DirectFourier",
     "FilterBand",
     "FiniteDifferences",
     "GraphDifferences",

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 SECTIONS = {
     *("trained", "real-phase", "synthetic-phase", "phase-models", "full-size", "thesis-figure"),
-    *("multi-coil", "stress", "models"),
+    *("multi-coil", "centre-maps", "stress", "models"),
 }
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.engine import SliceInference, infer_slice
-from mri_design.design.line_variances import all_lines
+from mri_design.design.line_variances import residual_energies
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -134,9 +134,8 @@ class EarlierScan:
             )
         )
         known.warm = WarmStart.from_posterior(posterior)
-        wrong = all_lines(posterior)(posterior.mean - self.image)
         energy = np.sum(np.abs(self.image) ** 2, dtype=np.float64)
-        return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy + self.unknown)
+        return np.asarray(residual_energies(posterior, self.image) / energy + self.unknown)
 
 
 def weight_of_earlier(errors: Numbers, own: Numbers, noise: Numbers) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice
-from mri_design.design.line_variances import all_lines, expected_energies
+from mri_design.design.line_variances import expected_energies, residual_energies
 from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trials import relative_error
 from mri_design.errors import InputError, require_counts, require_working, sequence_of
@@ -203,8 +203,7 @@ def _residuals(name: str, truths: Sequence[Array], view: DesignView) -> NDArray[
     _require_truths(name, truths, len(view.posteriors))
     residual = np.zeros(view.candidates.n_lines)
     for posterior, truth in zip(view.posteriors, truths, strict=True):
-        wrong = all_lines(posterior)(posterior.mean - truth)
-        residual += np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64)
+        residual += residual_energies(posterior, truth)
     return residual
 
 

@@ -14,7 +14,7 @@ from mri_design.evaluation.plots.images import (
 from mri_design.evaluation.plots.masks import mask_barcodes
 from mri_design.evaluation.plots.prediction import LinePanel, error_course, innovation_course, line_predictions
 from mri_design.evaluation.plots.scores import score_map, score_profiles
-from mri_design.evaluation.plots.trajectories import trajectory_curves
+from mri_design.evaluation.plots.trajectories import point_spread_maps, trajectory_curves
 
 __all__ = [
     "ErrorCurve",
@@ -33,6 +33,7 @@ __all__ = [
     "mask_barcodes",
     "mask_growth",
     "metric_caption",
+    "point_spread_maps",
     "score_map",
     "score_profiles",
     "std_against_error",

@@ -12,7 +12,7 @@ __all__ = ["ROUNDING", "checked_trajectory"]
 
 _WANTED = "real numbers (sample, 2): ky and kx in cycles per field of view"
 ROUNDING = 1e-4
-"""Cycles by which a sample may lie beyond the edge: what single precision or a text file leaves of an exact N / 2."""
+"""Cycles by which a sample may lie beyond the edge, and is put back: what single precision leaves of an exact N / 2."""
 
 
 def checked_trajectory(trajectory: Array, grid: tuple[int, int]) -> NDArray[np.float64]:
@@ -67,4 +67,5 @@ def checked_trajectory(trajectory: Array, grid: tuple[int, int]) -> NDArray[np.f
                 wanted=f"at most {pixels / 2:g}, half of the grid's {pixels} pixels",
                 cure="Give a finer grid, leave those samples out, or multiply coordinates in 1/m by the field of view.",
             )
-    return points
+    edge = np.array((grid_y, grid_x)) / 2
+    return np.clip(points, -edge, edge)

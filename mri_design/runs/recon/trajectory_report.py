@@ -42,8 +42,8 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
     curve = saved_figure(
         run.folder,
         "trajectory",
-        plots.trajectory_curves(data.trajectory, data.readouts, data.grid_shape),
-        "Where k-space was measured, one curve for each readout; the first is dark. The frame is the image's grid.",
+        plots.trajectory_curves({"readouts": data.trajectory.reshape(data.readouts, -1, 2)}, data.grid_shape),
+        "Where k-space was measured, one curve for each readout. The frame is the image's grid.",
     )
     sections = [
         *image_sections(run.folder, result.images, reference, "no-lines", rows, about=about),
