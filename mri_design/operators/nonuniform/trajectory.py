@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array
 
-__all__ = ["checked_trajectory"]
+__all__ = ["ROUNDING", "checked_trajectory"]
 
 _WANTED = "real numbers (sample, 2): ky and kx in cycles per field of view"
-_ROUNDING = 1e-4
-"""Cycles by which a sample may lie beyond the edge: what single precision or a text file leaves of an exact N / 2."""
+ROUNDING = 1e-4
+"""Cycles by which a sample may lie beyond the edge, and is put back: what single precision leaves of an exact N / 2."""
 
 
 def checked_trajectory(trajectory: Array, grid: tuple[int, int]) -> NDArray[np.float64]:
@@ -60,11 +60,12 @@ def checked_trajectory(trajectory: Array, grid: tuple[int, int]) -> NDArray[np.f
             cure=f"Multiply the coordinates by the grid: ({grid_y}, {grid_x}).",
         )
     for name, reached, pixels in zip(("ky", "kx"), reach, (grid_y, grid_x), strict=True):
-        if reached > pixels / 2 + _ROUNDING:
+        if reached > pixels / 2 + ROUNDING:
             raise InputError(
                 field="trajectory",
                 got=f"{name} of up to {reached:.6g} cycles per field of view",
                 wanted=f"at most {pixels / 2:g}, half of the grid's {pixels} pixels",
                 cure="Give a finer grid, leave those samples out, or multiply coordinates in 1/m by the field of view.",
             )
-    return points
+    edge = np.array((grid_y, grid_x)) / 2
+    return np.clip(points, -edge, edge)

@@ -10,6 +10,8 @@ from mri_design.errors import InputError
 from mri_design.operators.measurement import CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
+pytest.importorskip("finufft")
+
 SHAPES = [(8, 8), (9, 7), (6, 11)]
 
 
