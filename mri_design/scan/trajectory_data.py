@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, positive_number, require_counts, require_instance
-from mri_design.operators.nonuniform.trajectory import checked_trajectory
+from mri_design.operators.nonuniform.convention import checked_samples
 
 __all__ = ["TrajectoryData"]
 
@@ -45,7 +45,7 @@ class TrajectoryData:
     ------
     InputError
         On arrays whose sizes disagree, samples that are not finite or all zero, a noise variance that is not positive,
-        readouts that do not divide the samples, and as `checked_trajectory`.
+        readouts that do not divide the samples, and as `checked_samples`.
     """
 
     kspace: NDArray[np.complex64]
@@ -61,7 +61,7 @@ class TrajectoryData:
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, sample)", kspace=self.kspace)
-        object.__setattr__(self, "trajectory", checked_trajectory(self.trajectory, self.grid_shape))
+        object.__setattr__(self, "trajectory", checked_samples(self.trajectory, self.grid_shape))
         k, wanted = self.kspace, f"(slice, coil, {len(self.trajectory)}), a sample for each point of the trajectory"
         if k.ndim != 3 or min(k.shape) < 1 or k.shape[2] != len(self.trajectory) or not np.iscomplexobj(k):
             raise InputError(field="kspace", got=f"{k.dtype} {k.shape}", wanted=wanted)

@@ -79,7 +79,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3, "encodings": 4},
     "operators/encodings": {"base": 1, "*": 2},
     "operators/kernels": {"compiling": 1, "suitable": 1, "lanes": 2, "*": 3, "fourier": 4, "wavelet": 4},
-    "operators/nonuniform": {"toeplitz": 1, "trajectory": 1, "transform": 1, "density": 2, "fourier": 2},
+    "operators/nonuniform": {"toeplitz": 1, "convention": 1, "transform": 1, "density": 2, "fourier": 2},
     "potentials": {"expectation": 1, "base": 2, "mixture": 5, "likelihoods": 5}
     | dict.fromkeys(("gaussian", "laplace", "requirements", "sech2", "student_t"), 3)
     | {"*": 4},
@@ -102,7 +102,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "scan/io/numpy_files": {"along_trajectory": 1, "npy_stream": 1, "npz_archive": 2, "npy": 3},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
-    "scan/trajectories": {"convention": 1, "angles": 2, "gradients": 2, "*": 3},
+    "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
     "variances": {"base": 1, "*": 2, "columns": 3, "monte_carlo": 3, "control_variate": 4},
 }
 MOST_FILES = 15

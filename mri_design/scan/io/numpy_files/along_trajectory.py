@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.trajectory import ROUNDING
+from mri_design.operators.nonuniform.convention import ROUNDING
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import to_complex64
 from mri_design.scan.trajectory_data import TrajectoryData
@@ -98,7 +98,7 @@ def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: Read
     cure = "Add an array matrix, the pixels (ky, kx) of the image; the trajectory is in cycles per field of view."
     if reach.max() < 2 or abs(reach[0] - reach[1]) > _LIKE_SQUARE * reach.max():
         raise InputError(field="matrix", got=f"none beside {told}", wanted="the pixels of the image", cure=cure)
-    side = 2 * int(np.ceil(reach.max() - ROUNDING))
+    side = 2 * int(np.ceil(reach.max() * (1 - ROUNDING)))
     if not 4 <= side <= limits.max_side:
         raise InputError(field="matrix", got=f"none beside {told}", wanted=f"4 to {limits.max_side} pixels", cure=cure)
     return side, side

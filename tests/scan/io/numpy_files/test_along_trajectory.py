@@ -73,11 +73,11 @@ def test_a_square_matrix_is_told_from_the_trajectory(tmp_path: Path, reach: tupl
     [
         ({"matrix": None}, "matrix: got none beside a trajectory that reaches .* along ky.*Add an array matrix"),
         ({"matrix": None, "trajectory": POINTS / 16}, "matrix: got none.*cycles per field of view"),
-        ({"trajectory": POINTS / 16}, r"look like cycles per pixel.*Multiply the coordinates by the grid: \(16, 12\)"),
+        ({"trajectory": POINTS / 16}, "looks like cycles per pixel.*Multiply the columns by the grid's lengths"),
         ({"matrix": (16.5, 12)}, r"matrix: got \[16.5, 12.0\]"),
         ({"matrix": (16, 12, 1)}, "matrix: got"),
         ({"matrix": (2, 12)}, "matrix: got"),
-        ({"matrix": (16, 8)}, "kx of up to .* at most 4"),
+        ({"matrix": (16, 8)}, "cycles per field of view of a larger grid; wanted .* up to 8 and 4"),
         ({"trajectory": POINTS[:, :4]}, r"kspace: got shape \(2, 4, 3, 5\) beside a trajectory of \(3, 4, 2\)"),
         ({"trajectory": POINTS[..., 0]}, r"trajectory: got float64 \(3, 5\).*\(readout, sample, 2\)"),
         ({"trajectory": POINTS + 0j}, "trajectory: got complex128"),
