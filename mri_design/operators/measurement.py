@@ -135,6 +135,10 @@ class CartesianLines(_CartesianEncoding):
         """X^H X, made once: it keeps the coil maps in the order that its loops read."""
         return _CartesianGram(self.mask, self.grid, self.maps, self.library)
 
+    @property
+    def couples_columns(self) -> bool:
+        return False
+
     def column_gram(self) -> Array | None:
         kernel = scipy.fft.ifft(scipy.fft.ifftshift(self.mask).astype(float))
         y = np.arange(self.grid[0])

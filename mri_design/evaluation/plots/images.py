@@ -14,23 +14,32 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.plots.style import (
+    ERROR_COLOURS,
     GREY,
     LABEL,
     SMALL,
     WIDTH,
+    Layout,
     displayed,
     empty_figure,
     label_image_axes,
     plain_text,
 )
-from mri_design.scan.data import Orientation
 
-__all__ = ["ImagePanel", "error_caption", "error_maps", "image_grid", "metric_caption", "std_against_error", "std_map"]
+__all__ = [
+    "ImagePanel",
+    "error_caption",
+    "error_maps",
+    "image_grid",
+    "metric_caption",
+    "scale_top",
+    "std_against_error",
+    "std_map",
+]
 
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
-_ERROR_COLOURS = "magma"
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
 
 
@@ -63,14 +72,14 @@ def error_caption(metrics: ImageMetrics) -> str:
     return f"error {100 * metrics.relative_l2:.2f} %"
 
 
-def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows", columns: int = 3) -> Figure:
+def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", columns: int = 3) -> Figure:
     """Magnitude images on one grey scale.
 
     Parameters
     ----------
     panels : sequence of ImagePanel
         All of one shape (ky, kx), in the same units.
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     columns : int
         At most this many images in a row.
@@ -82,7 +91,7 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows
     """
     magnitudes = [np.abs(panel.image) for panel in panels]
     figure, cells = _grid(magnitudes, orientation, columns, with_bar=False, captions=[p.caption for p in panels])
-    top = _scale_top(magnitudes)
+    top = scale_top(magnitudes)
     for index, (axes, magnitude, panel) in enumerate(zip(cells, magnitudes, panels, strict=True)):
         _show(axes, magnitude, orientation, top, "gray", panel.title, labelled=index == 0)
         _caption(axes, panel.caption)
@@ -92,7 +101,7 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows
 def error_maps(
     panels: Sequence[ImagePanel],
     reference: Image,
-    orientation: Orientation = "ky-rows",
+    orientation: Layout = "ky-rows",
     columns: int = 3,
     unit: str = "image units",
 ) -> Figure:
@@ -103,7 +112,7 @@ def error_maps(
     panels : sequence of ImagePanel
         Images of the reference's shape (ky, kx), in its units.
     reference : complex or real array, shape (ky, kx)
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     columns : int
         At most this many maps in a row.
@@ -118,22 +127,22 @@ def error_maps(
     _refuse_other_shapes([reference, *(panel.image for panel in panels)])
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
     figure, cells = _grid(errors, orientation, columns, with_bar=True, captions=[p.caption for p in panels])
-    top = _scale_top(errors)
+    top = scale_top(errors)
     for index, (axes, error, panel) in enumerate(zip(cells, errors, panels, strict=True)):
-        drawn = _show(axes, error, orientation, top, _ERROR_COLOURS, panel.title, labelled=index == 0)
+        drawn = _show(axes, error, orientation, top, ERROR_COLOURS, panel.title, labelled=index == 0)
         _caption(axes, panel.caption)
     _colour_bar(figure, drawn, cells, f"|magnitude error| ({unit})")
     return figure
 
 
-def std_map(std: NDArray[np.floating], orientation: Orientation = "ky-rows", unit: str = "image units") -> Figure:
+def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: str = "image units") -> Figure:
     """Posterior standard deviation of every pixel.
 
     Parameters
     ----------
     std : float array, shape (ky, kx)
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     unit : str
         Unit of the pixels, for the colour bar.
@@ -144,7 +153,7 @@ def std_map(std: NDArray[np.floating], orientation: Orientation = "ky-rows", uni
         Where ``std`` has not two axes.
     """
     figure, cells = _grid([std], orientation, columns=1, with_bar=True)
-    drawn = _show(cells[0], std, orientation, _scale_top([std]), _ERROR_COLOURS, "posterior std", labelled=True)
+    drawn = _show(cells[0], std, orientation, scale_top([std]), ERROR_COLOURS, "posterior std", labelled=True)
     _colour_bar(figure, drawn, cells, f"std per pixel ({unit})")
     return figure
 
@@ -153,7 +162,7 @@ def std_against_error(
     std: NDArray[np.floating],
     image: Image,
     reference: Image,
-    orientation: Orientation = "ky-rows",
+    orientation: Layout = "ky-rows",
     unit: str = "image units",
 ) -> Figure:
     """Predicted error beside the error that was made, on one scale.
@@ -164,7 +173,7 @@ def std_against_error(
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     image, reference : complex or real array, shape (ky, kx)
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     unit : str
         Unit of the pixels, for the colour bar.
@@ -178,7 +187,7 @@ def std_against_error(
     error = np.abs(np.asarray(image) - np.asarray(reference))
     captions = [f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}" for pixels in (std, error)]
     figure, cells = _grid([std, error], orientation, columns=2, with_bar=True, captions=captions)
-    top = _scale_top([std, error])
+    top = scale_top([std, error])
     for index, (axes, pixels, title) in enumerate(
         zip(
             cells,
@@ -187,7 +196,7 @@ def std_against_error(
             strict=True,
         )
     ):
-        drawn = _show(axes, pixels, orientation, top, _ERROR_COLOURS, title, labelled=index == 0)
+        drawn = _show(axes, pixels, orientation, top, ERROR_COLOURS, title, labelled=index == 0)
         _caption(axes, captions[index])
     _colour_bar(figure, drawn, cells, f"per pixel ({unit})")
     return figure
@@ -195,7 +204,7 @@ def std_against_error(
 
 def _grid(
     images: Sequence[NDArray[np.floating]],
-    orientation: Orientation,
+    orientation: Layout,
     columns: int,
     with_bar: bool,
     captions: Sequence[str] = (),
@@ -219,7 +228,7 @@ def _grid(
 def _show(
     axes: Axes,
     pixels: NDArray[np.floating],
-    orientation: Orientation,
+    orientation: Layout,
     top: float,
     colours: str,
     title: str,
@@ -245,7 +254,8 @@ def _colour_bar(figure: Figure, drawn: AxesImage, cells: Sequence[Axes], label: 
     bar.ax.tick_params(labelsize=SMALL)
 
 
-def _scale_top(images: Sequence[NDArray[np.floating]]) -> float:
+def scale_top(images: Sequence[NDArray[np.floating]]) -> float:
+    """What is shown brightest in these images: all but their brightest pixels lie below it."""
     top = max(float(np.percentile(pixels, _SHOWN_FRACTION)) for pixels in images)
     return top or max(float(pixels.max()) for pixels in images) or 1.0
 
