@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_type_hints
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
 
-__all__ = ["command_to_go_on", "names_of", "option_behind"]
+__all__ = ["command_to_go_on", "extents_of", "names_of", "option_behind"]
 
 # Fields of errors, and the parameters that may have brought them, the likeliest first.
 _PARAMETERS = {
@@ -73,3 +73,22 @@ def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:
 def names_of(text: str) -> list[str]:
     """Names of a list as it is typed, ``A,B,...``, each once."""
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def extents_of(text: str | None) -> tuple[float, float] | None:
+    """(ky, kx) of ``0.24`` or ``0.24,0.2``.
+
+    Raises
+    ------
+    UsageError
+        For anything else, and for lengths that only millimetres explain.
+    """
+    if text is None:
+        return None
+    try:
+        lengths = [float(part) for part in text.split(",")]
+    except ValueError:
+        lengths = []
+    if len(lengths) not in (1, 2) or not all(0.005 <= length <= 1 for length in lengths):
+        raise UsageError(f"--fov {text}: wanted one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2")
+    return lengths[0], lengths[-1]

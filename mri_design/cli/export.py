@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mri_design.cli.options import FORMATS, SCANNERS, SEQUENCES, Quiet
+from mri_design.cli.arguments import extents_of
+from mri_design.cli.options import FORMATS, SCANNERS, SEQUENCES, FieldOfView, Quiet, Replace
 from mri_design.cli.terminal import DONE, exits, say
 from mri_design.errors import UsageError
 
@@ -33,15 +34,8 @@ def export(
     ],
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file.", show_default=False)],
-    fov: Annotated[
-        str | None,
-        typer.Option(
-            "--fov",
-            metavar="M[,M]",
-            help="Field of view in metres, along phase encoding and readout where they differ. [default: the scan's]",
-        ),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    fov: FieldOfView = None,
+    overwrite: Replace = False,
     quiet: Quiet = False,
     sequence: Annotated[
         str | None,
@@ -81,8 +75,8 @@ def export(
     lines in the order of measurement. mrd: a file for every line's label, without samples. seq: a Pulseq sequence, kept
     only where the file, read back, plays exactly these lines within the scanner's limits.
     """
-    from mri_design.runs.export.report import write_exported
     from mri_design.runs.export.run import ExportRequest, SequenceRequest, export_run
+    from mri_design.runs.made_files import write_made_files
     from mri_design.sequences.scanner import load_scanner
     from mri_design.sequences.settings import SequenceSettings
 
@@ -107,28 +101,9 @@ def export(
         return SequenceSettings(field_of_view=extents, samples=samples, **chosen)
 
     asked = SequenceRequest(load_scanner(scanner or "generic"), settings, resolution) if to == "seq" else None
-    request = ExportRequest(run, to, out, field_of_view=_extents(fov), sequence=asked)
-    exported = export_run(request)
-    write_exported(exported, overwrite=overwrite)
-    for sentence in exported.sentences:
+    request = ExportRequest(run, to, out, field_of_view=extents_of(fov), sequence=asked)
+    made = export_run(request)
+    write_made_files(made, overwrite=overwrite)
+    for sentence in made.sentences:
         say(sentence, quiet)
     return DONE
-
-
-def _extents(text: str | None) -> tuple[float, float] | None:
-    """(ky, kx) of ``0.24`` or ``0.24,0.2``.
-
-    Raises
-    ------
-    UsageError
-        For anything else, and for lengths that only millimetres explain.
-    """
-    if text is None:
-        return None
-    try:
-        lengths = [float(part) for part in text.split(",")]
-    except ValueError:
-        lengths = []
-    if len(lengths) not in (1, 2) or not all(0.005 <= length <= 1 for length in lengths):
-        raise UsageError(f"--fov {text}: wanted one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2")
-    return lengths[0], lengths[-1]

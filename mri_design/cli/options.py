@@ -19,6 +19,7 @@ __all__ = [
     "Block",
     "Calibration",
     "EncodingChoice",
+    "FieldOfView",
     "Forbid",
     "Input",
     "Jobs",
@@ -34,6 +35,7 @@ __all__ = [
     "ProtocolStrategy",
     "Quiet",
     "RecipeFile",
+    "Replace",
     "Require",
     "Seed",
     "Shutter",
@@ -101,6 +103,15 @@ Overwrite = Annotated[
     bool,
     typer.Option(
         "--overwrite", help="Begin anew in a folder that is not empty: another run there goes, files may be replaced."
+    ),
+]
+Replace = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
+FieldOfView = Annotated[
+    str | None,
+    typer.Option(
+        "--fov",
+        metavar="M[,M]",
+        help="Field of view in metres, along phase encoding and readout where they differ. [default: the scan's]",
     ),
 ]
 LineCount = Annotated[

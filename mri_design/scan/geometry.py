@@ -29,8 +29,8 @@ class SliceGeometry:
     ----------
     pixel : tuple of float
         Size of a pixel along (ky, kx).
-    thickness : float
-        Of the slice.
+    thickness : float or None
+        Of the slice; None where nobody says.
     centre : tuple of float, optional
         Where pixel (N_y // 2, N_x // 2) lies; None where the file does not say.
     phase, read, normal : tuple of float, optional
@@ -43,14 +43,14 @@ class SliceGeometry:
     """
 
     pixel: tuple[float, float]
-    thickness: float
+    thickness: float | None
     centre: Vector | None = None
     phase: Vector | None = None
     read: Vector | None = None
     normal: Vector | None = None
 
     def __post_init__(self) -> None:
-        sizes = (*self.pixel, self.thickness)
+        sizes = self.pixel if self.thickness is None else (*self.pixel, self.thickness)
         if not all(0 < size < _LARGEST for size in sizes):
             raise InputError(field="pixel size", got=str(sizes), wanted="positive millimetres")
         given = [vector for vector in (self.centre, self.phase, self.read, self.normal) if vector is not None]
@@ -84,6 +84,8 @@ class SliceGeometry:
     def affine(self, shape: tuple[int, int]) -> NDArray[np.float64]:
         """What takes indices (kx, ky, slice) to NIfTI's millimetres: x to the right, y to the front, z to the head.
 
+        A slice of unknown thickness counts as one of 1 mm.
+
         Parameters
         ----------
         shape : tuple of int
@@ -98,7 +100,7 @@ class SliceGeometry:
         affine[:3, 0], affine[:3, 1], affine[:3, 2] = (
             self.pixel[1] * read,
             self.pixel[0] * phase,
-            self.thickness * normal,
+            (self.thickness or 1.0) * normal,
         )
         affine[:3, 3] = self.first_pixel(shape)
         affine[:2] *= -1
@@ -126,8 +128,9 @@ class SliceGeometry:
         try:
             sizes: Any = dict(stored)  # type: ignore[call-overload]
             along_y, along_x = map(float, sizes["pixel_mm"])
+            thickness = sizes["thickness_mm"]
             vectors = [_vector(sizes[name]) for name in ("centre", "phase", "read", "normal") if name in sizes]
-            return cls((along_y, along_x), float(sizes["thickness_mm"]), *vectors)
+            return cls((along_y, along_x), None if thickness is None else float(thickness), *vectors)
         except (TypeError, ValueError, KeyError) as error:
             raise InputError(field=field, got=f"{error}", wanted="the geometry of a slice, as runs write it") from error
 

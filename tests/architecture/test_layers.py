@@ -92,7 +92,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/compare": {"run": 1, "report": 2},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
-    "runs/export": {"stored_run": 1, "run": 2, "report": 3},
+    "runs/export": {"stored_run": 1, "run": 2},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/protocol": {"run": 1, "report": 2},
     "runs/recon": {"trajectory": 1, "run": 2, "trajectory_report": 2, "report": 3},
@@ -104,7 +104,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"isolated": 4, "maps": 4, "mask": 4, "formats": 5},
     "scan/io/mrd": {"header": 1, "noise": 1, "readouts": 2, "ismrmrd": 3},
     "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
-    "scan/writing": {"*": 1},
+    "scan/writing": {"mrd_file": 1, "*": 2},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
     "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},

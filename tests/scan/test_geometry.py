@@ -33,9 +33,14 @@ def test_without_a_place_the_affine_has_the_sizes_alone() -> None:
     affine = SliceGeometry((1.5, 2.0), 5.0).affine((4, 4))
     np.testing.assert_array_equal(np.abs(np.diag(affine)), [2.0, 1.5, 5.0, 1.0])
     assert not SliceGeometry((1.5, 2.0), 5.0).placed
+    np.testing.assert_array_equal(np.abs(np.diag(SliceGeometry((1.5, 2.0), None).affine((4, 4)))), [2.0, 1.5, 1.0, 1.0])
 
 
-@pytest.mark.parametrize("place", [_turned(), SliceGeometry((1.5, 2.0), 5.0)], ids=["placed", "sizes"])
+@pytest.mark.parametrize(
+    "place",
+    [_turned(), SliceGeometry((1.5, 2.0), 5.0), SliceGeometry((1.5, 2.0), None)],
+    ids=["placed", "sizes", "flat"],
+)
 def test_manifests_hold_all_of_it(place: SliceGeometry) -> None:
     assert SliceGeometry.from_settings("manifest", place.as_settings()) == place
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -14,7 +13,9 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.tables import csv_text
 from mri_design.runs.export.stored_run import StoredRun, read_run
+from mri_design.runs.made_files import NO_SIZES, MadeFiles, ending_of, name_beside, what_is_unknown
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.writing.cfl import cfl_bytes
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
@@ -23,7 +24,7 @@ from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner
 from mri_design.sequences.settings import SequenceSettings
 
-__all__ = ["ENDINGS", "ExportRequest", "Exported", "SequenceRequest", "export_run"]
+__all__ = ["ENDINGS", "ExportRequest", "SequenceRequest", "export_run"]
 
 ENDINGS = {
     "nifti": (".nii.gz", ".nii"),
@@ -36,8 +37,7 @@ ENDINGS = {
 }
 """Formats, and how their files may be called."""
 _STD = "_std"
-_UNKNOWN_SIZE = "The run does not know the size of its pixels"
-_PLAIN = SliceGeometry((1.0, 1.0), 1.0)
+_UNKNOWN_SIZE = "The run does not say how large pixels are"
 
 
 @dataclass(frozen=True)
@@ -93,34 +93,17 @@ class ExportRequest:
     def __post_init__(self) -> None:
         if self.form not in ENDINGS:
             raise UsageError(f"there is no format {self.form!r}; choose one of {', '.join(ENDINGS)}")
-        if not self.out.name.endswith(ENDINGS[self.form]) or self.out.name in ENDINGS[self.form]:
+        if ending_of(self.out, ENDINGS[self.form]) is None:
             raise UsageError(
                 f"{self.out.name} is no name of a file of {self.form}: end it in {' or '.join(ENDINGS[self.form])}"
             )
 
     def beside(self, mark: str) -> Path:
         """The name of a second file: the mark stands before the ending."""
-        ending = next(ending for ending in ENDINGS[self.form] if self.out.name.endswith(ending))
-        return self.out.with_name(self.out.name.removesuffix(ending) + mark + ending)
+        return name_beside(self.out, ending_of(self.out, ENDINGS[self.form]) or "", mark)
 
 
-@dataclass(frozen=True)
-class Exported:
-    """Files that are ready to be written.
-
-    Parameters
-    ----------
-    files : mapping of Path to bytes
-        Contents.
-    sentences : tuple of str
-        What was written, and what is not known.
-    """
-
-    files: Mapping[Path, bytes]
-    sentences: tuple[str, ...]
-
-
-def export_run(request: ExportRequest) -> Exported:
+def export_run(request: ExportRequest) -> MadeFiles:
     """Make the files; nothing is written.
 
     Raises
@@ -141,7 +124,7 @@ def _geometry(request: ExportRequest, run: StoredRun, shape: tuple[int, int]) ->
     """Of the images; None where nobody says how large pixels are."""
     if request.field_of_view is None:
         return run.geometry
-    return (run.geometry or _PLAIN).with_field_of_view(request.field_of_view, shape)
+    return (run.geometry or NO_SIZES).with_field_of_view(request.field_of_view, shape)
 
 
 def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
@@ -152,23 +135,19 @@ def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDA
     return images if run.std is None else [*images, (request.beside(_STD), "standard deviation", run.std)]
 
 
-def _nifti(request: ExportRequest, run: StoredRun) -> Exported:
+def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
     known = _geometry(request, run, images[0][2].shape)
-    geometry = known or _PLAIN
+    geometry = known or NO_SIZES
     compressed = request.out.name.endswith(".gz")
     files = {
         path: nifti_bytes(image, geometry, f"{name}, mri-design", compressed=compressed) for path, name, image in images
     }
-    said = [f"{name}: {path}" for path, name, _ in images]
-    if known is None:
-        said.append(f"{_UNKNOWN_SIZE}: voxels of 1 mm are written. --fov gives the field of view.")
-    elif not known.placed:
-        said.append("Where the slice lies is not known: the file has sizes of voxels, but no place or directions.")
-    return Exported(files, tuple(said))
+    said = [*(f"{name}: {path}" for path, name, _ in images), *what_is_unknown("The run", known)]
+    return MadeFiles(files, tuple(said))
 
 
-def _dicom(request: ExportRequest, run: StoredRun) -> Exported:
+def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
     geometry = _geometry(request, run, images[0][2].shape)
     derivation = f"{len(run.order.lines)} of {run.order.n_lines} lines, reconstructed by mri-design"
@@ -179,45 +158,41 @@ def _dicom(request: ExportRequest, run: StoredRun) -> Exported:
     said = [f"{name}: {path}" for path, name, _ in images]
     if geometry is None:
         said.append(f"{_UNKNOWN_SIZE}, and neither does the file. --fov gives the field of view.")
-    return Exported(files, tuple(said))
+    return MadeFiles(files, tuple(said))
 
 
-def _cfl(request: ExportRequest, run: StoredRun) -> Exported:
+def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
     columns = 1 if run.image is None else run.image.shape[1]
     header, samples = cfl_bytes(np.broadcast_to(run.mask, (columns, len(run.mask))))
     files = {request.out.with_suffix(".hdr"): header, request.out: samples}
-    return Exported(files, (f"mask ({columns} x {len(run.mask)}, for bart pics -p): {request.out.with_suffix('')}",))
+    return MadeFiles(files, (f"mask ({columns} x {len(run.mask)}, for bart pics -p): {request.out.with_suffix('')}",))
 
 
-def _csv(request: ExportRequest, run: StoredRun) -> Exported:
+def _csv(request: ExportRequest, run: StoredRun) -> MadeFiles:
     rows: list[dict[str, object]] = []
     for shot, train in enumerate(run.order.trains):
         for echo, line in enumerate(train, 1):
             place = {"order": len(rows), "line": line, "ky": line - run.order.n_lines // 2}
             rows.append({**place, "shot": shot, "echo": echo})
-    return Exported({request.out: csv_text(rows).encode()}, (f"{len(rows)} lines in their order: {request.out}",))
+    return MadeFiles({request.out: csv_text(rows).encode()}, (f"{len(rows)} lines in their order: {request.out}",))
 
 
-def _npy(request: ExportRequest, run: StoredRun) -> Exported:
+def _npy(request: ExportRequest, run: StoredRun) -> MadeFiles:
     lines = np.array(run.order.lines, dtype=np.int64)
-    written = io.BytesIO()
-    np.save(written, lines, allow_pickle=False)
-    return Exported({request.out: written.getvalue()}, (f"{len(lines)} lines in their order: {request.out}",))
+    return MadeFiles({request.out: npy_bytes(lines)}, (f"{len(lines)} lines in their order: {request.out}",))
 
 
-def _mrd(request: ExportRequest, run: StoredRun) -> Exported:
+def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
     shape = (len(run.mask), len(run.mask)) if run.image is None else run.image.shape
     known = _geometry(request, run, (shape[0], shape[1]))
-    content = mrd_skeleton_bytes(run.order.trains, (shape[0], shape[1]), known or _PLAIN)
+    content = mrd_skeleton_bytes(run.order.trains, (shape[0], shape[1]), known or NO_SIZES)
     said = [f"{len(run.order.lines)} readouts with their labels, samples zero: {request.out}"]
     if run.image is None:
         said.append(f"The run does not know its readouts: they have {shape[1]} samples, as many as there are lines.")
-    if known is None:
-        said.append(f"{_UNKNOWN_SIZE}: the header has pixels of 1 mm. --fov gives the field of view.")
-    return Exported({request.out: content}, tuple(said))
+    return MadeFiles({request.out: content}, (*said, *what_is_unknown("The run", known)))
 
 
-def _seq(request: ExportRequest, run: StoredRun) -> Exported:
+def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
     asked = request.sequence
     if asked is None:
         raise UsageError("a sequence needs a scanner and settings")
@@ -238,7 +213,7 @@ def _seq(request: ExportRequest, run: StoredRun) -> Exported:
         f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
         f"{limits} on {asked.scanner.name}.",
     )
-    return Exported({request.out: made.content}, said)
+    return MadeFiles({request.out: made.content}, said)
 
 
 def _known_extents(run: StoredRun) -> tuple[float, float] | None:
@@ -269,7 +244,7 @@ def _samples(extents: tuple[float, float], resolution: float | None, run: Stored
     return count
 
 
-_MAKERS: Mapping[str, Callable[[ExportRequest, StoredRun], Exported]] = {
+_MAKERS: Mapping[str, Callable[[ExportRequest, StoredRun], MadeFiles]] = {
     "nifti": _nifti,
     "dicom": _dicom,
     "cfl": _cfl,

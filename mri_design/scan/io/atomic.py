@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import secrets
@@ -17,7 +18,16 @@ from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
 
-__all__ = ["remove_stale_temporaries", "write_bytes", "write_json", "write_npy", "write_npz", "write_text"]
+__all__ = [
+    "npy_bytes",
+    "npz_bytes",
+    "remove_stale_temporaries",
+    "write_bytes",
+    "write_json",
+    "write_npy",
+    "write_npz",
+    "write_text",
+]
 
 _PREFIX, _SUFFIX = ".mri-design-", ".partial"
 _NPZ_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal arrays give equal bytes
@@ -85,15 +95,22 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> 
     InputError
         Where a name is not a plain identifier, or an array holds Python objects.
     """
-    for name in arrays:
-        if not name.isidentifier():
-            raise InputError(field=f"{path}: member name", got=repr(name), wanted="letters, digits, underscore")
-    with _replacing(Path(path)) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy", date_time=_NPZ_DATE)
-            entry.external_attr = 0o644 << 16
-            with archive.open(entry, "w", force_zip64=True) as member:
-                _put_array(member, np.asarray(array), f"{path}: {name}")
+    with _replacing(Path(path)) as stream:
+        _put_archive(stream, arrays, str(path))
+
+
+def npy_bytes(array: ArrayLike) -> bytes:
+    """What `write_npy` writes."""
+    written = io.BytesIO()
+    _put_array(written, np.asarray(array), "npy")
+    return written.getvalue()
+
+
+def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
+    """What `write_npz` writes."""
+    written = io.BytesIO()
+    _put_archive(written, arrays, "npz")
+    return written.getvalue()
 
 
 def remove_stale_temporaries(folder: str | os.PathLike[str]) -> list[Path]:
@@ -147,6 +164,18 @@ def _sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def _put_archive(stream: BinaryIO, arrays: Mapping[str, ArrayLike], field: str) -> None:
+    for name in arrays:
+        if not name.isidentifier():
+            raise InputError(field=f"{field}: member name", got=repr(name), wanted="letters, digits, underscore")
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", date_time=_NPZ_DATE)
+            entry.external_attr = 0o644 << 16
+            with archive.open(entry, "w", force_zip64=True) as member:
+                _put_array(member, np.asarray(array), f"{field}: {name}")
 
 
 def _put_array(stream: Any, array: np.ndarray[Any, Any], field: str) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import optional_package
+from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SliceGeometry
 
 __all__ = ["DicomLabels", "dicom_bytes"]
@@ -32,12 +32,15 @@ class DicomLabels:
         Anything that is the same for all images of one run, from which their study gets its identifier.
     number : int
         Of the series within the study.
+    instance : int
+        Of the image within the series.
     """
 
     series: str
     derivation: str
     study: str
     number: int = 1
+    instance: int = 1
 
 
 def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, labels: DicomLabels) -> bytes:
@@ -49,7 +52,7 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
     Parameters
     ----------
     image : real array, shape (ky, kx)
-        Not negative; rows of the file are ky.
+        Rows of the file are ky.
     geometry : SliceGeometry, optional
         Pixel size, and place and directions where they are known; None leaves them out.
     labels : DicomLabels
@@ -59,7 +62,11 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
     ------
     MissingPackageError
         Where pydicom is not installed.
+    InputError
+        For negative pixels.
     """
+    if image.min() < 0:
+        raise InputError(field="image", got=f"pixels down to {image.min():.4g}", wanted="a magnitude: none below 0")
     pydicom = optional_package("pydicom", "export")
     slope = float(image.max()) / _GREYS or 1.0
     slope = float(f"{slope:.9e}")  # a decimal string of DICOM has 16 characters
@@ -82,7 +89,7 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
     made.Modality, made.ConversionType, made.BurnedInAnnotation = "MR", "WSD", "NO"
     made.SeriesDescription, made.DerivationDescription = labels.series[:64], labels.derivation[:1024]
     made.Manufacturer, made.ManufacturerModelName = "", "mri-design"
-    made.SeriesNumber, made.InstanceNumber = labels.number, 1
+    made.SeriesNumber, made.InstanceNumber = labels.number, labels.instance
     made.SamplesPerPixel, made.PhotometricInterpretation, made.PixelRepresentation = 1, "MONOCHROME2", 0
     made.BitsAllocated, made.BitsStored, made.HighBit = 16, 16, 15
     made.Rows, made.Columns = pixels.shape
@@ -91,7 +98,8 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
     made.WindowCenter, made.WindowWidth = f"{slope * _GREYS / 2:.6e}", f"{slope * _GREYS:.6e}"
     if geometry is not None:
         made.PixelSpacing = [_decimal(size) for size in geometry.pixel]
-        made.SliceThickness = _decimal(geometry.thickness)
+        if geometry.thickness is not None:
+            made.SliceThickness = _decimal(geometry.thickness)
     if geometry is not None and geometry.placed:
         _, phase, read, _ = geometry.vectors
         made.ImagePositionPatient = [_decimal(x) for x in geometry.first_pixel((pixels.shape[0], pixels.shape[1]))]

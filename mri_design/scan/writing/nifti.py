@@ -1,4 +1,4 @@
-"""Images as NIfTI-1 volumes of one slice."""
+"""Images as NIfTI-1 volumes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _SCANNER, _UNKNOWN = 1, 0
 def nifti_bytes(
     image: NDArray[np.floating], geometry: SliceGeometry, description: str, *, compressed: bool = True
 ) -> bytes:
-    """A real image as a NIfTI volume (kx, ky, 1) of float32.
+    """Real images as a NIfTI volume (kx, ky, slice) of float32.
 
     Parameters
     ----------
-    image : real array, shape (ky, kx)
-        Magnitude, or standard deviation.
+    image : real array, shape (ky, kx) or (slice, ky, kx)
+        Magnitude, or standard deviation. Slices follow one another at the distance of their thickness.
     geometry : SliceGeometry
-        Pixel size, and place where it is known: only then does the file say that its affine leads to the scanner's
-        coordinates.
+        Pixel size, and place of the first slice where it is known: only then does the file say that its affine leads to
+        the scanner's coordinates.
     description : str
         At most 79 characters.
     compressed : bool
@@ -39,8 +39,9 @@ def nifti_bytes(
         Where nibabel is not installed.
     """
     nibabel = optional_package("nibabel", "export")
-    volume = np.ascontiguousarray(image.T[:, :, np.newaxis], dtype=np.float32)
-    affine = geometry.affine((image.shape[0], image.shape[1]))
+    rows, columns = image.shape[-2:]
+    volume = np.ascontiguousarray(image.reshape(-1, rows, columns).T, dtype=np.float32)
+    affine = geometry.affine((rows, columns))
     made = nibabel.Nifti1Image(volume, affine)
     code = _SCANNER if geometry.placed else _UNKNOWN
     made.set_sform(affine, code)

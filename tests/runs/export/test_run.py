@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError, UsageError
-from mri_design.runs.export.report import write_exported
 from mri_design.runs.export.run import ENDINGS, ExportRequest, SequenceRequest, export_run
+from mri_design.runs.made_files import write_made_files
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.sequences.scanner import load_scanner
 from mri_design.sequences.settings import SequenceSettings
@@ -56,7 +56,7 @@ def test_cfl_has_the_mask_over_the_grid(
 
 @pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")
 def test_bart_shows_the_mask(folder: Callable[..., Path], tmp_path: Path) -> None:
-    write_exported(export_run(ExportRequest(folder(), "cfl", tmp_path / "m.cfl")))
+    write_made_files(export_run(ExportRequest(folder(), "cfl", tmp_path / "m.cfl")))
     done = subprocess.run(["bart", "show", "-d", "1", str(tmp_path / "m")], capture_output=True, text=True, check=True)
     assert int(done.stdout) == 16
 
@@ -64,7 +64,7 @@ def test_bart_shows_the_mask(folder: Callable[..., Path], tmp_path: Path) -> Non
 def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_path: Path) -> None:
     nibabel = pytest.importorskip("nibabel")
     exported = export_run(ExportRequest(folder(place=PLACED), "nifti", tmp_path / "i.nii.gz"))
-    write_exported(exported)
+    write_made_files(exported)
     image, std = (nibabel.load(tmp_path / name) for name in ("i.nii.gz", "i_std.nii.gz"))
     np.testing.assert_allclose(image.get_fdata()[:, :, 0].T, np.abs(IMAGE), rtol=1e-6)
     np.testing.assert_array_equal(np.asarray(std.dataobj)[:, :, 0].T, STD)
@@ -75,7 +75,7 @@ def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_pat
 @pytest.mark.parametrize(
     ("place", "extents", "zooms", "said"),
     [
-        (None, None, (1.0, 1.0, 1.0), "voxels of 1 mm"),
+        (None, None, (1.0, 1.0, 1.0), "those of 1 mm"),
         (None, (0.24, 0.24), (20.0, 15.0, 1.0), "no place or directions"),
         (SliceGeometry((2.0, 2.5), 5.0), None, (2.5, 2.0, 5.0), "no place or directions"),
         (PLACED, (0.24, 0.24), (20.0, 15.0, 5.0), "standard deviation"),
@@ -105,7 +105,7 @@ def test_dicom_has_both_images_in_one_study(folder: Callable[..., Path], tmp_pat
     assert [image.SeriesDescription, std.SeriesDescription] == ["magnitude", "standard deviation"]
     assert image.DerivationDescription == "5 of 16 lines, reconstructed by mri-design"
     np.testing.assert_allclose(std.pixel_array * float(std.RescaleSlope), STD, atol=1e-5)
-    assert "size of its pixels" in exported.sentences[-1]
+    assert "how large pixels are" in exported.sentences[-1]
 
 
 def test_runs_without_images_have_none_to_export(folder: Callable[..., Path], tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_mrd_has_the_grid_and_says_what_is_not_known(folder: Callable[..., Path]
     exported = export_run(ExportRequest(folder(images=images), "mrd", tmp_path / "s.h5"))
     columns = 12 if images else 16
     assert f"<x>{columns}</x><y>16</y><z>1</z>".encode() in exported.files[tmp_path / "s.h5"]
-    assert "pixels of 1 mm" in exported.sentences[-1]
+    assert "those of 1 mm" in exported.sentences[-1]
     assert ("as many as there are lines" in exported.sentences[1]) is not images
 
 
@@ -169,12 +169,12 @@ def test_files_that_are_there_stay_unless_they_may_go(folder: Callable[..., Path
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "m.hdr").write_text("somebody's")
     with pytest.raises(UsageError, match=r"m\.hdr is there already.*--overwrite"):
-        write_exported(exported)
+        write_made_files(exported)
     assert os.listdir(tmp_path / "new") == ["m.hdr"]
-    write_exported(exported, overwrite=True)
+    write_made_files(exported, overwrite=True)
     assert sorted(os.listdir(tmp_path / "new")) == ["m.cfl", "m.hdr"]
     (tmp_path / "new" / "m.cfl").unlink()
     (tmp_path / "new" / "m.cfl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="symbolic link"):
-        write_exported(exported, overwrite=True)
+        write_made_files(exported, overwrite=True)
     assert not (tmp_path / "elsewhere").exists()

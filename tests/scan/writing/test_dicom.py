@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.errors import MissingPackageError
+from mri_design.errors import InputError, MissingPackageError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 
@@ -70,6 +70,17 @@ def test_identifiers_follow_from_the_contents(content: bytes) -> None:
 def test_an_empty_image_is_a_file_too() -> None:
     pytest.importorskip("pydicom")
     assert not _read(dicom_bytes(np.zeros((4, 4)), None, LABELS)).pixel_array.any()
+
+
+def test_a_thickness_that_nobody_knows_is_left_out() -> None:
+    pytest.importorskip("pydicom")
+    read = _read(dicom_bytes(IMAGE, SliceGeometry((1.5, 2.0), None), LABELS))
+    assert "SliceThickness" not in read and read.PixelSpacing == [1.5, 2.0]
+
+
+def test_negative_pixels_are_refused() -> None:
+    with pytest.raises(InputError, match="pixels down to -1; wanted a magnitude"):
+        dicom_bytes(-np.ones((4, 4)), None, LABELS)
 
 
 @pytest.mark.skipif(shutil.which("dcmdump") is None, reason="needs dcmdump, of the system package dcmtk")

@@ -31,6 +31,14 @@ def test_nibabel_reads_what_was_written(tmp_path: Path, place: SliceGeometry, co
         assert nibabel.aff2axcodes(read.affine) == ("L", "P", "S")
 
 
+def test_slices_follow_one_another() -> None:
+    nibabel = pytest.importorskip("nibabel")
+    stack = np.random.default_rng(1).random((3, 6, 5)).astype(np.float32)
+    read = nibabel.Nifti1Image.from_bytes(nifti_bytes(stack, PLACED, "x", compressed=False))
+    np.testing.assert_array_equal(np.asarray(read.dataobj).T, stack)
+    assert read.header.get_zooms() == (2.0, 1.5, 5.0)
+
+
 def test_equal_images_give_equal_bytes() -> None:
     pytest.importorskip("nibabel")
     first, second = (nifti_bytes(IMAGE, PLACED, "x") for _ in range(2))

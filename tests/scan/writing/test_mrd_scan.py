@@ -1,0 +1,76 @@
+"""MRD files with samples: what was written comes back, from our reader and from python-ismrmrd."""
+
+from pathlib import Path
+
+import ismrmrd
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.formats import read
+from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
+
+AXES = ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+PLACES = tuple(SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 6.0 * number), *AXES) for number in range(2))
+
+
+def _scan(columns: slice = slice(None), coils: int = 3, shape: tuple[int, int] = (9, 12)) -> KSpaceData:
+    rng = np.random.default_rng(0)
+    measured = np.zeros(shape[0], dtype=bool)
+    measured[[0, 3, 4, 7]] = True
+    kspace = np.zeros((2, coils, *shape), np.complex64)
+    samples = rng.standard_normal((2, 2, coils, *shape))
+    kspace[:, :, measured, columns] = (samples[0] + 1j * samples[1])[:, :, measured, columns]
+    return KSpaceData(kspace, measured)
+
+
+@pytest.mark.parametrize(
+    "columns", [slice(None), slice(3, None), slice(0, 9), slice(8, None)], ids=["whole", "late", "early", "without DC"]
+)
+def test_samples_and_places_come_back(tmp_path: Path, columns: slice) -> None:
+    scan, file = _scan(columns), tmp_path / "scan.h5"
+    file.write_bytes(mrd_scan_bytes(scan, PLACES))
+    again = read(file, isolated=False)
+    assert isinstance(again, KSpaceData)
+    np.testing.assert_array_equal(again.kspace, scan.kspace)
+    np.testing.assert_array_equal(again.measured, scan.measured)
+    assert again.geometry == PLACES
+
+
+def test_the_ismrmrd_package_reads_samples_slices_and_channels(tmp_path: Path) -> None:
+    scan, file = _scan(slice(4, None), coils=70), tmp_path / "scan.h5"
+    file.write_bytes(mrd_scan_bytes(scan, PLACES))
+    with ismrmrd.Dataset(str(file), mode="r") as opened:
+        (encoding,) = ismrmrd.xsd.CreateFromDocument(opened.read_xml_header()).encoding
+        readouts = [opened.read_acquisition(i) for i in range(opened.number_of_acquisitions())]
+    assert encoding.encodingLimits.slice.maximum == 1
+    assert [(r.idx.slice, r.idx.kspace_encode_step_1) for r in readouts] == [
+        (s, y) for s in (0, 1) for y in (0, 3, 4, 7)
+    ]
+    assert all(r.data.shape == (70, 8) and r.center_sample == 2 for r in readouts)
+    assert all(r.isChannelActive(69) and not r.isChannelActive(70) for r in readouts)
+    np.testing.assert_array_equal(readouts[5].data, scan.kspace[1, :, 3, 4:])
+    first, last = (
+        [i for i, r in enumerate(readouts) if r.is_flag_set(flag)]
+        for flag in (ismrmrd.ACQ_FIRST_IN_SLICE, ismrmrd.ACQ_LAST_IN_SLICE)
+    )
+    assert first == [0, 4] and last == [3, 7]
+    assert list(readouts[4].position) == [1.0, 2.0, 6.0]
+
+
+def test_equal_scans_give_equal_bytes() -> None:
+    assert mrd_scan_bytes(_scan(), PLACES) == mrd_scan_bytes(_scan(), PLACES)
+
+
+def test_what_such_a_file_cannot_hold_is_refused() -> None:
+    scan = _scan()
+    with pytest.raises(InputError, match="pixels of different sizes"):
+        mrd_scan_bytes(scan, (PLACES[0], SliceGeometry((1.0, 1.0), 5.0)))
+    kspace = scan.kspace.copy()
+    kspace[1, :, 3] = 0
+    with pytest.raises(InputError, match="the same lines in every slice"):
+        mrd_scan_bytes(KSpaceData(kspace, scan.measured), PLACES)
+    with pytest.raises(InputError, match="at most 1024"):
+        mrd_scan_bytes(_scan(coils=1025, shape=(9, 4)), PLACES)
