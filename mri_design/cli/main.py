@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.compare import compare
+from mri_design.cli.convert import convert
 from mri_design.cli.demo import demo
 from mri_design.cli.design import design
 from mri_design.cli.export import export
@@ -52,6 +53,10 @@ app.command(
     epilog="Example: mri-design export run --to seq --fov 0.24 --scanner siemens-skyra --out lines.seq; "
     "mri-design export run --to nifti --out image.nii.gz",
 )(export)
+app.command(
+    "convert",
+    epilog="Example: mri-design convert scan.h5 scan.cfl; mri-design convert head.npy head.nii.gz --fov 0.24",
+)(convert)
 
 
 def _print_version(wanted: bool) -> None:

@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 PHANTOMS = ("shepp-logan", "brain", "t2w", "t1w", "lf-gre")
+CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
 FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
 SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")
 SEQUENCES = ("gre", "tse")

@@ -87,9 +87,10 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"*": 4},
     "potentials/likelihoods": {"*": 1, "responses": 2},
     "runs": {"": 1, "held_out": 2, "sections": 2}
-    | dict.fromkeys(("compare", "design", "export", "protocol", "recon", "train"), 3)
+    | dict.fromkeys(("compare", "convert", "design", "export", "protocol", "recon", "train"), 3)
     | {"demo": 4},  # a comparison and a design
     "runs/compare": {"run": 1, "report": 2},
+    "runs/convert": {"wording": 1, "*": 2, "run": 3},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
     "runs/export": {"stored_run": 1, "run": 2},

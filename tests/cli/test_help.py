@@ -12,13 +12,14 @@ from mri_design.cli import options
 from mri_design.experiment.recipe import shipped_recipes
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.experiment.strategy_names import strategy_names
+from mri_design.runs.convert.run import ENDINGS as CONVERTED
 from mri_design.runs.export.run import ENDINGS
 from mri_design.scan.simulation.phantoms import phantom_names
 from mri_design.sequences.scanner import shipped_scanners
 from mri_design.sequences.settings import KINDS
 
 Run = Callable[..., Result]
-VERBS = ["demo", "info", "design", "recon", "compare", "protocol", "train", "export"]
+VERBS = ["demo", "info", "design", "recon", "compare", "protocol", "train", "export", "convert"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -39,6 +40,7 @@ def test_the_names_in_the_help_are_the_real_ones() -> None:
     assert shipped_recipes() == options.RECIPES
     assert options.METHODS == METHODS
     assert tuple(ENDINGS) == options.FORMATS
+    assert CONVERTED == options.CONVERTED
     assert shipped_scanners() == options.SCANNERS
     assert options.SEQUENCES == KINDS
     assert strategy_names() == (*options.STRATEGIES, *options.TRAINING_RULES)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cfl_bytes"]
+__all__ = ["cfl_bytes", "stacked_slices"]
 
-_DIMENSIONS = 16
+_DIMENSIONS, _SLICE = 16, 13
 
 
 def cfl_bytes(array: NDArray[np.generic]) -> tuple[bytes, bytes]:
@@ -26,3 +28,9 @@ def cfl_bytes(array: NDArray[np.generic]) -> tuple[bytes, bytes]:
     sizes = [*array.shape, *[1] * (_DIMENSIONS - array.ndim)]
     header = f"# Dimensions\n{' '.join(map(str, sizes))}\n# Creator\nmri-design\n"
     return header.encode(), np.asarray(array, dtype="<c8").tobytes(order="F")
+
+
+def stacked_slices(slices: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
+    """Arrays of BART's first four axes, one of each slice, as one array whose 14th axis is the slice."""
+    first, *_ = slices
+    return np.stack(slices, axis=-1).reshape(*first.shape, *[1] * (_SLICE - first.ndim), len(slices))

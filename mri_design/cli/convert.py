@@ -1,0 +1,47 @@
+"""``mri-design convert``: a scan or images from one file format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mri_design.cli.arguments import extents_of
+from mri_design.cli.options import CONVERTED, FieldOfView, Input, Quiet, RecipeFile, Replace
+from mri_design.cli.terminal import DONE, exits, say
+
+__all__ = ["convert"]
+
+
+@exits
+def convert(
+    source: Input,
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help=f"The file; its ending is the format, one of {', '.join(CONVERTED)}.",
+            show_default=False,
+        ),
+    ],
+    fov: FieldOfView = None,
+    recipe: RecipeFile = None,
+    overwrite: Replace = False,
+    quiet: Quiet = False,
+) -> int:
+    """Write what INPUT holds in another format.
+
+    k-space goes to .npz and .npy (NumPy), .h5 and .mrd (ISMRMRD) and .cfl (BART, with .hdr and, where they are known,
+    the coil maps as NAME_maps); samples along a trajectory to .npz and .cfl (with NAME_traj); images to .nii.gz and
+    .nii (NIfTI), .dcm (DICOM, one file for each slice), .npz and .npy. What a format cannot hold is named.
+    """
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.runs.convert.run import convert_file
+    from mri_design.runs.made_files import write_made_files
+
+    made = convert_file(source, out, load_recipe(recipe), field_of_view=extents_of(fov))
+    write_made_files(made, overwrite=overwrite)
+    for sentence in made.sentences:
+        say(sentence, quiet)
+    return DONE

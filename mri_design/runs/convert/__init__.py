@@ -1,0 +1,1 @@
+"""Verb ``convert``: a scan or images from one file format to another."""

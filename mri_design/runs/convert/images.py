@@ -1,0 +1,87 @@
+"""Images in every format that takes them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import UsageError
+from mri_design.runs.made_files import NO_SIZES, MadeFiles, name_beside, what_is_unknown
+from mri_design.scan.data import ImageStack
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.atomic import npy_bytes, npz_bytes
+from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.writing.nifti import nifti_bytes
+
+__all__ = ["IMAGE_WRITERS"]
+
+Extents = tuple[float, float] | None
+
+
+def _nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
+    geometry = _geometry(stack, extents)
+    compressed = out.name.endswith(".gz")
+    content = nifti_bytes(_real(stack), geometry or NO_SIZES, "image, mri-design", compressed=compressed)
+    return MadeFiles({out: content}, (*_said(stack, out), *what_is_unknown("The input", geometry)))
+
+
+def _dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
+    images, geometry = _real(stack), _geometry(stack, extents)
+    study = hashlib.sha256(images.tobytes()).hexdigest()
+    names = [out] if len(images) == 1 else [name_beside(out, ".dcm", f"_{i:04d}") for i in range(1, len(images) + 1)]
+    derivation = f"converted by mri-design from {stack.card.get('file', stack.name)}"
+    files = {
+        name: dicom_bytes(image, geometry, DicomLabels("image", derivation, study, instance=number))
+        for number, (name, image) in enumerate(zip(names, images, strict=True), 1)
+    }
+    said = _said(stack, names[0] if len(names) == 1 else f"{names[0]} to {names[-1].name}")
+    if geometry is None:
+        said.append(
+            "The input does not say how large pixels are, and neither do the files. --fov gives the field of view."
+        )
+    return MadeFiles(files, tuple(said))
+
+
+def _npz(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
+    return MadeFiles({out: npz_bytes({"image": stack.images})}, (f"{_counted(stack)}: {out}",))
+
+
+def _npy(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
+    if np.iscomplexobj(stack.images):
+        raise UsageError(f"a complex array in {out.name} would be read as k-space; give a name that ends in .npz")
+    return MadeFiles({out: npy_bytes(stack.images)}, (f"{_counted(stack)}: {out}",))
+
+
+def _geometry(stack: ImageStack, extents: Extents) -> SliceGeometry | None:
+    """Files of images do not say how large pixels are."""
+    rows, columns = stack.images.shape[1:]
+    return None if extents is None else NO_SIZES.with_field_of_view(extents, (rows, columns))
+
+
+def _real(stack: ImageStack) -> NDArray[np.floating]:
+    return np.abs(stack.images) if np.iscomplexobj(stack.images) else stack.images.real
+
+
+def _counted(stack: ImageStack) -> str:
+    count, rows, columns = stack.images.shape
+    kind = "complex" if np.iscomplexobj(stack.images) else "real"
+    return f"{count} {kind} image{'s' * (count > 1)} of {rows} x {columns} pixels"
+
+
+def _said(stack: ImageStack, where: object) -> list[str]:
+    phase = ["Not in this file: the phase."] if np.iscomplexobj(stack.images) else []
+    return [f"{_counted(stack)}: {where}", *phase]
+
+
+IMAGE_WRITERS: Mapping[str, Callable[[ImageStack, Path, Extents], MadeFiles]] = {
+    ".nii.gz": _nifti,
+    ".nii": _nifti,
+    ".dcm": _dicom,
+    ".npz": _npz,
+    ".npy": _npy,
+}
+"""By the ending of the file's name."""

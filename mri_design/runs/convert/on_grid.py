@@ -1,0 +1,76 @@
+"""K-space on a grid in every format that takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from mri_design.errors import UsageError
+from mri_design.runs.convert.wording import card_file, described_kspace, left_out, pair_files
+from mri_design.runs.made_files import NO_SIZES, MadeFiles, what_is_unknown
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.atomic import npy_bytes, npz_bytes
+from mri_design.scan.trajectories.exchange import maps_to_bart
+from mri_design.scan.writing.cfl import stacked_slices
+from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
+
+__all__ = ["GRID_WRITERS"]
+
+Extents = tuple[float, float] | None
+_COMPANIONS = ("coil_maps", "noise_variance", "reference")
+
+
+def _npz(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
+    beside = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
+    content = npz_bytes({"kspace": scan.kspace, "measured": scan.measured, **beside})
+    return MadeFiles({out: content}, (f"{described_kspace(scan)}: {out}", *left_out(scan, _COMPANIONS)))
+
+
+def _npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
+    card = card_file(out.with_suffix(""), {"noise_variance": scan.noise_variance})
+    said = (f"{described_kspace(scan)}: {out}", *left_out(scan, ("noise_variance",)))
+    return MadeFiles({out: npy_bytes(scan.kspace), **card}, said)
+
+
+def _cfl(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
+    stem = _line_by_line(scan, out).with_suffix("")
+    # Axes of maps and of k-space have the same order.
+    files = pair_files(stem, stacked_slices([maps_to_bart(one) for one in scan.kspace]))
+    files |= card_file(stem, {"noise_variance": scan.noise_variance})
+    said = [f"{described_kspace(scan)}: {stem}"]
+    if scan.coil_maps is not None:
+        maps = stem.with_name(f"{stem.name}_maps")
+        files |= pair_files(maps, stacked_slices([maps_to_bart(one) for one in scan.coil_maps]))
+        said.append(f"coil maps: {maps}")
+    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", "noise_variance"))))
+
+
+def _mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
+    _line_by_line(scan, out)
+    places = scan.geometry
+    if extents is not None:
+        known = places or (NO_SIZES,) * scan.n_slices
+        places = tuple(place.with_field_of_view(extents, scan.grid_shape) for place in known)
+    content = mrd_scan_bytes(scan, places or (NO_SIZES,) * scan.n_slices)
+    unknown = what_is_unknown("The input", None if places is None else places[0])
+    return MadeFiles({out: content}, (f"{described_kspace(scan)}: {out}", *unknown, *left_out(scan, ("geometry",))))
+
+
+def _line_by_line(scan: KSpaceData, out: Path) -> Path:
+    """The name, where the scan's rows and columns are lines and readouts."""
+    if "volume" in scan.card:
+        raise UsageError(
+            f"{scan.card.get('file', scan.name)} is a volume, which was transformed along its readout into planes "
+            f"(ky, kz); {out.suffix} files hold lines. Give a name that ends in .npz or .npy"
+        )
+    return out
+
+
+GRID_WRITERS: Mapping[str, Callable[[KSpaceData, Path, Extents], MadeFiles]] = {
+    ".npz": _npz,
+    ".npy": _npy,
+    ".h5": _mrd,
+    ".mrd": _mrd,
+    ".cfl": _cfl,
+}
+"""By the ending of the file's name."""

@@ -1,0 +1,251 @@
+"""What was converted reads back as what it was; what a format cannot hold is named or refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import UsageError
+from mri_design.experiment.recipe import Recipe
+from mri_design.runs.convert.run import convert_file
+from mri_design.runs.made_files import MadeFiles, write_made_files
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.io.atomic import write_json, write_npy, write_npz
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.maps import with_maps
+from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.trajectory_data import TrajectoryData
+
+SHAPE = (12, 10)
+Convert = Callable[..., MadeFiles]
+
+
+def _scan(coils: int = 3) -> KSpaceData:
+    scan = load_phantom("brain", shape=SHAPE, n_coils=coils, rng=np.random.default_rng(0))
+    measured = np.ones(SHAPE[0], dtype=bool)
+    measured[[1, 4, 11]] = False
+    return replace(scan, kspace=np.where(measured[:, np.newaxis], scan.kspace, 0), measured=measured)
+
+
+@pytest.fixture
+def scan_file(tmp_path: Path) -> Path:
+    """Three coils, some lines missing, noise, maps and truth known."""
+    scan = _scan()
+    assert scan.coil_maps is not None and scan.reference is not None and scan.noise_variance is not None
+    known = {"coil_maps": scan.coil_maps, "reference": scan.reference, "noise_variance": scan.noise_variance}
+    write_npz(tmp_path / "scan.npz", {"kspace": scan.kspace, "measured": scan.measured, **known})
+    return tmp_path / "scan.npz"
+
+
+@pytest.fixture
+def spokes_file(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    radius, angles = np.arange(-8, 8) / 2, np.pi * np.arange(5)[:, np.newaxis] / 5
+    kspace = rng.standard_normal((2, 2, 3, 5, 16))
+    maps = rng.standard_normal((2, 3, 8, 8)) + 1j
+    arrays = {
+        "kspace": (kspace[0] + 1j * kspace[1]).astype(np.complex64),
+        "trajectory": np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1),
+        "matrix": np.array([8, 8]),
+        "coil_maps": (maps / np.linalg.norm(maps, axis=1, keepdims=True)).astype(np.complex64),
+        "noise_variance": np.float64(0.25),
+    }
+    write_npz(tmp_path / "spokes.npz", arrays)
+    return tmp_path / "spokes.npz"
+
+
+@pytest.fixture
+def convert(tmp_path: Path) -> Convert:
+    """Convert into a folder of its own and write the files."""
+
+    def call(source: Path | str, name: str, **given: tuple[float, float]) -> MadeFiles:
+        (tmp_path / "out").mkdir(exist_ok=True)
+        made = convert_file(str(source), tmp_path / "out" / name, Recipe(), **given)
+        write_made_files(made)
+        return made
+
+    return call
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.h5", "a.mrd", "a.cfl"])
+def test_lines_come_back_from_every_format(convert: Convert, scan_file: Path, tmp_path: Path, name: str) -> None:
+    made = convert(scan_file, name)
+    before, after = read(scan_file), read(tmp_path / "out" / name, isolated=False)
+    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
+    np.testing.assert_array_equal(after.kspace, before.kspace)
+    np.testing.assert_array_equal(after.measured, before.measured)
+    lost = made.sentences[-1]
+    parts = {"coil_maps": "coil maps", "noise_variance": "the noise variance", "reference": "the true image"}
+    for part, words in parts.items():
+        kept = getattr(after, part) is not None
+        if not (part == "coil_maps" and name == "a.cfl"):
+            assert kept != (words in lost)
+        if kept:
+            np.testing.assert_array_equal(getattr(after, part), getattr(before, part))
+    assert made.sentences[0].startswith("1 slice, 3 coils, 9 lines of a grid of 12 x 10 (ky x kx): ")
+
+
+def test_coil_maps_stand_beside_a_bart_pair(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
+    convert(scan_file, "a.cfl")
+    before, after = read(scan_file), read(tmp_path / "out" / "a.cfl")
+    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
+    again = with_maps(after, tmp_path / "out" / "a_maps.cfl")
+    np.testing.assert_allclose(again.coil_maps, before.coil_maps, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_every_format_leads_to_every_other(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
+    source = scan_file
+    for name in ("1.h5", "2.cfl", "3.npy", "4.mrd", "5.npz"):
+        convert(source, name)
+        source = tmp_path / "out" / name
+    before, after = read(scan_file), read(source)
+    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
+    np.testing.assert_array_equal(after.kspace, before.kspace)
+
+
+def test_several_slices_keep_their_order(convert: Convert, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    parts = rng.standard_normal((2, 3, 2, *SHAPE))
+    kspace = (parts[0] + 1j * parts[1]).astype(np.complex64)
+    write_npy(tmp_path / "slices.npy", kspace)
+    for name in ("a.cfl", "a.h5"):
+        convert(tmp_path / "slices.npy", name)
+        after = read(tmp_path / "out" / name, isolated=False)
+        assert isinstance(after, KSpaceData)
+        np.testing.assert_array_equal(after.kspace, kspace)
+
+
+def test_sizes_come_from_the_input_or_are_given(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
+    assert "--fov gives the field of view" in convert(scan_file, "plain.h5").sentences[1]
+    convert(scan_file, "sized.h5", field_of_view=(0.24, 0.2))
+    sized = read(tmp_path / "out" / "sized.h5", isolated=False)
+    assert isinstance(sized, KSpaceData) and sized.geometry is not None
+    assert sized.geometry[0].pixel == pytest.approx((20.0, 20.0))
+    made = convert(tmp_path / "out" / "sized.h5", "again.h5")
+    assert not any("--fov" in sentence for sentence in made.sentences)
+    again = read(tmp_path / "out" / "again.h5", isolated=False)
+    assert isinstance(again, KSpaceData) and again.geometry == sized.geometry
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.cfl"])
+def test_samples_along_a_trajectory_come_back(convert: Convert, spokes_file: Path, tmp_path: Path, name: str) -> None:
+    convert(spokes_file, name)
+    before, after = read(spokes_file), read(tmp_path / "out" / name)
+    assert isinstance(before, TrajectoryData) and isinstance(after, TrajectoryData)
+    np.testing.assert_array_equal(after.kspace, before.kspace)
+    np.testing.assert_allclose(after.trajectory, before.trajectory, atol=1e-6)
+    assert (after.readouts, after.grid_shape, after.noise_variance) == (5, (8, 8), 0.25)
+    assert (tmp_path / "out" / "a_maps.cfl").exists() == (name == "a.cfl")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.nii", "a.nii.gz"])
+def test_images_keep_their_values(convert: Convert, tmp_path: Path, name: str) -> None:
+    images = np.random.default_rng(3).random((2, 6, 5)).astype(np.float32) - 0.2
+    write_npy(tmp_path / "images.npy", images)
+    if ".nii" in name:
+        nibabel = pytest.importorskip("nibabel")
+        made = convert(tmp_path / "images.npy", name, field_of_view=(0.12, 0.2))
+        opened = nibabel.load(tmp_path / "out" / name)
+        np.testing.assert_array_equal(np.asarray(opened.dataobj).T, images)
+        assert opened.header.get_zooms() == pytest.approx((40.0, 20.0, 1.0))
+        assert "thickness of the slice is not known" in made.sentences[1]
+    else:
+        convert(tmp_path / "images.npy", name)
+        after = read(tmp_path / "out" / name)
+        assert isinstance(after, ImageStack)
+        np.testing.assert_array_equal(after.images, images)
+
+
+def test_complex_images_stay_images(convert: Convert, tmp_path: Path) -> None:
+    images = (np.random.default_rng(4).random((2, 6, 5)) + 1j).astype(np.complex64)
+    write_npz(tmp_path / "images.npz", {"image": images})
+    with pytest.raises(UsageError, match=r"would be read as k-space; give a name that ends in \.npz"):
+        convert(tmp_path / "images.npz", "a.npy")
+    convert(tmp_path / "images.npz", "a.npz")
+    after = read(tmp_path / "out" / "a.npz")
+    assert isinstance(after, ImageStack)
+    np.testing.assert_array_equal(after.images, images)
+    nibabel = pytest.importorskip("nibabel")
+    assert "Not in this file: the phase." in convert(tmp_path / "images.npz", "a.nii").sentences
+    np.testing.assert_allclose(nibabel.load(tmp_path / "out" / "a.nii").get_fdata().T, np.abs(images), rtol=1e-6)
+
+
+def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    images = np.random.default_rng(5).random((3, 6, 5)).astype(np.float32)
+    write_npy(tmp_path / "images.npy", images)
+    made = convert(tmp_path / "images.npy", "one.dcm", field_of_view=(0.12, 0.1))
+    assert len(made.sentences) == 1 and "one_0001.dcm to one_0003.dcm" in made.sentences[0]
+    files = [pydicom.dcmread(tmp_path / "out" / f"one_{number:04d}.dcm") for number in (1, 2, 3)]
+    assert len({file.SeriesInstanceUID for file in files}) == 1 and len({file.SOPInstanceUID for file in files}) == 3
+    assert [file.InstanceNumber for file in files] == [1, 2, 3]
+    assert files[0].PixelSpacing == [20.0, 20.0] and "SliceThickness" not in files[0]
+    for file, image in zip(files, images, strict=True):
+        np.testing.assert_allclose(file.pixel_array * float(file.RescaleSlope), image, atol=1e-5)
+    write_npy(tmp_path / "single.npy", images[0])
+    made = convert(tmp_path / "single.npy", "single.dcm")
+    assert [path.name for path in made.files] == ["single.dcm"]
+    assert "neither do the files" in made.sentences[-1]
+
+
+def test_volumes_become_no_lines(convert: Convert, tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    write_npy(tmp_path / "volume.npy", rng.standard_normal((2, 6, 5, 4)) + 1j * rng.standard_normal((2, 6, 5, 4)))
+    write_json(tmp_path / "volume.json", {"dims": ["coil", "ky", "kz", "kx"]})
+    for name in ("a.h5", "a.cfl"):
+        with pytest.raises(UsageError, match=r"is a volume.*Give a name that ends in \.npz or \.npy"):
+            convert(tmp_path / "volume.npy", name)
+    convert(tmp_path / "volume.npy", "a.npz")
+    before, after = read(tmp_path / "volume.npy"), read(tmp_path / "out" / "a.npz")
+    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
+    np.testing.assert_array_equal(after.kspace, before.kspace)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("a.nii", {}, r"holds k-space: reconstruct it \(mri-design recon"),
+        ("a.dcm", {}, r"holds k-space: reconstruct it \(mri-design recon"),
+        ("a.tiff", {}, r"a\.tiff has no ending that says a format: end it in \.npz"),
+        (".h5", {}, r"\.h5 has no ending"),
+        ("a.npz", {"field_of_view": (0.2, 0.2)}, r"--fov is for files with sizes of pixels: \.h5"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    convert: Convert, scan_file: Path, name: str, given: dict[str, tuple[float, float]], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        convert(scan_file, name, **given)
+
+
+def test_what_images_and_trajectories_cannot_be_is_refused(convert: Convert, spokes_file: Path) -> None:
+    with pytest.raises(UsageError, match=r"samples along a trajectory: end the name of the file in \.npz or \.cfl"):
+        convert(spokes_file, "a.h5")
+    write_npy(spokes_file.with_name("image.npy"), np.ones((6, 5)))
+    with pytest.raises(UsageError, match=r"holds images, from which no k-space is made here: end .* \.nii\.gz"):
+        convert(spokes_file.with_name("image.npy"), "a.cfl")
+    with pytest.raises(UsageError, match="convert takes all slices of"):
+        convert(f"{spokes_file}#0", "a.npz")
+
+
+def test_inputs_and_their_cards_stay_as_they_are(scan_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"scan\.npz belongs to the input"):
+        convert_file(str(scan_file), scan_file, Recipe())
+    write_made_files(convert_file(str(scan_file), tmp_path / "a.cfl", Recipe()))
+    for source in ("a", "a.hdr", "a.cfl"):
+        with pytest.raises(UsageError, match="belongs to the input"):
+            convert_file(str(tmp_path / source), tmp_path / "a.cfl", Recipe())
+    with pytest.raises(UsageError, match=r"a\.json belongs to the input"):
+        convert_file(str(tmp_path / "a.cfl"), tmp_path / "a.npy", Recipe())
+    (tmp_path / "b.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"b\.json would be read as the card of b\.npz"):
+        convert_file(str(scan_file), tmp_path / "b.npz", Recipe())
+
+
+def test_phantoms_are_converted_too(convert: Convert, tmp_path: Path) -> None:
+    convert("phantom:lf-gre", "a.npz")
+    after = read(tmp_path / "out" / "a.npz")
+    assert isinstance(after, KSpaceData) and after.n_slices >= 1
