@@ -32,8 +32,8 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
     ``.json``) may say otherwise: ``dims`` (rep, slice, coil, and k0 k1 or ky kx in any order; k1 is the phase
     encode; a volume has coil and k0 k1 k2 or kx ky kz, one of images x y z), ``phase_encode_axis``,
     ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``kind`` ("image domain ..."), ``dtype``
-    ("... pairs (real, imag)": a last axis of two), ``shape`` and ``key``. Only the first repetition is read; the card of
-    the result says how many there were.
+    ("... pairs (real, imag)": a last axis of two), ``shape`` and ``key``. Only the first repetition is read; the card
+    of the result says how many there were.
 
     An archive holds ``kspace`` or ``image``, or the member that the card's ``key`` names; beside k-space also
     ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis) and
