@@ -223,6 +223,9 @@ def thesis_figure(setting: Setting) -> list[Group]:
         Entry(f"{name}, one mask, {tries} exchanges", name, start=start, fixed=True, exchanges=tries)
         for name in (PROTOCOL, DEFAULT, "expected-error")
     ]
+    of_map = {"strategy": PROTOCOL, "start": start, "design": "map", "fixed": True}
+    entries += [Entry(f"{PROTOCOL} of MAP, one mask", **of_map)]
+    entries += [Entry(f"{PROTOCOL} of MAP, one mask, {tries} exchanges", exchanges=tries, **of_map)]
     entries += [Entry("low-pass", start=start), Entry(TUNED, draws=draws, start=start)]
     entries += [Entry("equispaced", "fastmri-equispaced", draws=setting.seeds, start=start)]
     tuning = setting.tuning if setting.quick else Tuning((1.0, 2.0, 4.0, 8.0), (4.0,), (), 2)

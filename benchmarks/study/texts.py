@@ -30,10 +30,11 @@ powers of the polynomial and one Gaussian. A finer grid might find a little more
 that was tried. `best of the random draws` looks at the truth too. Bold is the default strategy. Posterior strategies
 design each test scan on its own lines as they come, without training.
 
-**What these tables rest on.** Masks of `calibrated` are of two versions. Those of the section multi-coil are as the
-program designs now: a line's score counts its neighbours, designs begin with four centre lines, and there are three
-seeds. Those of all other sections are of the first release: every line is scored by its own energy, and there is one
-seed. They will be measured again. Other posterior strategies have one seed, random densities five draws.
+**What these tables rest on.** Masks of `calibrated` are of two versions. Those of the sections real-phase,
+thesis-figure, multi-coil and centre-maps are as the program designs now: a line's score counts its neighbours, designs
+with several coils begin with four centre lines, and there are three seeds (one mask in the thesis figure). Those of all
+other sections are of the first release: every line is scored by its own energy, and there is one seed. Other posterior
+strategies have one seed, random densities five draws.
 
 Designs of the first release are sensitive to chance: another seed has been seen to move the error of a single image by
 5 to 10 %. So their means over many images can be relied on, but the worst image, the number of images won and the
@@ -46,7 +47,9 @@ once: neither they nor their tables are part of the repository, and only these n
 accelerations count the lines of the undersampled scan alone: the coil maps are taken as known from a separate
 calibration scan, whose lines are not counted. At 6x that scan is no small part of the measurement.
 
-**Reconstructions.** *Default posterior mean*: the default recipe. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
+**Reconstructions.** *Posterior mean, local prior*: the recipe `local`, with pixels and differences for sites; all masks
+are designed with it. *Posterior mean of the default recipe*: non-local differences besides; it reconstructs some of the
+masks of the section real-phase. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
 rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
 
 **Scans that were not measured**: `lf_4A`, `lf_4B` (which axis is phase encoding is not documented), the other low-field
@@ -103,16 +106,17 @@ better for a head (no rows kept), and it takes three times as long. Where phase 
 k-space is as good as a design.""",
     "full-size": """256 x 256, two heads with their own phase, two magnitude slices with a rough one. Densities are
 those tuned at 128 x 128 on the heads, their centre doubled.""",
-    "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones, MAP error.
-One mask per strategy, designed on three training slices together, used on other slices, contrasts and subjects; the
-density is tuned on the same three, with the same centre. Exchanges drop a line and add another where that lowers the
-MAP error of the three. There (another scan, in that figure's own measure): low-pass 6.62, optimised 4.38, variable
+    "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones. One mask per
+strategy, designed on three training slices together, used on other slices, contrasts and subjects; the density is tuned
+on the same three, with the same centre. Exchanges drop a line and add another where that lowers the MAP error of the
+three. `residual-greedy` is what `protocol` goes by: the errors of the posterior means of the three or, where it says
+so, of their MAP images. There (another scan, in that figure's own measure): low-pass 6.62, optimised 4.38, variable
 density 5.60, equispaced 7.77.""",
     "multi-coil": """128 x 128: three heads, one of each test subject, seen by 4, by 8 and by 16 simulated coils each,
 and the raw 16-coil brain, judged by its own complete image. Coil maps count as known from a calibration scan of their
 own. The densities are tuned for each number of coils, their centre too. `regular + 8 ACS` is every R-th line and a
-centre of eight, R the smallest that fits. **Not measured yet**: the group with 16 coils, which holds the raw brain, on
-which the first release failed; and `oracle-hole` with 8 coils. `calibrated` has three seeds.""",
+centre of eight, R the smallest that fits. The group with 16 coils holds the raw brain, on which the first release
+failed. `calibrated` has three seeds.""",
     "centre-maps": """Three of the heads seen by eight coils once more: no scan gives the coil maps, they are estimated
 from sixteen lines at the centre of k-space, with which every mask begins. The densities are tuned for this centre.""",
     "stress": """Scans unlike those that anything was tuned on: piecewise constant and uniform phantoms, and a scan

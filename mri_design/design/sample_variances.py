@@ -76,8 +76,8 @@ def sample_variances(posterior: GaussianPosterior, rng: np.random.Generator, dra
     made = posterior.marginals
     if made.explained is not None and made.samples is not None and measured.maps is None:
         control = CirculantControl.of(posterior.precision)
-        if control is not None and control.sites is not None:
-            first, second = sample_moments(control)
+        if control is not None and control.sites is not None and control.gram is not None:
+            first, second = sample_moments(control, control.gram)
             drawn, known = (plane.values(images)[:, 0, :, 0] for images in (made.samples, made.explained))
             remainder = drawn - (first / second).astype(drawn.real.dtype) * known
             return np.asarray(first**2 / second + np.mean(np.abs(remainder) ** 2, axis=0, dtype=np.float64) / 2)
@@ -85,9 +85,12 @@ def sample_variances(posterior: GaussianPosterior, rng: np.random.Generator, dra
     return np.asarray(np.sum(np.mean(np.abs(values) ** 2, axis=0, dtype=np.float64), axis=(0, 2)) / 2)
 
 
-def sample_moments(control: CirculantControl) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """diag(E P E^H) and diag(E P A P E^H) per real component, shape (size,), E the samples of a plane in order."""
-    spectrum = control.gram + sum(
+def sample_moments(control: CirculantControl, gram: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """diag(E P E^H) and diag(E P A P E^H) per real component, shape (size,), E the samples of a plane in order.
+
+    ``gram`` are the eigenvalues of X^H X, which is circulant.
+    """
+    spectrum = gram + sum(
         np.mean(weights, dtype=np.float64) / filters.stride**2 * np.abs(filters.response) ** 2
         for filters, weights in control.sites or ()
     )

@@ -141,8 +141,7 @@ def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
     ``trained:FILE`` and ``hybrid:FILE`` read what training wrote; in a plane, ``vd-polynomial:8`` and
     ``poisson-disc:3`` set the density's power, ``caipi:2x3`` and ``caipi:2x3x1`` the distances and the shift.
-    `ORACLES` and `TRAINING_RULES` cannot choose before
-    they were given truths.
+    `ORACLES` and `TRAINING_RULES` cannot choose before they were given truths.
 
     Raises
     ------

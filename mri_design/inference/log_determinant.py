@@ -134,7 +134,7 @@ def _known_traces(precision: PosteriorPrecision) -> list[float]:
     if any(block.analysis.filter_bands() is None for block in precision.blocks):
         return []
     control = CirculantControl.of(precision)
-    if control is None:
+    if control is None or control.gram is None:
         return [size]
     total = float(np.sum(control.inverse * control.gram))
     for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):

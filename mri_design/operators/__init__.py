@@ -8,7 +8,8 @@ from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
+from mri_design.operators.measurement import CartesianLines, CartesianSamples, DirectFourier, cartesian
+from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.phased import PhasedParts
 from mri_design.operators.rows import RowsOnDisk, real_rows
 from mri_design.operators.selection import LineSampling
@@ -22,6 +23,7 @@ __all__ = [
     "Coils",
     "Dense",
     "Diagonal",
+    "DirectFourier",
     "FilterBand",
     "FiniteDifferences",
     "GraphDifferences",
@@ -29,6 +31,7 @@ __all__ = [
     "LineSampling",
     "LinearOperator",
     "MatrixOperator",
+    "NonUniformFourier",
     "PhasedParts",
     "RealAndImaginary",
     "RealImage",

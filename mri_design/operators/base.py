@@ -143,6 +143,11 @@ class LinearOperator(ABC):
         least = float(spectrum.min())
         return least if least > 1e-9 * float(spectrum.max()) else 0.0
 
+    @property
+    def couples_columns(self) -> bool:
+        """Whether A^H A couples columns of an image (ky, kx), as far as is known without computing anything."""
+        return True
+
     def column_gram(self) -> Array | None:
         """A^H A as matrices (kx, ky, ky) where it couples no two columns of an image (ky, kx); None elsewhere."""
         return None

@@ -15,7 +15,10 @@ from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT, FourierLibrary, transform
 from mri_design.operators.selection import LineSampling, SampleSelection
 
-__all__ = ["CartesianLines", "CartesianSamples", "cartesian"]
+__all__ = ["CartesianLines", "CartesianSamples", "DirectFourier", "cartesian"]
+
+_ROUNDING = 1e-4
+"""Cycles by which a position may lie beyond the grid: what single precision leaves of an exact N / 2."""
 
 
 class _CartesianEncoding(LinearOperator):
@@ -132,6 +135,10 @@ class CartesianLines(_CartesianEncoding):
         """X^H X, made once: it keeps the coil maps in the order that its loops read."""
         return _CartesianGram(self.mask, self.grid, self.maps, self.library)
 
+    @property
+    def couples_columns(self) -> bool:
+        return False
+
     def column_gram(self) -> Array | None:
         kernel = scipy.fft.ifft(scipy.fft.ifftshift(self.mask).astype(float))
         y = np.arange(self.grid[0])
@@ -169,6 +176,55 @@ class CartesianSamples(_CartesianEncoding):
         grid = (int(mask.shape[0]), int(mask.shape[1]))
         super().__init__(SampleSelection(mask, _coil_grid(grid, maps)), grid, maps, library)
         self.mask = mask
+
+
+class DirectFourier(LinearOperator):
+    """Image (ky, kx) -> samples (coil, sample) anywhere in k-space, by sums over all pixels: the reference for them.
+
+    sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) of every coil image u, with r = (n - N // 2) / N. At whole k these are
+    the samples of `CentredFFT`. The cost is samples times pixels; few samples and small grids need nothing faster.
+
+    Parameters
+    ----------
+    trajectory : float array, shape (sample, 2)
+        Columns (ky, kx) in cycles per field of view, between -N / 2 and N / 2.
+    grid : (int, int)
+        Of the image.
+    maps : complex array, shape (coil, ky, kx), optional
+        Coil sensitivities; None is one coil of uniform sensitivity 1.
+
+    Raises
+    ------
+    InputError
+        For positions that are no finite numbers (sample, 2) or lie beyond the grid, and maps on another grid.
+    """
+
+    def __init__(self, trajectory: Array, grid: tuple[int, int], maps: Array | None = None) -> None:
+        rows, columns = require_grid("grid", grid, axes=2)
+        wanted = f"finite numbers (sample, 2), ky and kx, up to {rows / 2:g} and {columns / 2:g}"
+        k = number_array("trajectory", trajectory, wanted=wanted)
+        if k.ndim != 2 or k.shape[1] != 2 or not len(k) or np.iscomplexobj(k):
+            raise InputError(field="trajectory", got=f"{k.dtype} {k.shape}", wanted=wanted)
+        if not (np.abs(k) <= np.array([rows, columns]) / 2 + _ROUNDING).all():
+            raise InputError(field="trajectory", got=f"values up to {np.abs(k).max():g}", wanted=wanted)
+        self._coils = None if maps is None else Coils(maps)
+        super().__init__((rows, columns), (_coil_grid((rows, columns), _as_maps(maps))[0], len(k)))
+        self.trajectory, self.grid, self.maps = k.astype(np.float64), (rows, columns), maps
+        self._waves = tuple(
+            np.exp(-2j * np.pi / n * np.outer(column, np.arange(n) - n // 2)) / np.sqrt(n)
+            for column, n in zip(self.trajectory.T, self.grid, strict=True)
+        )
+
+    def _apply(self, u: Array) -> Array:
+        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
+        along_y, along_x = self._waves
+        return np.asarray(((along_y @ coil_images) * along_x).sum(axis=-1), dtype=np.result_type(u, np.complex64))
+
+    def _adjoint(self, v: Array) -> Array:
+        along_y, along_x = self._waves
+        coil_images = np.conj(along_y).T @ (v[..., None] * np.conj(along_x))
+        image = coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+        return np.asarray(image, dtype=np.result_type(v, np.complex64))
 
 
 def _as_maps(maps: Array | None) -> Array | None:

@@ -1,4 +1,4 @@
-"""Where oracles get the truth: only the runs have it."""
+"""Where oracles, and rules that learn from training scans, get the truth: only the runs have it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,32 @@ from typing import cast
 
 from mri_design.design.strategies.oracles import Oracle
 from mri_design.design.strategy import Strategy
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.strategy_names import TRAINING_RULES, make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
-__all__ = ["ORACLE_NOTE", "knowing_oracle"]
+__all__ = ["ORACLE_NOTE", "knowing_oracle", "knowing_rule"]
 
 ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"
+
+
+def knowing_rule(name: str, scans: Sequence[ReferenceSlice], recipe: Recipe, seed: int) -> Strategy:
+    """The rule called ``name`` for training scans; it goes by the errors of what the recipe reconstructs.
+
+    Those of the posterior mean are the design's own: it infers after every line anyway.
+    """
+    rule = TRAINING_RULES[name]
+    if recipe.reconstruction.method == "mean":
+        return rule.knowing(scans)
+
+    def image(index: int, lines: Sequence[int]) -> Array:
+        return reconstruct_by_recipe(scans[index].slice_model, lines, recipe, seed).image
+
+    return rule.knowing(scans, image)
 
 
 def knowing_oracle(

@@ -29,11 +29,12 @@ class CirculantControl:
     ----------
     inverse : float array, shape (ky, kx)
         Eigenvalues of P, in FFT order.
-    gram : float array, shape (ky, kx)
-        Eigenvalues of X^H X, which must be circulant itself (one coil, any mask).
+    gram : float array, shape (ky, kx), optional
+        Eigenvalues of X^H X where it is circulant itself (one coil, any mask); None elsewhere (several coils, other
+        trajectories), which leaves the second moment unknown.
     sites : tuple of (FilterBand, float array), optional
         Every band of filters in B with its site precisions; None where B has rows that are no shifted filters, which
-        leaves the second moment unknown.
+        leaves the second moment unknown too, and where it is unknown already.
 
     Notes
     -----
@@ -44,12 +45,12 @@ class CirculantControl:
     """
 
     inverse: Array
-    gram: Array
+    gram: Array | None
     sites: tuple[tuple[FilterBand, Array], ...] | None
 
     @classmethod
     def of(cls, precision: PosteriorPrecision) -> CirculantControl | None:
-        """The control of a precision; None where X^H X or the circulant nearest to A is not known.
+        """The control of a precision; None where the circulant nearest to A is not known.
 
         Raises
         ------
@@ -57,10 +58,12 @@ class CirculantControl:
             Where A is seen not to be positive definite.
         """
         gram, spectrum = precision.measurement.gram_spectrum(), precision.circulant_spectrum
-        if gram is None or spectrum is None or not precision.complex_linear:
+        if spectrum is None or not precision.complex_linear:
             return None
         if spectrum.min() <= np.finfo(float).eps * spectrum.max():  # a wave w with w^H A w = 0
             raise not_positive_definite()
+        if gram is None:
+            return cls(1 / spectrum, None, None)
         sites: list[tuple[FilterBand, Array]] = []
         for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):
             bands = block.analysis.filter_bands()
@@ -81,7 +84,7 @@ class CirculantControl:
     def moments(self, analysis: LinearOperator) -> tuple[Array, Array | None] | None:
         """diag(B P B^H) and, where it is known, diag(B P A P B^H) per real component; None where neither is."""
         first, bands = analysis.row_powers(self.inverse), analysis.filter_bands()
-        if first is None or bands is None or self.sites is None:
+        if first is None or bands is None or self.sites is None or self.gram is None:
             return None if first is None else (first, None)
         second = np.empty(analysis.out_shape)
         for filters in bands:

@@ -42,11 +42,14 @@ class ControlVariate:
         K, at least 2; all are solved side by side.
     tolerance, max_iterations : float, int
         Of the conjugate gradients, see `krylov.conjugate_gradients`, which start at P b: relative to what P b lacks.
-        Without a control, which makes up for a loose tolerance, the solver goes to its square.
+        Without a control, which makes up for a loose tolerance, the solver goes to its square, and with a circulant
+        where X^H X is none, which makes up for less, to its power 3/2.
     control : {"auto", "circulant", "columns", "none"}
-        P. The circulant serves one coil; columns serve any coils at O(kx ky^3) operations; automatic is the first of
-        the two that is known and, for columns, affordable. A control that is not known for the model, or for some
-        coefficients, leaves them to plain sampling.
+        P. The circulant is best for one coil and samples on a grid, where both of its moments are known; columns serve
+        lines of any coils at O(kx ky^3) operations, and explain all or more; a circulant serves whatever else was
+        measured (other trajectories, masks over both directions of several coils). Automatic is the first of these
+        that applies. Lines of several coils with too many columns stay with plain sampling, because designs judge
+        lines by the draws themselves. So do coefficients for which a control is not known.
     column_limit : int
         kx ky^3 up to which columns count as affordable; by default up to 128 x 128.
 
@@ -60,11 +63,11 @@ class ControlVariate:
     -----
     With a1 = diag(B P B^H) and a2 = diag(B P A P B^H) exact (circulant P, one coil),
     z = a1^2 / a2 + Var(s - (a1 / a2) t). Where a2 is not known (columns beside wavelets), E[t s*] = a1 still holds
-    exactly, and z = a1 + E[Re (s - t) s*]. Beside sites on rows that are no shifted filters, a circulant P explains
-    less, and z = w a1 + E[Re (s - w t) s*] for any w that a draw has no part in: the best one for the other draws,
-    around the pixel. For sites on pixels and differences columns are exact and nothing is left to sample: the kind is
-    then "exact", unless other coefficients are asked for that had to be sampled, and no product with A is spent.
-    Columns also are the better preconditioner.
+    exactly, and z = a1 + E[Re (s - t) s*]. Beside sites on rows that are no shifted filters, and where X^H X is not
+    circulant itself, a circulant P explains less, and z = w a1 + E[Re (s - w t) s*] for any w that a draw has no part
+    in: the best one for the other draws, around the pixel. For sites on pixels and differences columns are exact and
+    nothing is left to sample: the kind is then "exact", unless other coefficients are asked for that had to be sampled,
+    and no product with A is spent. Columns also are the better preconditioner.
 
     ``std_error`` of the result is that of the sampled part, estimated from the K draws, and shrinks as there are more
     of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. Where z spans
@@ -150,13 +153,13 @@ class ControlVariate:
         )
 
     def _control(self, precision: PosteriorPrecision) -> CirculantControl | ColumnControl | None:
-        if self.control in ("auto", "circulant"):
+        X, automatic = precision.measurement, self.control == "auto"
+        if self.control == "circulant" or (automatic and (X.couples_columns or X.gram_spectrum() is not None)):
             circulant = CirculantControl.of(precision)
-            if circulant is not None or self.control == "circulant":
+            if circulant is not None or not automatic:
                 return circulant
-        shape = precision.measurement.in_shape
-        affordable = len(shape) == 2 and shape[1] * shape[0] ** 3 <= self.column_limit
-        if self.control == "columns" or (self.control == "auto" and affordable):
+        affordable = len(X.in_shape) == 2 and X.in_shape[1] * X.in_shape[0] ** 3 <= self.column_limit
+        if self.control == "columns" or (automatic and affordable):
             return ColumnControl.of(precision)
         return None
 
@@ -178,7 +181,9 @@ class ControlVariate:
         else:
             nearer = warm is None or isinstance(control, ColumnControl)  # P b
             start, preconditioner = explained if nearer else warm, control.image
-            tolerance, spent = self.tolerance * _lacking(precision, control, b[:1], explained[:1]), 1
+            weaker = isinstance(control, CirculantControl) and control.gram is None
+            tolerance, spent = self.tolerance ** (1.5 if weaker else 1.0), 1
+            tolerance *= _lacking(precision, control, b[:1], explained[:1])
         solver = ConjugateGradients(precision, b, n_axes=b.ndim - 1, start=start, preconditioner=preconditioner)
         convergence = solver.solve(tolerance, self.max_iterations)
         convergence = replace(convergence, matvecs=convergence.matvecs + spent)

@@ -1,6 +1,6 @@
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +8,8 @@ import pytest
 from typer.testing import Result
 
 from mri_design.design.strategies.training_residual import TrainingResidual
+from mri_design.design.trials import ReferenceSlice
+from mri_design.estimation.least_squares import zero_filled
 from mri_design.evaluation.output.folder_ledger import OUTPUTS
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import load_input, prepare
@@ -21,7 +23,7 @@ COMMAND = (
     *("protocol", "scan.npz", "head.npz", "--lines", 10, "--start", 5, "--method", "zero-filled"),
     *("--recipe", "quick.toml", "--seeds", 2),
 )
-SWAPPED = (*COMMAND, "--swaps", 3, "--test", "other.npz", "--jobs", 1)
+SWAPPED = (*COMMAND, "--strategy", "calibrated", "--swaps", 3, "--test", "other.npz", "--jobs", 1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,14 +76,24 @@ def test_scores_are_added_over_the_slices(run: Run, work: Path, tmp_path: Path) 
     assert not (tmp_path / "run" / "summary.csv").exists()
 
 
-def test_by_default_lines_come_next_where_the_training_scans_are_most_wrong(
-    run: Run, work: Path, tmp_path: Path
+@pytest.mark.parametrize("method", ["mean", "zero-filled"])
+def test_by_default_lines_come_next_where_the_training_reconstructions_are_most_wrong(
+    method: str, run: Run, work: Path, tmp_path: Path
 ) -> None:
-    assert run(*COMMAND, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    assert run(*COMMAND, "--method", method, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
     recipe = load_recipe(work / "quick.toml")
     loaded = [prepare(load_input(str(work / f), recipe), recipe) for f in ("scan.npz", "head.npz")]
-    rule = TrainingResidual().knowing([np.asarray(scan.reference(0)) for scan in loaded])
-    alone = run_design([scan.slice_model(0, recipe) for scan in loaded], rule, 10, recipe, seed=0, start=5)
+    slices = [scan.slice_model(0, recipe) for scan in loaded]
+    training = [
+        ReferenceSlice(str(i), one, np.asarray(scan.reference(0)))
+        for i, (one, scan) in enumerate(zip(slices, loaded, strict=True))
+    ]
+
+    def filled(index: int, lines: Sequence[int]) -> np.ndarray:
+        return zero_filled(slices[index].model(lines))
+
+    rule = TrainingResidual().knowing(training, None if method == "mean" else filled)
+    alone = run_design(slices, rule, 10, recipe, seed=0, start=5)
     assert order(tmp_path / "run") == list(alone.trace.lines)
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["settings"]["design"]["strategy"] == "residual-greedy"

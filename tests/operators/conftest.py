@@ -1,6 +1,7 @@
 """One of every operator, and of the ways to combine them, on grids of even, odd and unequal sizes."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
+from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.selection import LineSampling
 from mri_design.operators.wavelet import Wavelet
 
@@ -41,6 +43,13 @@ def mask_of(shape: tuple[int, int]) -> np.ndarray:
     return np.random.default_rng(4).random(shape) < 0.3
 
 
+def points_of(shape: tuple[int, int]) -> np.ndarray:
+    """Points between those of the grid, one of them twice, up to the edges."""
+    points = np.random.default_rng(8).uniform(-0.5, 0.5, (30, 2)) * shape
+    points[0], points[1] = points[2], np.divide(shape, 2)
+    return points
+
+
 def maps_of(shape: tuple[int, int], real: type, coils: int = 3) -> np.ndarray:
     return noise((coils, *shape), True, real, seed=3)
 
@@ -66,6 +75,8 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "lines by pyfftw": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real), "pyfftw"),
     "samples, one coil": lambda shape, real: CartesianSamples(mask_of(shape)),
     "samples, three coils": lambda shape, real: CartesianSamples(mask_of(shape), maps_of(shape, real)),
+    "any points, one coil": lambda shape, real: NonUniformFourier(points_of(shape), shape),
+    "any points, three coils": lambda shape, real: NonUniformFourier(points_of(shape), shape, maps_of(shape, real)),
     "no lines": lambda shape, real: cartesian([], shape, maps_of(shape, real)),
     "differences": lambda shape, real: FiniteDifferences(shape),
     "differences, real": lambda shape, real: FiniteDifferences(shape, is_complex=False),
@@ -87,6 +98,7 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "multiple": lambda shape, real: (0.3 + 1j) * FiniteDifferences(shape),
     "adjoint": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)).H,
     "adjoint of a real image": lambda shape, real: RealImage(shape).H,
+    "Toeplitz Gram": lambda shape, real: NonUniformFourier(points_of(shape), shape, maps_of(shape, real)).gram,
     "fused Gram": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)).gram,
     "Gram of a real image": lambda shape, real: (cartesian(lines_of(shape), shape) @ RealImage(shape)).gram,
     "three in a row": lambda shape, real: (
@@ -95,6 +107,10 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
         @ Wavelet(shape, "db2", 1)
     ),
 }
+NON_UNIFORM = ("any points, one coil", "any points, three coils", "Toeplitz Gram")
+"""Those of the zoo that need an optional dependency."""
+if not find_spec("finufft"):
+    ZOO = {name: build for name, build in ZOO.items() if name not in NON_UNIFORM}
 
 
 @pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")

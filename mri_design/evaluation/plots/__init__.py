@@ -15,6 +15,7 @@ from mri_design.evaluation.plots.masks import mask_barcodes
 from mri_design.evaluation.plots.planes import block_course, plane_growth, plane_maps, plane_masks
 from mri_design.evaluation.plots.prediction import LinePanel, error_course, innovation_course, line_predictions
 from mri_design.evaluation.plots.scores import score_map, score_profiles
+from mri_design.evaluation.plots.trajectories import point_spread_maps, trajectory_curves
 
 __all__ = [
     "ErrorCurve",
@@ -37,8 +38,10 @@ __all__ = [
     "plane_growth",
     "plane_maps",
     "plane_masks",
+    "point_spread_maps",
     "score_map",
     "score_profiles",
     "std_against_error",
     "std_map",
+    "trajectory_curves",
 ]

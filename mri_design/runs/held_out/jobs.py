@@ -13,7 +13,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy
 from mri_design.model.mr_image import MRSlice
-from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.oracles import knowing_oracle, knowing_rule
 
 __all__ = [
     "DesignedMask",
@@ -105,7 +105,7 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     models = [scan.slice_model for scan in training]
     slices = [replace(model, measured=model.measured & test.measured) for model in models] or [test]
     if job.strategy in TRAINING_RULES:
-        strategy: Strategy = TRAINING_RULES[job.strategy].knowing([scan.reference for scan in training])
+        strategy = knowing_rule(job.strategy, training, material.recipe, material.seed)
     else:
         strategy = make_strategy(job.strategy, material.recipe.design.encoding)
     return _design(material, slices, strategy, job.target, job.start, job.draw)

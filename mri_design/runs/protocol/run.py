@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from mri_design.design.echo_trains import Acquisition
-from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training.exchanges import (
     Exchange,
@@ -41,6 +40,7 @@ from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.jobs import mask_error
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import paired_table, summary_table
+from mri_design.runs.oracles import knowing_rule
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.training_material import TrainingMaterial, trial_outcome
@@ -275,7 +275,9 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
-    strategy = _strategy(request.strategy, training)
+    strategy = make_strategy(request.strategy)
+    if request.strategy in TRAINING_RULES:
+        strategy = knowing_rule(request.strategy, training, recipe, run.seed)
     calibration = max(image.calibration_lines for image in (*training, *tests))
     n_coils = min(image.slice_model.n_coils for image in training)
     first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
@@ -342,12 +344,6 @@ def protocol_strategy(recipe: Recipe) -> str:
     """The recipe's strategy where it names another than the default one for single scans, else `DEFAULT_STRATEGY`."""
     named = recipe.design.strategy
     return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
-
-
-def _strategy(name: str, training: Sequence[ReferenceSlice]) -> Strategy:
-    if name in TRAINING_RULES:
-        return TRAINING_RULES[name].knowing([image.reference for image in training])
-    return make_strategy(name)
 
 
 def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:

@@ -28,7 +28,7 @@ def read_mask(
     path : Path
         A ``.npy`` file.
     measured : bool array, shape (ky,)
-        Lines that hold data; the mask may not ask for others.
+        Lines (or readouts of a trajectory) that hold data; the mask may not ask for others.
     samples : bool array, shape (ky, kx), optional
         Samples that do. Without them masks of samples are refused.
     limits : ReadLimits
@@ -50,7 +50,8 @@ def read_mask(
             field=path.name,
             got=f"{flags.dtype} {flags.shape}",
             wanted=f"bool ({len(measured)},){plane}",
-            cure="Give one flag per phase-encode line, as mask.npy of a design of the same matrix size.",
+            cure="Give one flag per phase-encode line, as mask.npy of a design of the same matrix size, or one per "
+            "readout of a trajectory.",
         )
     missing = np.flatnonzero(flags & ~there)
     if missing.size and in_plane:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import j1
 
 from mri_design.errors import InputError
+from mri_design.operators.nonuniform.convention import checked_trajectory
 from mri_design.scan.simulation.series import TrigonometricSeries, convolved
 from mri_design.scan.simulation.settings import checked_shape
 
@@ -21,6 +22,9 @@ Weight = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.complex
 
 _MOST_SUBPIXELS = 64
 _BAND_SAMPLES = 1 << 19  # subpixels rasterised at once, to bound the memory
+_MOST_AT_ONCE = 1 << 17  # positions times waves, to stay in the cache
+_NEGLIGIBLE = 1e-8  # coefficient of a wave over the largest: far below complex64 k-space
+_CONSTANT = TrigonometricSeries(np.ones((1, 1), np.complex128))
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class EllipsePhantom:
     Notes
     -----
     Parts outside the field of view are not refused: `image` cuts them off, `kspace` wraps them around as a
-    scanner does. The closed form is in Koay, Sarlls & Ozarslan, Magn. Reson. Med. 58:430-436, 2007.
+    scanner does, and `samples` between whole frequencies tell them from what they would wrap onto. The closed
+    form is in Koay, Sarlls & Ozarslan, Magn. Reson. Med. 58:430-436, 2007.
     """
 
     centres: NDArray[np.float64]
@@ -162,9 +167,7 @@ class EllipsePhantom:
         ky, kx = np.asarray(ky, np.float64), np.asarray(kx, np.float64)
         total = np.zeros(np.broadcast_shapes(ky.shape, kx.shape), np.complex128)
         for centre, axes, angle, intensity in self._ellipses():
-            cosine, sine = np.cos(angle), np.sin(angle)
-            z = 2 * np.pi * np.hypot(axes[0] * (cosine * kx + sine * ky), axes[1] * (cosine * ky - sine * kx))
-            jinc = np.divide(2 * j1(z), z, out=np.ones_like(z), where=z > 1e-12)  # 2 J1(z) / z -> 1 at z = 0
+            jinc = _jinc(ky, kx, axes, angle)
             # the shift is a product of two short exponentials where ky and kx are a column and a row
             shift = np.exp(-2j * np.pi * centre[0] * ky) * np.exp(-2j * np.pi * centre[1] * kx)
             total += (intensity * np.pi * axes[0] * axes[1]) * jinc * shift
@@ -215,8 +218,53 @@ class EllipsePhantom:
         margin_y = max(m.half_widths[0] for m in waves)
         margin_x = max(m.half_widths[1] for m in waves)
         fine = scale * self.spectrum(_half_frequencies(rows, margin_y)[:, None], _half_frequencies(columns, margin_x))
-        constant = TrigonometricSeries(np.ones((1, 1), np.complex128))
-        return [_shifted_sum(fine, m or constant, (margin_y, margin_x)) for m in modulations]
+        return [_shifted_sum(fine, m or _CONSTANT, (margin_y, margin_x)) for m in modulations]
+
+    def samples(
+        self, trajectory: ArrayLike, shape: int | tuple[int, int], modulations: tuple[TrigonometricSeries | None, ...]
+    ) -> NDArray[np.complex128]:
+        """Samples of the spectrum anywhere, scaled as those of `kspace`.
+
+        At the grid's own positions they are those of `kspace_of_products`: both read off the same Fourier integral, and
+        neither folds anything. Between these positions no image on the grid explains them exactly: what lies beyond the
+        grid's frequencies leaks in, most of all near its rim. A reconstruction from them commits no inverse crime.
+
+        Parameters
+        ----------
+        trajectory : float array, shape (sample, 2)
+            Columns (ky, kx) in cycles per field of view.
+        shape : int or (int, int)
+            Grid (ky, kx) whose orthonormal FFT sets the scale; samples may lie beyond it.
+        modulations : tuple of TrigonometricSeries or None
+            What multiplies the scene, one for each coil; None is 1.
+
+        Returns
+        -------
+        complex128 array, shape (modulation, sample)
+
+        Raises
+        ------
+        InputError
+            On a wrong shape or trajectory.
+        """
+        scale = np.sqrt(np.prod(checked_shape(shape)))
+        k = checked_trajectory(trajectory)
+        if k.ndim != 2:
+            raise InputError(field="trajectory", got=f"shape {k.shape}", wanted="(sample, 2)")
+        frequencies, coefficients = _joint_waves(tuple(m or _CONSTANT for m in modulations))
+        few = max(1, _MOST_AT_ONCE // len(frequencies))
+        strips = []
+        for start in range(0, len(k), few):
+            now = k[start : start + few]
+            ky, kx = (now[:, axis] - frequencies[:, axis, np.newaxis] for axis in (0, 1))
+            total = np.zeros((len(coefficients), len(now)), np.complex128)
+            for centre, axes, angle, intensity in self._ellipses():
+                # a wave's own shift to the centre goes with its coefficient, so that the table of jincs stays real
+                weights = coefficients * np.exp(2j * np.pi * frequencies @ centre)
+                inside = (weights.real @ (jinc := _jinc(ky, kx, axes, angle))) + 1j * (weights.imag @ jinc)
+                total += intensity * np.pi * axes[0] * axes[1] * np.exp(-2j * np.pi * now @ centre) * inside
+            strips.append(total)
+        return np.asarray(scale * np.concatenate(strips, axis=1))
 
     def _ellipses(self) -> zip[tuple[NDArray[np.float64], NDArray[np.float64], float, complex]]:
         return zip(self.centres, self.semi_axes, self.angles, self.intensities, strict=True)
@@ -237,6 +285,27 @@ def _half_frequencies(n: int, margin: int) -> NDArray[np.float64]:
     """`_frequencies` at steps of half a cycle, with ``margin`` more half cycles on each side."""
     lowest = -2 * (n // 2) - margin
     return np.arange(lowest, lowest + 2 * (n - 1) + 2 * margin + 1) / 2
+
+
+def _jinc(
+    ky: NDArray[np.float64], kx: NDArray[np.float64], axes: NDArray[np.float64], angle: float
+) -> NDArray[np.float64]:
+    """Fourier integral of a centred ellipse over its area: 2 J1(z) / z, which is 1 at z = 0."""
+    cosine, sine = np.cos(angle), np.sin(angle)
+    z = 2 * np.pi * np.hypot(axes[0] * (cosine * kx + sine * ky), axes[1] * (cosine * ky - sine * kx))
+    return np.divide(2 * j1(z), z, out=np.ones_like(z), where=z > 1e-12)
+
+
+def _joint_waves(series: tuple[TrigonometricSeries, ...]) -> tuple[NDArray[np.float64], NDArray[np.complex128]]:
+    """Frequencies (wave, 2) in cycles per field of view that any of the series has, and all coefficients on them."""
+    half_y, half_x = (max(s.half_widths[axis] for s in series) for axis in (0, 1))
+    joint = np.zeros((len(series), 2 * half_y + 1, 2 * half_x + 1), np.complex128)
+    for row, s in zip(joint, series, strict=True):
+        (y, x), (n, m) = (half_y - s.half_widths[0], half_x - s.half_widths[1]), s.coefficients.shape
+        row[y : y + n, x : x + m] = s.coefficients
+    sizes = np.abs(joint).max(axis=0)
+    kept = np.argwhere(sizes > _NEGLIGIBLE * sizes.max())
+    return (kept - [half_y, half_x]) / 2, joint[:, kept[:, 0], kept[:, 1]]
 
 
 def _shifted_sum(

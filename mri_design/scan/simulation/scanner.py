@@ -11,19 +11,17 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, require_instance, require_random
 from mri_design.operators.fourier import CentredFFT
 from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.simulation.coil_maps import coil_series, normalised_maps, root_sum_of_squares, simulate_coil_maps
+from mri_design.scan.simulation.brightness import bright_level
+from mri_design.scan.simulation.coil_maps import simulate_coil_maps
+from mri_design.scan.simulation.ellipse_object import EllipsePhase, drawn_object
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.phase import no_phase, rough_phase, smooth_phase
 from mri_design.scan.simulation.resize import fit_to_matrix
-from mri_design.scan.simulation.series import phase_series
 from mri_design.scan.simulation.settings import checked_coil_count, checked_noise, checked_shape
 
-__all__ = ["EllipsePhase", "ImagePhase", "simulate_ellipse_scan", "simulate_scan"]
+__all__ = ["ImagePhase", "simulate_ellipse_scan", "simulate_scan"]
 
 ImagePhase = Literal["own", "smooth", "rough", "none"]
-EllipsePhase = Literal["smooth", "none"]
-
-_BRIGHT = 99.5  # percentile of the magnitude that is scaled to one
 
 
 def simulate_scan(
@@ -80,7 +78,7 @@ def simulate_scan(
         phase = "own" if is_complex else "smooth"
     fitted = fit_to_matrix(images.images, matrix)
     truth = fitted if phase == "own" and is_complex else _with_drawn_phase(fitted, phase, rng)
-    truth = truth / _bright_level(truth, images.name)
+    truth = truth / bright_level(truth, images.name)
     shape = (truth.shape[1], truth.shape[2])
     maps = None if n_coils == 1 else simulate_coil_maps(shape, n_coils, rng)[None]
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
@@ -139,27 +137,13 @@ def simulate_ellipse_scan(
     results/benchmarks/measured-once.md). Errors near that floor do not rank methods. The image that a
     complete noise-free scan shows comes from the same call with ``noise=0`` and a generator of the same seed.
     """
-    require_instance(EllipsePhantom, wanted="an EllipsePhantom", phantom=phantom)
-    require_random(rng)
-    grid = checked_shape(shape)
-    noise, n_coils = checked_noise(noise), checked_coil_count(n_coils)
-    if phase not in ("smooth", "none"):
-        raise InputError(field="phase", got=repr(phase), wanted="smooth or none for ellipses")
-    wave = phase_series(rng) if phase == "smooth" else None
-    coils = coil_series(n_coils, rng)
-
-    def weight(y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.complex128]:
-        rho = root_sum_of_squares(coils, y, x)
-        return rho.astype(np.complex128) if wave is None else rho * wave.values(y, x)
-
-    truth = phantom.image(grid, weight=weight)
-    level = _bright_level(truth, phantom.name)
-    products = phantom.kspace_of_products(grid, tuple(s if wave is None else s * wave for s in coils))
-    maps = None if n_coils == 1 else normalised_maps(coils, grid)[None]
+    grid, noise = checked_shape(shape), checked_noise(noise)
+    drawn = drawn_object(phantom, grid, phase=phase, n_coils=n_coils, rng=rng)
+    maps = None if drawn.maps is None else drawn.maps[None]
     settings = {"simulated": "from ellipses, k-space in closed form", "phase": phase}
     settings |= _settings(noise, n_coils, grid)
-    kspace = np.stack(products)[None] / level
-    return _scan(kspace, truth[None] / level, maps, noise, phantom.name, {**(card or {}), **settings}, rng)
+    kspace = np.stack(phantom.kspace_of_products(grid, drawn.modulations))[None] / drawn.level
+    return _scan(kspace, drawn.reference[None], maps, noise, phantom.name, {**(card or {}), **settings}, rng)
 
 
 def _with_drawn_phase(images: NDArray[Any], phase: str, rng: np.random.Generator) -> NDArray[np.complex128]:
@@ -182,17 +166,6 @@ def _drawn_phase(phase: str, shape: tuple[int, int], rng: np.random.Generator) -
     if phase == "none":
         return no_phase(shape)
     raise InputError(field="phase", got=repr(phase), wanted="own, smooth, rough or none")
-
-
-def _bright_level(images: NDArray[Any], name: str) -> float:
-    level = float(np.percentile(np.abs(images), _BRIGHT))
-    if not level > 0:
-        raise InputError(
-            field=name,
-            got=f"a {_BRIGHT}th percentile of the magnitude of {level}",
-            wanted="signal in more than 0.5 % of the pixels",
-        )
-    return level
 
 
 def _settings(noise: float, n_coils: int, shape: tuple[int, int]) -> dict[str, str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.simulation.ellipse_object import EllipsePhase
 from mri_design.scan.simulation.phantoms import (
     phantom_card,
     phantom_kind,
@@ -16,9 +19,10 @@ from mri_design.scan.simulation.phantoms import (
     read_shipped_images,
     text_of_card,
 )
-from mri_design.scan.simulation.scanner import EllipsePhase, simulate_ellipse_scan, simulate_scan
+from mri_design.scan.simulation.scanner import simulate_ellipse_scan, simulate_scan
+from mri_design.scan.simulation.shots import SimulatedShots, simulate_ellipse_shots
 
-__all__ = ["load_phantom"]
+__all__ = ["load_phantom", "load_phantom_shots"]
 
 _USUAL_SIDE = 256
 
@@ -82,3 +86,35 @@ def load_phantom(
         wanted="a phantom to simulate",
         cure=f"Read {phantom_path(name).name} like any scan file.",
     )
+
+
+def load_phantom_shots(
+    name: str,
+    trajectory: ArrayLike,
+    *,
+    shape: int | tuple[int, int] = _USUAL_SIDE,
+    noise: float = 0.007,
+    phase: EllipsePhase = "smooth",
+    n_coils: int = 1,
+    rng: np.random.Generator,
+) -> SimulatedShots:
+    """Simulate a scan of a shipped ellipse scene along any trajectory.
+
+    Parameters
+    ----------
+    name : {"shepp-logan", "brain"}
+        The scenes whose k-space is known in closed form; images would have to be transformed by what reconstructs them.
+    trajectory : float array, shape (..., 2)
+        Columns (ky, kx) in cycles per field of view: spokes of `trajectories.radial`, spirals of `trajectories.spiral`.
+    shape, noise, phase, n_coils, rng
+        As for `shots.simulate_ellipse_shots`.
+
+    Raises
+    ------
+    InputError
+        On a name that is no ellipse scene, or a wrong setting.
+    """
+    scan = simulate_ellipse_shots(
+        read_shipped_ellipses(name), trajectory, shape, noise=noise, phase=phase, n_coils=n_coils, rng=rng
+    )
+    return replace(scan, card={**text_of_card(phantom_card(name)), **scan.card})

@@ -1,6 +1,6 @@
 """The rule that one mask for many scans goes by."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -8,32 +8,51 @@ import pytest
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.strategy import DesignView
+from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
+from mri_design.estimation.least_squares import zero_filled
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
 
 ACQUIRED = (8, 7, 9, 6, 3)
-VIEW = LineCandidates(np.ones(16, dtype=bool), ACQUIRED, 9, 5)
+CANDIDATES = LineCandidates(np.ones(16, dtype=bool), ACQUIRED, 9, 5)
+SliceMaker = Callable[..., MRSlice]
+PosteriorMaker = Callable[..., GaussianPosterior]
+
+
+def training_scans(one: MRSlice) -> list[ReferenceSlice]:
+    """One slice twice, with two truths of different brightness."""
+    truth = one.encoding().adjoint(one.kspace)
+    return [ReferenceSlice(str(i), one, image) for i, image in enumerate((truth, 10 * truth[::-1]))]
 
 
 @pytest.mark.parametrize("coils", [1, 3])
 @pytest.mark.parametrize("weight", [0.0, 0.25])
+@pytest.mark.parametrize("of_the_mean", [True, False])
 def test_lines_are_scored_by_the_relative_error_on_and_around_them(
-    coils: int,
+    of_the_mean: bool,
     weight: float,
-    make_posterior: Callable[..., GaussianPosterior],
-    make_slice: Callable[..., MRSlice],
+    coils: int,
+    make_posterior: PosteriorMaker,
+    make_slice: SliceMaker,
     rng: np.random.Generator,
 ) -> None:
     one, posterior = make_slice(coils), make_posterior(coils)
-    truth = one.encoding().adjoint(one.kspace)
-    truths = [truth, 10 * truth[::-1]]
-    rule = TrainingResidual(neighbours=(weight,)).knowing(truths)
-    choice = rule.choose(DesignView(VIEW, [posterior, posterior]), rng)
+    scans = training_scans(one)
+
+    def filled(index: int, lines: Sequence[int]) -> Array:
+        assert tuple(lines) == ACQUIRED
+        return zero_filled(scans[index].slice_model.model(lines))
+
+    rule = TrainingResidual(neighbours=(weight,)).knowing(scans, None if of_the_mean else filled)
+    assert rule.needs_posterior == of_the_mean
+    choice = rule.choose(DesignView(CANDIDATES, [posterior, posterior] if of_the_mean else ()), rng)
     total = np.zeros(16)
-    for image in truths:
-        wrong = np.sum(np.abs(one.encoding()(posterior.mean - image)) ** 2, axis=(0, 2))
-        total += wrong / np.sum(np.abs(image) ** 2) / 2
+    for index, scan in enumerate(scans):
+        image = posterior.mean if of_the_mean else filled(index, ACQUIRED)
+        wrong = np.sum(np.abs(one.encoding()(image - scan.reference)) ** 2, axis=(0, 2))
+        total += wrong / np.sum(np.abs(scan.reference) ** 2) / 2
     total[list(ACQUIRED)] = 0
     expected = np.convolve(total, [weight, 1, weight], mode="same")
     left = np.setdiff1d(np.arange(16), ACQUIRED)
@@ -42,13 +61,17 @@ def test_lines_are_scored_by_the_relative_error_on_and_around_them(
     assert choice.line == left[np.argmax(expected[left])]
 
 
-def test_it_asks_for_the_truth_of_every_training_slice(
-    make_posterior: Callable[..., GaussianPosterior], rng: np.random.Generator
+def test_it_asks_for_the_training_scan_of_every_slice(
+    make_posterior: PosteriorMaker, make_slice: SliceMaker, rng: np.random.Generator
 ) -> None:
-    view = DesignView(VIEW, [make_posterior()])
-    with pytest.raises(InputError, match=r"0 true images for 1 slices.*knowing"):
+    view = DesignView(CANDIDATES, [make_posterior()])
+    with pytest.raises(InputError, match=r"0 training scans for 1 slices.*knowing"):
         TrainingResidual().choose(view, rng)
-    with pytest.raises(InputError, match=r"truths\[0\].*nothing but zeros"):
-        TrainingResidual(truths=(np.zeros((16, 16)),))
+    with pytest.raises(InputError, match="2 training scans for 1 slices"):
+        TrainingResidual().knowing(training_scans(make_slice())).choose(view, rng)
     with pytest.raises(InputError, match="neighbours"):
         TrainingResidual(neighbours=(2.0,))
+    with pytest.raises(InputError, match="scans"):
+        TrainingResidual(scans=(np.ones((16, 16)),))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="reconstruct"):
+        TrainingResidual(reconstruct="mean")  # type: ignore[arg-type]

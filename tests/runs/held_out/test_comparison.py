@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.metrics import measure
@@ -17,6 +16,7 @@ from mri_design.experiment.strategy_names import make_strategy
 from mri_design.runs.held_out import jobs as comparison_pieces
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
+from mri_design.runs.oracles import knowing_rule
 from tests.design_steps import changed
 
 ImageMaker = Callable[..., ReferenceSlice]
@@ -101,7 +101,7 @@ def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_train
 
 def test_a_rule_that_looks_at_the_truth_sees_that_of_the_training_scans_only(study: Comparison, tiny: Recipe) -> None:
     ruled = replace(study, strategies=["residual-greedy"], lines=[10])
-    rule = TrainingResidual().knowing([scan.reference for scan in study.training])
+    rule = knowing_rule("residual-greedy", study.training, tiny, 0)
     alone = run_design([scan.slice_model for scan in study.training], rule, 10, tiny, seed=0, start=8).trace.lines
     assert ruled.mask_lines(ruled.run(memory()), "residual-greedy@train", 10, 0, 1) == alone
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import fft
 
 from mri_design.errors import InputError
+from mri_design.scan.simulation.coil_maps import coil_series
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.series import phase_series
 from mri_design.scan.simulation.settings import pixel_positions
@@ -178,3 +179,55 @@ def test_wrong_grids_are_refused(shape):
 def test_wrong_supersampling_is_refused(supersampling):
     with pytest.raises(InputError, match="supersampling"):
         scene().image(16, supersampling=supersampling)
+
+
+def grid_positions(rows, columns):
+    ky, kx = np.meshgrid(np.arange(rows) - rows // 2, np.arange(columns) - columns // 2, indexing="ij")
+    return np.stack([ky, kx], axis=-1).reshape(-1, 2).astype(float)
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (15, 18)])
+def test_samples_at_grid_positions_are_those_of_the_grid(shape):
+    phantom = scene((1.0, -0.6 + 0.2j, 0.4))
+    coils = coil_series(3, np.random.default_rng(1))
+    modulations = (None, phase_series(np.random.default_rng(0)), *coils)
+    found = phantom.samples(grid_positions(*shape), shape, modulations)
+    expected = np.stack(phantom.kspace_of_products(shape, modulations)).reshape(5, -1)
+    np.testing.assert_allclose(found, expected, atol=3e-8 * np.abs(expected).max())  # negligible waves
+
+
+def test_samples_anywhere_are_the_limit_of_ever_finer_sums():
+    """The Fourier integral of scene x phase x coil by the midpoint rule on 512 and 1024 points a side."""
+    phantom, wave = scene(), phase_series(np.random.default_rng(4))
+    coil = coil_series(2, np.random.default_rng(2))[1]
+    k = np.random.default_rng(5).uniform(-8, 8, (40, 2))
+    exact = phantom.samples(k, 16, (None, coil * wave))
+    errors = []
+    for n in (128, 1024):
+        at = (np.arange(n) + 0.5) / n - 0.5
+        waves_y, waves_x = (np.exp(-2j * np.pi * np.outer(k[:, axis], at)) for axis in (0, 1))
+        plain = phantom._points(at, at)
+        weighted = plain * coil.values(at, at) * wave.values(at, at)
+        sums = np.stack([((waves_y @ image) * waves_x).sum(axis=1) for image in (plain, weighted)])
+        errors.append(np.linalg.norm(16 * sums / n**2 - exact, axis=1) / np.linalg.norm(exact, axis=1))
+    assert (errors[1] < 1e-3).all() and (errors[1] < 0.3 * errors[0]).all()
+
+
+def test_beyond_the_field_of_view_grid_samples_wrap_and_others_do_not():
+    """An ellipse one field of view away cannot be told from one in the middle at whole frequencies, else it can."""
+    inside = EllipsePhantom(np.zeros((1, 2)), np.array([[0.2, 0.1]]), np.zeros(1), np.ones(1))
+    outside = replace(inside, centres=np.array([[1.0, 0.0]]))
+    np.testing.assert_allclose(outside.kspace(16), inside.kspace(16), atol=1e-12)
+    between = grid_positions(16, 16) + np.array([0.5, 0.0])
+    here, there = (p.samples(between, 16, (None,)) for p in (inside, outside))
+    np.testing.assert_allclose(there, -here, atol=1e-12)
+
+
+def test_few_positions_at_once_give_the_same_samples(monkeypatch):
+    phantom, wave = scene(), phase_series(np.random.default_rng(4))
+    k = np.random.default_rng(5).uniform(-8, 8, (30, 2))
+    whole = phantom.samples(k, 16, (wave,))
+    monkeypatch.setattr("mri_design.scan.simulation.ellipses._MOST_AT_ONCE", 100)
+    np.testing.assert_allclose(phantom.samples(k, 16, (wave,)), whole, rtol=1e-12)
+    with pytest.raises(InputError, match="trajectory"):
+        phantom.samples(k[None], 16, (wave,))

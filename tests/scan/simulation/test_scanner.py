@@ -140,7 +140,7 @@ def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeyp
         TrigonometricSeries(np.array([[1.0 + 0j]])),
         TrigonometricSeries(np.array([[0.4, 0.5j, -0.3 + 0.2j]])),
     )
-    monkeypatch.setattr("mri_design.scan.simulation.scanner.coil_series", lambda n, rng: uneven)
+    monkeypatch.setattr("mri_design.scan.simulation.ellipse_object.coil_series", lambda n, rng: uneven)
     phantom, shape = ellipse_scene(), 96
     scan = simulate_ellipse_scan(phantom, shape, noise=0, phase=phase, n_coils=2, rng=rng())
     np.testing.assert_allclose((np.abs(scan.coil_maps) ** 2).sum(axis=1), 1, atol=1e-5)

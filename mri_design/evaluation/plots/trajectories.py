@@ -1,0 +1,139 @@
+"""Where shots run through k-space, and what a set of them does to a point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, require_grid
+from mri_design.evaluation.colours import PALETTE
+from mri_design.evaluation.plots.style import (
+    DOT,
+    GREY,
+    INK,
+    KY_LABEL,
+    LABEL,
+    SMALL,
+    WIDTH,
+    empty_figure,
+    plain_text,
+)
+from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.scan.trajectories.conjugates import conjugate_coverage
+
+__all__ = ["point_spread_maps", "trajectory_curves"]
+
+_FLOOR = -60.0  # decibels
+_MAIN_LOBE = 2  # pixels around the middle that are no side lobe
+_CAPTIONS, _BAR = 0.8, 0.55  # inches: title, ticks and lines below a panel; colour bar
+
+
+def trajectory_curves(sets: Mapping[str, NDArray[np.floating]], shape: tuple[int, int], *, columns: int = 2) -> Figure:
+    """Sets of shots as curves in k-space, the first shot of each marked.
+
+    Every caption counts shots and samples, and says which share of the cells of k-space is measured by its mirror
+    image, too (`conjugate_coverage`).
+
+    Parameters
+    ----------
+    sets : mapping of str to float array, shape (shot, sample, 2)
+        Title to shots, (ky, kx) in cycles per field of view.
+    shape : (int, int)
+        Grid (ky, kx), drawn as a frame.
+    columns : int
+        At most this many panels in a row.
+
+    Raises
+    ------
+    InputError
+        Where there is no set, or one is no set of shots on the grid.
+    """
+    rows_of_grid, columns_of_grid = require_grid("shape", shape, axes=2)
+    shots = {title: checked_trajectory(each, (rows_of_grid, columns_of_grid)) for title, each in sets.items()}
+    wrong = next((each.shape for each in shots.values() if each.ndim != 3), None)
+    if not shots or wrong is not None:
+        got = "no set" if wrong is None else f"shape {wrong}"
+        raise InputError(field="sets", got=got, wanted="one or more of (shot, sample, 2)")
+    figure, cells = _panels(len(shots), columns, rows_of_grid / columns_of_grid, bar=0.0)
+    for axes, (title, each) in zip(cells, shots.items(), strict=True):
+        left, top = -columns_of_grid / 2, -rows_of_grid / 2
+        axes.add_patch(Rectangle((left, top), columns_of_grid, rows_of_grid, fill=False, edgecolor=DOT, linewidth=0.5))
+        thin = float(np.clip(12 / np.sqrt(len(each)) / 4, 0.3, 1.0))
+        axes.add_collection(LineCollection(list(each[1:, :, ::-1]), colors=INK, linewidths=thin))
+        axes.add_collection(LineCollection([each[0, :, ::-1]], colors=PALETTE[1], linewidths=1.5))
+        axes.set_xlim(1.03 * left, -1.03 * left)
+        axes.set_ylim(-1.03 * top, 1.03 * top)  # ky runs down, as the rows of an image do
+        axes.set_aspect("equal")
+        axes.tick_params(labelsize=SMALL)
+        axes.set_title(plain_text(title, width=26), fontsize=LABEL)
+        twice = conjugate_coverage(each).redundancy
+        axes.set_xlabel(
+            f"kx\n{len(each)} shots of {each.shape[1]} samples\n{100 * twice:.0f} % measured as k and −k",
+            fontsize=SMALL,
+            color=GREY,
+        )
+    cells[0].set_ylabel(f"\N{LEFTWARDS ARROW} {KY_LABEL}", fontsize=SMALL, color=GREY)
+    return figure
+
+
+def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) -> Figure:
+    """Moduli of point-spread functions in decibels below their peaks, all on one scale.
+
+    Every caption has the largest value more than two pixels from the middle: how strong the strongest artefact of a
+    point is.
+
+    Parameters
+    ----------
+    spreads : mapping of str to array, shape (ky, kx)
+        Title to point-spread function, as `scan.trajectories.point_spread` makes it; all of one shape.
+    columns : int
+        At most this many panels in a row.
+
+    Raises
+    ------
+    InputError
+        Where there is none, shapes disagree, or one is zero in the middle.
+    """
+    shapes = {np.shape(spread) for spread in spreads.values()}
+    if len(shapes) != 1 or len(shape := shapes.pop()) != 2 or min(shape) < 2 * _MAIN_LOBE + 2:
+        raise InputError(
+            field="spreads", got=f"shapes {sorted(map(np.shape, spreads.values()))}", wanted="one (ky, kx)"
+        )
+    middle = shape[0] // 2, shape[1] // 2
+    y, x = np.ogrid[: shape[0], : shape[1]]
+    aside = np.maximum(abs(y - middle[0]), abs(x - middle[1])) > _MAIN_LOBE
+    figure, cells = _panels(len(spreads), columns, shape[0] / shape[1], bar=_BAR)
+    for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
+        peak = float(np.abs(spread[middle]))
+        if not peak > 0 or not np.isfinite(spread).all():
+            raise InputError(field=title, got="no peak in the middle", wanted="a point-spread function")
+        with np.errstate(divide="ignore"):
+            decibels = 20 * np.log10(np.abs(spread) / peak)
+        drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none")
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.set_title(plain_text(title, width=26), fontsize=LABEL)
+        axes.set_xlabel(f"largest side lobe {decibels[aside].max():.1f} dB", fontsize=SMALL, color=GREY)
+    bar = figure.colorbar(drawn, ax=cells, location="bottom", shrink=0.6, aspect=30)
+    bar.set_label("modulus below the peak (dB)", fontsize=SMALL)
+    bar.ax.tick_params(labelsize=SMALL)
+    return figure
+
+
+def _panels(count: int, columns: int, tallness: float, *, bar: float) -> tuple[Figure, list[Axes]]:
+    """Panels in rows of equal length; ``tallness`` is the height of one over its width."""
+    across = min(count, max(columns, 1))
+    down = -(-count // across)
+    each = min(WIDTH / across, 3.2)
+    figure = empty_figure(height=down * (each * tallness + _CAPTIONS) + bar, width=across * each + 0.3)
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for unused in axes[count:]:
+        unused.set_axis_off()
+    return figure, list(axes[:count])

@@ -1,0 +1,114 @@
+"""Spirals from the centre of k-space, denser there if wanted, as bare curves or within the limits of hardware."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, positive_number, require_counts
+from mri_design.scan.trajectories.gradients import GradientLimits, Readout, fastest_readout
+
+__all__ = ["nyquist_turns", "spiral_curve", "spiral_readout"]
+
+_POINTS_PER_TURN = 1024
+
+
+def nyquist_turns(matrix: int, interleaves: int, *, density: float = 1.0) -> float:
+    """Turns of one interleaf for which ``interleaves`` of them leave gaps of one cycle per field of view at the rim.
+
+    Parameters
+    ----------
+    matrix : int
+        Side of the square grid.
+    interleaves : int
+        Those of the whole set; measure every R-th of them for an acceleration of R at the rim, or ask for fewer
+        interleaves with the same number of turns.
+    density : float
+        As for `spiral_curve`: 1 has gaps of one cycle everywhere, larger ones narrower gaps at the centre.
+
+    Raises
+    ------
+    InputError
+        For more interleaves than half the matrix, and settings that are not positive.
+
+    Notes
+    -----
+    n = 1 / (1 - (1 - 2 m / N)^(1 / density)): Kim, Adalsteinsson & Spielman, Magn. Reson. Med. 50:214-219, 2003.
+    """
+    require_counts(least=4, matrix=matrix)
+    require_counts(least=1, interleaves=interleaves)
+    positive_number("density", density)
+    if 2 * interleaves > matrix:
+        raise InputError(field="interleaves", got=str(interleaves), wanted=f"at most half the matrix, {matrix // 2}")
+    return float(1 / (1 - (1 - 2 * interleaves / matrix) ** (1 / density)))
+
+
+def spiral_curve(matrix: int, turns: float, *, density: float = 1.0, points: int) -> NDArray[np.float64]:
+    """Points k(t) = matrix / 2 * t^density * exp(2 pi i turns t), t from 0 to 1 in equal steps, along a spiral.
+
+    Parameters
+    ----------
+    matrix : int
+        Side of the square grid; the spiral ends at matrix / 2 cycles per field of view.
+    turns : float
+        How often it goes around the centre: see `nyquist_turns`.
+    density : float
+        1 is the spiral of Archimedes, whose turns are equally far apart; above 1 they are closer at the centre (about
+        1.5 is good for sparse reconstruction), below 1 at the rim.
+    points : int
+        How many, both ends included.
+
+    Returns
+    -------
+    float64 array, shape (point, 2)
+        Columns (ky, kx) in cycles per field of view. Equal steps of the angle suit tests and designs, no scanner: see
+        `spiral_readout`. `angles.turned` makes the interleaves.
+
+    Raises
+    ------
+    InputError
+        For settings that are not positive, or fewer than two points.
+    """
+    require_counts(least=4, matrix=matrix)
+    require_counts(least=2, points=points)
+    positive_number("turns", turns)
+    t = np.linspace(0, 1, points)
+    radius, angle = matrix / 2 * t ** positive_number("density", density), 2 * np.pi * turns * t
+    return np.stack([radius * np.sin(angle), radius * np.cos(angle)], axis=1)
+
+
+def spiral_readout(
+    matrix: int,
+    turns: float,
+    limits: GradientLimits,
+    *,
+    field_of_view: float,
+    density: float = 1.0,
+    dwell: float | None = None,
+) -> Readout:
+    """`spiral_curve` as fast as a gradient system can play it.
+
+    Parameters
+    ----------
+    matrix, turns, density
+        As for `spiral_curve`.
+    limits : GradientLimits
+        Amplitude, slew rate and raster of the system, in SI units; the waveform is held against them.
+    field_of_view : float
+        Metres.
+    dwell : float, optional
+        Seconds between samples, a whole fraction of the raster time: see `gradients.fastest_readout`.
+
+    Returns
+    -------
+    Readout
+
+    Raises
+    ------
+    InputError
+        For wrong settings, and for limits that the waveform would break.
+    """
+    positive_number("turns", turns)
+    points = max(64, int(np.ceil(_POINTS_PER_TURN * turns)))
+    curve = spiral_curve(matrix, turns, density=density, points=points)
+    return fastest_readout(curve, limits, field_of_view=field_of_view, dwell=dwell)

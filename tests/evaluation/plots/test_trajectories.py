@@ -1,0 +1,61 @@
+"""Figures of trajectories show the curves and numbers they were given."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.evaluation import plots
+from mri_design.scan.trajectories.angles import equispaced_angles, interleaf_angles, turned
+from mri_design.scan.trajectories.point_spread import point_spread
+from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
+from tests.evaluation.conftest import texts
+
+ARM = spiral_curve(32, nyquist_turns(32, 8), points=90)
+SETS = {spread: turned(ARM, interleaf_angles(6, spread)) for spread in ("full-turn", "half-turn")}
+
+
+def test_curves_lie_as_images_do_and_captions_say_what_is_measured_twice():
+    figure = plots.trajectory_curves(SETS, (32, 32))
+    for axes, (title, shots) in zip(figure.axes, SETS.items(), strict=True):
+        others, first = axes.collections
+        np.testing.assert_array_equal(first.get_segments()[0], shots[0, :, ::-1])  # kx across, ky along the page
+        assert len(others.get_segments()) == 5
+        low, high = axes.get_ylim()
+        assert low > 16 > -16 > high  # ky grows downwards
+        assert axes.get_title() == title
+        assert "6 shots of 90 samples" in axes.get_xlabel()
+    captions = texts(figure)
+    assert "100 % measured as k and −k" in captions
+    assert "cycles per field of view" in captions
+
+
+def test_one_spoke_alone_can_be_drawn():
+    (axes,) = plots.trajectory_curves({"one": radial_spokes(16, equispaced_angles(1))}, (16, 16)).axes
+    assert axes.collections[1].get_segments()[0].shape == (16, 2)
+
+
+def test_spreads_are_in_decibels_below_the_peak_on_one_scale():
+    spreads = {title: 3 * point_spread(shots, (32, 32)) for title, shots in SETS.items()}
+    figure = plots.point_spread_maps(spreads)
+    for axes, spread in zip(figure.axes, spreads.values(), strict=False):
+        shown = np.asarray(axes.images[0].get_array())
+        np.testing.assert_allclose(10 ** (shown / 20), np.abs(spread) / 3, atol=1e-12)
+        assert axes.images[0].get_clim() == (-60, 0)
+        aside = np.abs(spread).copy() / 3
+        aside[14:19, 14:19] = 0
+        assert f"{20 * np.log10(aside.max()):.1f} dB" in axes.get_xlabel()
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="sets"):
+        plots.trajectory_curves({}, (32, 32))
+    with pytest.raises(InputError, match="sets"):
+        plots.trajectory_curves({"flat": ARM}, (32, 32))
+    with pytest.raises(InputError, match="cycles per pixel"):
+        plots.trajectory_curves({"x": SETS["half-turn"] / 32}, (32, 32))
+    for wrong in ({}, {"a": np.ones((8, 8)), "b": np.ones((8, 9))}, {"a": np.ones(8)}):
+        with pytest.raises(InputError, match="spreads"):
+            plots.point_spread_maps(wrong)
+    with pytest.raises(InputError, match="no peak"):
+        plots.point_spread_maps({"dark": np.zeros((16, 16))})

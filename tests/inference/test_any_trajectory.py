@@ -1,0 +1,125 @@
+"""Posterior, MAP and least squares of samples along spokes and spirals, one coil and several, beside dense algebra."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mri_design.estimation.admm import ADMM
+from mri_design.estimation.automatic import Automatic
+from mri_design.estimation.irls import IRLS
+from mri_design.estimation.lbfgs import LBFGS
+from mri_design.estimation.least_squares import least_squares
+from mri_design.estimation.map_estimate import MapEstimate
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.potentials.laplace import Laplace
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.exact import Exact
+
+pytest.importorskip("finufft")
+N = 12
+SHAPE = (N, N)
+NOISE_SD = 0.01
+
+
+def trajectory(name: str) -> np.ndarray:
+    if name == "spokes":
+        radius, angles = np.arange(-N, N)[:, None] / 2, np.pi * np.arange(7) / 7
+    else:
+        along = np.linspace(0, 1, 60)[:, None]
+        radius, angles = N / 2 * along, 6 * np.pi * along + 2 * np.pi * np.arange(3) / 3
+    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
+
+
+@pytest.fixture(scope="module", params=[("spokes", 1), ("spokes", 3), ("spiral", 1)], ids=str)
+def model(request: pytest.FixtureRequest) -> GeneralizedLinearModel:
+    name, coils = request.param
+    rng = np.random.default_rng(0)
+    y, x = np.meshgrid(*2 * (np.linspace(-1, 1, N),), indexing="ij")
+    maps = None
+    if coils > 1:
+        angles = 2 * np.pi * np.arange(coils) / coils
+        maps = np.array([np.exp(-((y - np.sin(a)) ** 2) - (x - np.cos(a)) ** 2 + 1j * a) for a in angles])
+        maps /= np.sqrt(np.sum(np.abs(maps) ** 2, axis=0))
+    X = NonUniformFourier(trajectory(name), SHAPE, maps)
+    image = ((np.hypot(y, x) < 0.8) - 0.5 * (np.abs(y - 0.2) + np.abs(x) < 0.4)) * np.exp(0.5j * x)
+    data = X(image) + NOISE_SD * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
+    blocks = (
+        SiteBlock("pixels", Identity(SHAPE), Laplace(0.3)),
+        SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(0.1), (-3,)),
+    )
+    return GeneralizedLinearModel(X, data, NOISE_SD**2, blocks)
+
+
+def test_the_double_loop_finds_what_it_finds_with_exact_variances(model):
+    loops = [DoubleLoop(v, outer_iterations=3) for v in (Exact(), ControlVariate(samples=100, tolerance=0.01))]
+    exact, drawn = (loop.infer(model, np.random.default_rng(1)) for loop in loops)
+    assert exact.marginals.kind == "exact" and drawn.marginals.kind == "unbiased"
+    assert np.linalg.norm(drawn.mean - exact.mean) < 1e-3 * np.linalg.norm(exact.mean)
+    assert np.median(np.abs(drawn.image_variances / exact.image_variances - 1)) < 0.08
+    assert drawn.image_variances.sum() == pytest.approx(exact.image_variances.sum(), rel=0.03)
+
+
+def test_with_default_settings_the_mean_is_close_and_the_error_bars_too(model):
+    loops = [DoubleLoop(v, outer_iterations=3) for v in (Exact(), ControlVariate())]
+    exact, drawn = (loop.infer(model, np.random.default_rng(1)) for loop in loops)
+    assert np.linalg.norm(drawn.mean - exact.mean) < 3e-3 * np.linalg.norm(exact.mean)
+    assert np.median(np.abs(drawn.image_variances / exact.image_variances - 1)) < 0.2
+    assert drawn.image_variances.sum() == pytest.approx(exact.image_variances.sum(), rel=0.2)
+
+
+def test_mean_and_variances_are_those_of_dense_matrices(model):
+    posterior = DoubleLoop(Exact(), outer_iterations=5).infer(model, np.random.default_rng(1))
+    X = model.measurement.to_dense()
+    A = X.conj().T @ X
+    for block, pi in zip(model.blocks, posterior.site_precisions, strict=True):
+        B = block.analysis.to_dense()
+        A += B.conj().T @ (np.broadcast_to(pi, block.analysis.out_shape).reshape(-1, 1) * B)
+    mean = np.linalg.solve(A, X.conj().T @ model.data.ravel())
+    np.testing.assert_allclose(posterior.mean.ravel(), mean, atol=2e-3 * np.abs(mean).max())
+    variances = 2 * model.noise_variance * np.diag(np.linalg.inv(A)).real
+    np.testing.assert_allclose(posterior.image_variances.ravel(), variances, rtol=1e-6)
+    precision = PosteriorPrecision(model.measurement, model.blocks, posterior.site_precisions)
+    unit = np.eye(N * N).reshape(-1, *SHAPE) + 0j
+    np.testing.assert_allclose(precision(unit).reshape(N * N, -1).T, A, atol=1e-9 * np.abs(A).max())
+
+
+@pytest.mark.slow
+def test_the_map_is_certified_whoever_solves(model):
+    values = []
+    for inner in (Automatic(), LBFGS(), ADMM(), IRLS()):
+        estimate = MapEstimate(smoothing=1e-5, inner=inner).estimate(model)
+        assert estimate.convergence.converged
+        assert estimate.gap is not None and estimate.gap.relative < 0.02
+        values.append(estimate.gap.primal)
+    assert max(values) < min(values) * (1 + 1e-3)
+
+
+def test_the_automatic_solver_takes_one_that_needs_no_exact_step(model):
+    problem = MapEstimate().smoothed_problem(model, 1e-4)
+    assert isinstance(Automatic().chosen(problem, model.back_projection()), LBFGS)
+
+
+@pytest.mark.slow
+def test_without_smoothing_the_map_is_certified_too(model):
+    estimate = MapEstimate(smoothing=0).estimate(model)
+    assert estimate.convergence.converged
+    assert estimate.gap is not None and estimate.gap.absolute / model.measurement.in_size < 1e-3
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.1])
+def test_least_squares_is_that_of_the_dense_matrix(model, damping):
+    u, convergence = least_squares(model, damping=damping, tolerance=1e-6, max_iterations=2000)
+    X = model.measurement.to_dense()
+    assert convergence.converged
+    normal = X.conj().T @ X + damping * np.eye(N * N)
+    right = X.conj().T @ model.data.ravel()
+    residual = normal @ u.ravel() - right
+    assert np.linalg.norm(residual) < 2e-6 * np.linalg.norm(right)
+    if damping:
+        np.testing.assert_allclose(u.ravel(), np.linalg.solve(normal, right), atol=1e-4)

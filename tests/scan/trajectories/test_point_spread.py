@@ -1,0 +1,69 @@
+"""Point-spread functions and densities against sums written out and known sets."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.trajectories.angles import equispaced_angles
+from mri_design.scan.trajectories.point_spread import point_spread, radial_density
+from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
+
+
+def grid(rows, columns):
+    ky, kx = np.meshgrid(np.arange(rows) - rows // 2, np.arange(columns) - columns // 2, indexing="ij")
+    return np.stack([ky, kx], axis=-1).astype(float)
+
+
+@pytest.mark.parametrize("shape", [(8, 12), (9, 7)])
+def test_the_whole_grid_images_a_point_as_a_point(shape):
+    expected = np.zeros(shape)
+    expected[shape[0] // 2, shape[1] // 2] = 1
+    np.testing.assert_allclose(point_spread(grid(*shape), shape), expected, atol=1e-13)
+
+
+def test_every_second_line_folds_the_point_half_a_field_away():
+    made = point_spread(grid(8, 8)[::2], (8, 8))
+    np.testing.assert_allclose(np.abs(made[[0, 4], 4]), 1)
+    assert np.abs(np.delete(made, [0, 4], axis=0)).max() < 1e-13
+
+
+def test_the_sum_written_out():
+    rng = np.random.default_rng(3)
+    k, w = rng.uniform(-4, 4, (3, 5, 2)), rng.random((3, 5))
+    made = point_spread(k, (8, 10), weights=w)
+    y, x = (2 - 4) / 8, (7 - 5) / 10
+    expected = np.sum(w * np.exp(2j * np.pi * (k[..., 0] * y + k[..., 1] * x))) / w.sum()
+    np.testing.assert_allclose(made[2, 7], expected, rtol=1e-12)
+    assert made[4, 5] == pytest.approx(1)
+
+
+def test_density_of_spokes_falls_as_one_over_radius_and_that_of_the_grid_is_one():
+    spokes = radial_density(radial_spokes(64, equispaced_angles(16), oversampling=4), rings=8)
+    middle = (spokes.edges[1:] + spokes.edges[:-1]) / 2
+    np.testing.assert_allclose(
+        (spokes.density * middle)[1:], 4 * 16 / np.pi, rtol=1 / 32
+    )  # 32 samples a ring and spoke, give or take one
+    k = grid(64, 64)
+    disc = radial_density(k[np.linalg.norm(k, axis=-1) <= 32], rings=4)
+    np.testing.assert_allclose(disc.density, 1, rtol=0.06)
+
+
+def test_variable_density_spirals_are_denser_at_the_centre():
+    def contrast(density):
+        curve = spiral_curve(64, nyquist_turns(64, 4, density=density), density=density, points=20_000)
+        made = radial_density(curve, rings=4).density
+        return made[0] / made[-1]
+
+    assert contrast(2.0) > 1.5 * contrast(1.0)
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="weights"):
+        point_spread(grid(8, 8), (8, 8), weights=np.ones(3))
+    with pytest.raises(InputError, match="weights"):
+        point_spread(grid(8, 8), (8, 8), weights=np.zeros((8, 8)))
+    with pytest.raises(InputError, match="larger grid"):
+        point_spread(grid(8, 8), (6, 6))
+    with pytest.raises(InputError, match="DC"):
+        radial_density(np.zeros((4, 2)))

@@ -1,0 +1,88 @@
+"""Spirals: their geometry, and waveforms that real gradients can play."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.trajectories.gradients import PROTON, GradientLimits, fastest_readout
+from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve, spiral_readout
+
+LIMITS = GradientLimits(amplitude=0.03, slew=120.0)
+FIELD = 0.24
+
+
+def crossings(curve):
+    """Radii at which a spiral crosses the positive kx axis."""
+    angle = np.unwrap(np.arctan2(curve[:, 0], curve[:, 1]))
+    whole = np.arange(1, int(angle[-1] / (2 * np.pi) + 1e-9) + 1) * 2 * np.pi
+    return np.interp(whole, angle, np.linalg.norm(curve, axis=1))
+
+
+def test_turns_of_archimedes_are_equally_far_apart_and_fill_the_plane():
+    turns = nyquist_turns(64, 4)
+    assert turns == pytest.approx(8.0)
+    radii = crossings(spiral_curve(64, turns, points=40_000))
+    np.testing.assert_allclose(np.diff(radii), 4.0, rtol=1e-3)  # four interleaves: one cycle each
+
+
+@pytest.mark.parametrize("density", [1.5, 2.5])
+def test_variable_density_has_nyquist_gaps_at_the_rim_and_narrower_ones_inside(density):
+    turns = nyquist_turns(64, 4, density=density)
+    t = np.array([1 - 1 / turns, 1.0])
+    assert np.diff(32 * t**density)[0] == pytest.approx(4.0)
+    gaps = np.diff(crossings(spiral_curve(64, turns, density=density, points=40_000)))
+    assert (np.diff(gaps) > 0).all() and gaps[0] < 0.9 * gaps[-1]
+
+
+@pytest.mark.parametrize("density", [1.0, 1.5])
+def test_the_readout_keeps_the_limits_and_uses_them_all_the_time(density):
+    turns = nyquist_turns(64, 8, density=density)
+    made = spiral_readout(64, turns, LIMITS, field_of_view=FIELD, density=density)
+    amplitude = np.linalg.norm(made.gradients, axis=1)
+    slew = np.linalg.norm(np.diff(made.gradients, axis=0, prepend=0), axis=1) / LIMITS.raster
+    assert amplitude.max() <= LIMITS.amplitude and slew.max() <= LIMITS.slew
+    busy = (amplitude > 0.98 * LIMITS.amplitude) | (slew > 0.95 * LIMITS.slew)
+    assert busy.mean() > 0.95  # no faster way is left
+
+
+def test_the_samples_are_those_of_the_waveform_and_stay_on_the_spiral():
+    turns = nyquist_turns(64, 8)
+    made = spiral_readout(64, turns, LIMITS, field_of_view=FIELD)
+    played = np.cumsum(made.gradients, axis=0) * PROTON * LIMITS.raster * FIELD
+    per_step = round(made.raster / made.dwell)
+    np.testing.assert_allclose(made.samples[per_step::per_step], played, atol=1e-9)
+    assert made.largest_step <= 1.0
+    curve = spiral_curve(64, turns, points=40_000)
+    angle = np.unwrap(np.arctan2(curve[1:, 0], curve[1:, 1]))
+    at = np.unwrap(np.arctan2(played[:, 0], played[:, 1]))
+    radius = np.linalg.norm(played, axis=1)
+    assert np.abs(radius - np.interp(at, angle, np.linalg.norm(curve[1:], axis=1))).max() < 1e-3
+    assert radius[-1] == pytest.approx(32, abs=made.largest_step * per_step)
+
+
+def test_a_straight_readout_takes_the_time_of_the_trapezium():
+    """From rest with slew S to amplitude G, then on: k = gamma (G t - G^2 / (2 S))."""
+    line = np.stack([np.zeros(2001), np.linspace(0, 100, 2001)], axis=1)
+    made = fastest_readout(line, LIMITS, field_of_view=FIELD)
+    G, S = LIMITS.amplitude, 0.99 * LIMITS.slew
+    expected = 100 / (FIELD * PROTON * G) + G / (2 * S)
+    assert made.duration == pytest.approx(expected, abs=1.1 * LIMITS.raster)
+
+
+def test_weaker_systems_take_longer():
+    times = [
+        spiral_readout(32, 4.0, GradientLimits(amplitude=a, slew=s), field_of_view=FIELD).duration
+        for a, s in ((0.04, 150.0), (0.04, 75.0), (0.01, 75.0))
+    ]
+    assert times[0] < times[1] < times[2]
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="interleaves"):
+        nyquist_turns(16, 9)
+    with pytest.raises(InputError, match="density"):
+        spiral_curve(16, 2.0, density=0.0, points=10)
+    with pytest.raises(InputError, match="turns"):
+        spiral_readout(16, -1.0, LIMITS, field_of_view=FIELD)
+    with pytest.raises(InputError, match="field_of_view"):
+        spiral_readout(16, 2.0, LIMITS, field_of_view=0.0)

@@ -1,0 +1,128 @@
+"""The control variate where X^H X is no circulant: spokes, spirals, masks of several coils, against exact variances."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.marginals import Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import LinearOperator
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.measurement import CartesianSamples, cartesian
+from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.potentials.laplace import Laplace
+from mri_design.variances.circulant import CirculantControl
+from mri_design.variances.columns import ColumnControl
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.exact import Exact
+from mri_design.variances.monte_carlo import MonteCarlo
+
+N = 20
+SHAPE = (N, N)
+
+
+def maps(coils: int) -> np.ndarray | None:
+    """Smooth maps around the image, of unit root-sum-of-squares."""
+    if not coils:
+        return None
+    y, x = np.meshgrid(*2 * (np.linspace(-1, 1, N),), indexing="ij")
+    angles = 2 * np.pi * np.arange(coils) / coils
+    seen = np.array([np.exp(-((y - np.sin(a)) ** 2) - (x - np.cos(a)) ** 2 + 1j * a) for a in angles])
+    return seen / np.sqrt(np.sum(np.abs(seen) ** 2, axis=0))
+
+
+def spokes(count: int) -> np.ndarray:
+    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(count) / count
+    return np.stack([np.outer(np.sin(angles), radius), np.outer(np.cos(angles), radius)], axis=-1).reshape(-1, 2)
+
+
+def spirals(count: int) -> np.ndarray:
+    along = np.linspace(0, 1, 120)
+    angles = 6 * np.pi * along + 2 * np.pi * np.arange(count)[:, None] / count
+    radius = N / 2 * along**1.5
+    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
+
+
+def mask() -> np.ndarray:
+    chosen = np.random.default_rng(0).random(SHAPE) < 0.2
+    chosen[8:12, 8:12] = True
+    return chosen
+
+
+MEASUREMENTS: dict[str, Callable[[int], LinearOperator]] = {
+    "spokes": lambda coils: NonUniformFourier(spokes(6), SHAPE, maps(coils)),
+    "spirals": lambda coils: NonUniformFourier(spirals(3), SHAPE, maps(coils)),
+    "mask": lambda coils: CartesianSamples(mask(), maps(coils)),
+}
+CASES = [("spokes", 0), ("spirals", 0), ("spokes", 4), ("spirals", 4), ("mask", 4)]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}, {case[1] or 1} coils")
+def precision(request: pytest.FixtureRequest) -> PosteriorPrecision:
+    """Site precisions as inference leaves them: data decide inside the object, the sites in flat parts and outside."""
+    name, coils = request.param
+    if name != "mask":
+        pytest.importorskip("finufft")
+    y, x = np.meshgrid(*2 * (np.arange(N) - N // 2,), indexing="ij")
+    image = np.hypot(y / 8, x / 6) < 1
+    blocks = tuple(SiteBlock(str(B), B, Laplace(1.0)) for B in (Identity(SHAPE), FiniteDifferences(SHAPE)))
+    pi = tuple(
+        rate / (0.1 + 3 * np.abs(block.analysis(image))) for rate, block in zip((0.01, 0.1), blocks, strict=True)
+    )
+    return PosteriorPrecision(MEASUREMENTS[name](coils), blocks, pi)
+
+
+def run(estimator: object, precision: PosteriorPrecision, seed: int = 0) -> Variances:
+    analyses = [block.analysis for block in precision.blocks]
+    return estimator(precision, analyses, np.random.default_rng(seed), np.zeros(SHAPE, complex))
+
+
+def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
+    return np.concatenate([v.ravel() for v in values])
+
+
+@pytest.mark.slow
+def test_unbiased_and_far_nearer_than_plain_draws(precision):
+    exact = together(run(Exact(), precision).values)
+    accurate = ControlVariate(samples=8, tolerance=1e-6)
+    results = [run(accurate, precision, seed) for seed in range(16)]
+    assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
+    values = np.array([together(r.values) for r in results])
+    scatter = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    scores = (values.mean(axis=0) - exact) / scatter
+    assert abs(np.mean(scores)) < 0.2  # coefficients scatter together
+    assert np.abs(scores).max() < 7
+    assert np.sqrt(np.mean(scores**2)) < 1.25
+    stated = np.array([together(r.std_error) for r in results])
+    assert 0.7 < np.sqrt(np.mean(stated**2)) / np.sqrt(np.mean(values.var(axis=0, ddof=1))) < 1.3
+
+
+def test_with_ordinary_settings_eight_draws_do(precision):
+    exact = together(run(Exact(), precision).values)
+    median = {}
+    for name, estimator in (("control", ControlVariate()), ("plain", MonteCarlo(samples=8))):
+        errors = [np.abs(together(run(estimator, precision, seed).values) / exact - 1) for seed in range(4)]
+        median[name] = np.median(errors)
+    assert median["control"] < 0.06
+    assert median["control"] < 0.25 * median["plain"]
+
+
+def test_the_known_moment_is_that_of_the_dense_matrix(precision):
+    control = CirculantControl.of(precision)
+    P = control.image(np.eye(N * N).reshape(-1, *SHAPE) + 0j).reshape(N * N, N * N).T
+    for block in precision.blocks:
+        B = block.analysis.to_dense()
+        first, second = control.moments(block.analysis)
+        np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B.conj()).real, rtol=1e-9)
+        assert second is None
+
+
+def test_lines_of_several_coils_keep_their_columns():
+    blocks = (SiteBlock("pixels", Identity(SHAPE), Laplace(1.0)),)
+    precision = PosteriorPrecision(cartesian([8, 9, 10, 11, 3], SHAPE, maps(3)), blocks, (np.ones(SHAPE),))
+    assert isinstance(ControlVariate()._control(precision), ColumnControl)
+    assert ControlVariate(column_limit=0)._control(precision) is None
+    assert isinstance(ControlVariate(control="circulant")._control(precision), CirculantControl)
