@@ -4,8 +4,8 @@
 
 DATA is the folder of the study's scans (`study/split.py`), or ``phantom:NAME``. Densities are tuned on training
 subjects and judged on others, with coil maps known and the posterior mean of the recipe ``local`` for every mask. What
-has been computed is kept in the folder, and the same command goes on from there; with ``--minutes`` it ends early and
-writes its tables from what there is.
+has been computed is kept in the folder, and the same command goes on from there. With ``--minutes`` it ends early and
+writes its tables from what there is; ``--only`` computes some of the cases and writes the tables of all.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ LINES = "lines, "
 FAMILIES = {1: ("vd-polynomial",), 8: ("poisson-disc", "vd-polynomial")}
 """Families that are tuned, by number of coils; the first is what designs are held against."""
 DESIGNED = ("calibrated", "oracle-hole", "expected-error")
+EARLIER = "earlier-frame"
+"""The mask on which the posterior mean of an earlier frame, the same image with other noise, is most wrong."""
+EARLIER_SEED = 100
 LINE_FAMILY = "vd-polynomial"
 KEY = ("matrix", "coils", "acceleration", "strategy", "image", "draw")
 
@@ -58,6 +61,8 @@ class Setting:
         Images of ``source`` that densities are tuned on, and that masks are judged on.
     draws, tuning_draws : int
         Random masks of each density on every test and training image.
+    series : tuple of float
+        Accelerations, of one coil, at which masks of an earlier frame are judged.
     powers : callable, optional
         Family -> the powers that tuning tries; by default those of `compare`.
     block : int, optional
@@ -72,6 +77,7 @@ class Setting:
     tests: tuple[int, ...] = TEST_HEADS[:10]
     draws: int = 3
     tuning_draws: int = 1
+    series: tuple[float, ...] = (8.0,)
     powers: Callable[[str], Sequence[float]] | None = None
     block: int | None = None
 
@@ -88,6 +94,41 @@ class Setting:
         """Families that are tuned, lines last where there is one coil."""
         planes = FAMILIES[1 if coils == 1 else 8]
         return (*planes, LINES + LINE_FAMILY) if coils == 1 else planes
+
+    def designed(self, coils: int, acceleration: float) -> tuple[str, ...]:
+        """Masks of a case that are not tuned."""
+        if coils > 1:
+            return (*DESIGNED, "caipi")
+        return (*DESIGNED, EARLIER) if acceleration in self.series else DESIGNED
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which of the cells are computed.
+
+    Parameters
+    ----------
+    coils, accelerations : tuple of int, tuple of float
+        Of these cases.
+    strategies : tuple of str, optional
+        Beside the tuned ones; by default all.
+    draws : int, optional
+        Random masks of each density on every test image, at most.
+    """
+
+    coils: tuple[int, ...] = (1, 8)
+    accelerations: tuple[float, ...] = (12.0, 8.0, 4.0)
+    strategies: tuple[str, ...] | None = None
+    draws: int | None = None
+
+    def has(self, row: Row) -> bool:
+        """Whether a cell belongs to it."""
+        if row["coils"] not in self.coils or row["acceleration"] not in self.accelerations:
+            return False
+        tuned = ":" in str(row["strategy"])
+        if tuned:
+            return self.draws is None or int(str(row["draw"])) < self.draws
+        return self.strategies is None or row["strategy"] in self.strategies
 
 
 @dataclass
@@ -122,13 +163,17 @@ class Kept:
         self.rows[_key(row)] = row
         write_text(self.path, csv_text(list(self.rows.values())))
 
-    def errors(self, **wanted: object) -> dict[str, float]:
-        """Mean error over draws by image, of the rows whose columns have the wanted values."""
+    def draws(self, **wanted: object) -> dict[str, list[float]]:
+        """Errors of all draws by image, of the rows whose columns have the wanted values."""
         found: dict[str, list[float]] = {}
         for row in self.rows.values():
             if all(_text(row[name]) == _text(value) for name, value in wanted.items()):
                 found.setdefault(str(row["image"]), []).append(float(str(row["error"])))
-        return {image: float(np.mean(errors)) for image, errors in found.items()}
+        return found
+
+    def errors(self, **wanted: object) -> dict[str, float]:
+        """Their means over draws."""
+        return {image: float(np.mean(errors)) for image, errors in self.draws(**wanted).items()}
 
 
 def _text(value: object) -> str:
@@ -144,23 +189,40 @@ def encoding_of(strategy: str) -> tuple[EncodingName, str]:
     return ("lines", strategy.removeprefix(LINES)) if strategy.startswith(LINES) else ("plane", strategy)
 
 
-def measured(setting: Setting, scan: Scan, strategy: str, acceleration: float, draw: int) -> Row:
+def measured(setting: Setting, scan: Scan, cell: Row) -> Row:
     """A mask, and the error of the image made from it."""
-    encoding, name = encoding_of(strategy)
+    encoding, name = encoding_of(str(cell["strategy"]))
     recipe = setting.recipe(encoding)
     slice_model: MRSlice = scan.prepared.slice_model(0, recipe)
+    target = max(1, round(slice_model.candidates.size / float(str(cell["acceleration"]))))
+    began = time.process_time()
+    if name == EARLIER:
+        frame = _scan(setting, cell, EARLIER_SEED)
+        earlier = frame.prepared.slice_model(0, recipe)
+        image = reconstruct_by_recipe(earlier, range(earlier.candidates.size), recipe, 0).image
+        rule = knowing_oracle("oracle-residual", [earlier], [image], recipe, 0)
+        chosen = _mask(earlier, rule, target, recipe, 0)
+    else:
+        rule = make_strategy(name, encoding)
+        if name.startswith("oracle"):
+            rule = knowing_oracle(name, [slice_model], [scan.reference], recipe, 0)
+        chosen = _mask(slice_model, rule, target, recipe, int(str(cell["draw"])))
+    seconds = time.process_time() - began
+    image = reconstruct_by_recipe(slice_model, chosen, recipe, 0).image
+    return {"error": relative_error(image, scan.reference), "chosen": target, "design_seconds": round(seconds, 2)}
+
+
+def _mask(slice_model: MRSlice, rule: Strategy, target: int, recipe: Recipe, draw: int) -> Sequence[int]:
     candidates = slice_model.candidates
-    target = max(1, round(candidates.size / acceleration))
-    rule: Strategy = make_strategy(name, encoding)
-    if name.startswith("oracle"):
-        rule = knowing_oracle(name, [slice_model], [scan.reference], recipe, 0)
     plane = candidates if isinstance(candidates, PlaneEncoding) else None
     start = start_lines(slice_model.measured, rule, target, recipe, 0, slice_model.n_coils, plane)
-    began = time.process_time()
-    trace = run_design([slice_model], rule, target, recipe, seed=0, start=start, options=DesignOptions(draw=draw)).trace
-    seconds = time.process_time() - began
-    image = reconstruct_by_recipe(slice_model, trace.lines, recipe, 0).image
-    return {"error": relative_error(image, scan.reference), "chosen": target, "design_seconds": round(seconds, 2)}
+    options = DesignOptions(draw=draw)
+    return run_design([slice_model], rule, target, recipe, seed=0, start=start, options=options).trace.lines
+
+
+def _scan(setting: Setting, cell: Row, seed: int) -> Scan:
+    recipe = simulating(setting.matrix, coils=int(str(cell["coils"])))
+    return simulated(setting.source, [int(str(cell["image"]))], recipe, seed=seed)[0]
 
 
 def wanted(setting: Setting, tuned: dict[tuple[int, float, str], float]) -> Iterator[Row]:
@@ -173,7 +235,7 @@ def wanted(setting: Setting, tuned: dict[tuple[int, float, str], float]) -> Iter
                     power = tuned.get((coils, acceleration, family))
                     for draw in range(setting.draws if power is not None else 0):
                         yield {**case, "strategy": f"{family}:{power:g}", "image": image, "draw": draw}
-                for strategy in (*DESIGNED, *(("caipi",) if coils > 1 else ())):
+                for strategy in setting.designed(coils, acceleration):
                     yield {**case, "strategy": strategy, "image": image, "draw": 0}
 
 
@@ -212,26 +274,50 @@ def best_powers(setting: Setting, kept: Kept) -> dict[tuple[int, float, str], fl
     return best
 
 
-def compute(setting: Setting, folder: Path, seconds: float = np.inf) -> bool:
-    """Fill the tables of the folder as far as some seconds of processor time go; whether everything is there."""
+def compute(setting: Setting, folder: Path, seconds: float = np.inf, part: Part | None = None) -> None:
+    """Fill the tables of the folder as far as some seconds of processor time go, with a part of the cells or all."""
     began, scans = time.process_time(), dict[tuple[int, int], Scan]()
     tuned, cells = Kept.open(folder / "tuning.csv"), Kept.open(folder / "cells.csv")
 
     def fill(kept: Kept, rows: Iterator[Row]) -> bool:
         for row in rows:
-            if kept.has(row):
+            if kept.has(row) or not (part is None or part.has(row)):
                 continue
             if time.process_time() - began > seconds:
                 return False
             at = int(str(row["image"])), int(str(row["coils"]))
             if at not in scans:
-                coiled = simulating(setting.matrix, coils=at[1])
-                scans[at] = simulated(setting.source, [at[0]], coiled, seed=at[1])[0]
-            strategy, acceleration = str(row["strategy"]), float(str(row["acceleration"]))
-            kept.keep({**row, **measured(setting, scans[at], strategy, acceleration, int(str(row["draw"])))})
+                scans[at] = _scan(setting, row, at[1])
+            kept.keep({**row, **measured(setting, scans[at], row)})
         return True
 
-    return fill(tuned, tuning(setting)) and fill(cells, wanted(setting, best_powers(setting, tuned)))
+    if fill(tuned, tuning(setting)):
+        fill(cells, wanted(setting, best_powers(setting, tuned)))
+
+
+def missing(setting: Setting, folder: Path) -> list[str]:
+    """What has not been computed, a sentence for every case and strategy."""
+    tuned, cells = Kept.open(folder / "tuning.csv"), Kept.open(folder / "cells.csv")
+    powers = best_powers(setting, tuned)
+    found: list[str] = []
+    for coils in setting.coils:
+        for acceleration in setting.accelerations:
+            case = {"matrix": setting.matrix, "coils": coils, "acceleration": acceleration}
+            words = f"{coils} coil{'s' if coils > 1 else ''}, {acceleration:g}x, "
+            for family in setting.families(coils):
+                power = powers.get((coils, acceleration, family))
+                if power is None:
+                    found.append(f"{words}{family}: not tuned.")
+                    continue
+                drawn = cells.draws(**case, strategy=f"{family}:{power:g}")
+                masks, asked = sum(map(len, drawn.values())), setting.draws * len(setting.tests)
+                if masks < asked:
+                    found.append(f"{words}{family}: {masks} of {asked} masks.")
+            for strategy in setting.designed(coils, acceleration):
+                images = len(cells.errors(**case, strategy=strategy))
+                if images < len(setting.tests):
+                    found.append(f"{words}{strategy}: {images} of {len(setting.tests)} images.")
+    return found
 
 
 def changes(setting: Setting, folder: Path) -> list[Row]:
@@ -247,8 +333,12 @@ def changes(setting: Setting, folder: Path) -> list[Row]:
                 for family in setting.families(coils)
                 if (coils, acceleration, family) in powers
             }
-            named |= {name: name for name in (*DESIGNED, "caipi")}
-            by_name = {shown: cells.errors(**case, strategy=name) for shown, name in named.items()}
+            named |= {name: name for name in setting.designed(coils, acceleration)}
+            draws = {shown: cells.draws(**case, strategy=name) for shown, name in named.items()}
+            by_name = {
+                shown: {image: float(np.mean(errors)) for image, errors in found.items()}
+                for shown, found in draws.items()
+            }
             competitor = f"{setting.families(coils)[0]}, tuned"
             against = by_name.get(competitor, {})
             for shown, errors in by_name.items():
@@ -263,6 +353,7 @@ def changes(setting: Setting, folder: Path) -> list[Row]:
                         "strategy": shown,
                         "power": named[shown].partition(":")[2],
                         "images": len(images),
+                        "masks": sum(len(draws[shown][image]) for image in images),
                         "error": float(np.mean([errors[image] for image in images])),
                         "against": competitor,
                         "change_percent": 100 * float(change.mean()),
@@ -293,12 +384,27 @@ def _oracle_share(rows: Sequence[Row]) -> float | None:
     return 100 * sum(mine[factor] for factor in both) / total if both and total < 0 else None
 
 
+def _against_lines(rows: Sequence[Row]) -> str:
+    """Tuned samples of a plane against tuned lines, for every acceleration with one coil that has both."""
+    found: list[str] = []
+    for factor in dict.fromkeys(row["acceleration"] for row in rows):
+        errors = [
+            _number(rows, "error", coils=1, acceleration=factor, strategy=f"{name}, tuned")
+            for name in (FAMILIES[1][0], LINES + LINE_FAMILY)
+        ]
+        if errors[0] is not None and errors[1] is not None:
+            found.append(f"{100 * (errors[0] / errors[1] - 1):+.1f} % at {factor:g}x")
+    return ", ".join(found) or "not measured"
+
+
 def targets(rows: Sequence[Row], setting: Setting) -> list[Row]:
     """What was asked for, beside what was measured."""
     made: list[Target] = []
 
-    def about(coils: int, factor: float, column: str) -> Callable[[Sequence[Row]], float | None]:
-        return lambda table: _number(table, column, coils=coils, acceleration=factor, strategy="calibrated")
+    def about(
+        coils: int, factor: float, column: str, strategy: str = "calibrated"
+    ) -> Callable[[Sequence[Row]], float | None]:
+        return lambda table: _number(table, column, coils=coils, acceleration=factor, strategy=strategy)
 
     for coils, bound, worst in ((1, -5.0, 2.0), (8, 0.0, 3.0)):
         for factor in (f for f in setting.accelerations if coils in setting.coils and (coils == 1 or f >= 8)):
@@ -313,6 +419,11 @@ def targets(rows: Sequence[Row], setting: Setting) -> list[Row]:
                     Target(f"{name}, share better", 0.9, True, "of images", "all", about(coils, factor, "better_share"))
                 )
     made.append(Target("share of the hole oracle's gain, one coil", 80.0, True, "%", "all", _oracle_share))
+    series = "series, 1 coil, {:g}x: mask of an earlier frame, {}, mean change"
+    for factor in setting.series:
+        one = about(1, factor, "change_percent", EARLIER)
+        made.append(Target(series.format(factor, "one position"), -25.0, False, "%", "all", one))
+        made.append(Target(series.format(factor, "eight positions"), -10.0, False, "%", "all", lambda table: None))
     return [target.row({"all": list(rows)}) for target in made]
 
 
@@ -322,34 +433,40 @@ TEXT = """# Samples of a plane
 
 Relative L2 error of the magnitude at {matrix} x {matrix}, samples (ky, kz) of complex heads chosen one by one. Masks
 are reconstructed by the posterior mean of the recipe `local`, coil maps are known. Powers were chosen on images
-{training} with {tuning_draws} draw each, masks are judged on {tests}, subjects that tuning did not see, with {draws}
-draws of random ones. Changes are image by image against the tuned masks in the column `against`; negative is better.
-`lines` chooses whole lines at the same acceleration. `oracle-hole` knows the truth around every sample.
+{training} with {tuning_draws} draw each, masks are judged on {tests}, subjects that tuning did not see. Random masks
+were drawn {draws} times for an image, or as often as the number of `masks` says; designs once. Changes are image by
+image against the tuned masks in the column `against`; negative is better. `lines` chooses whole lines at the same
+acceleration. `oracle-hole` knows the truth around every sample. `earlier-frame` is a mask made for a scan of the same
+image with other noise, in which the samples were chosen on which its posterior mean is most wrong, by the image from
+all its samples. With `--only COILS:ACCELERATIONS:STRATEGIES:DRAWS`, as `8:12,8:calibrated:1`, a part is computed.
 
 {state}
 
 {table}
 
+Tuned samples of a plane against tuned lines with one coil, mean errors: {against_lines}.
+
 ## Targets
+
+An empty column `measured` says that it was not measured. Masks that eight positions share were not: the images are no
+volumes.
 
 {targets}
 """
 
 
-def document(setting: Setting, folder: Path, command: str, complete: bool) -> list[Row]:
+def document(setting: Setting, folder: Path, command: str) -> list[Row]:
     """Write README.md, changes.csv and targets.csv; return the targets."""
     rows = changes(setting, folder)
     asked = targets(rows, setting)
     if rows:
         write_csv(folder / "changes.csv", rows)
     write_csv(folder / "targets.csv", asked)
-    most = max((int(str(row["images"])) for row in rows), default=0)
+    left = missing(setting, folder)
     state = "Everything that the command asks for was computed."
-    if not complete:
-        state = (
-            f"The run was ended early: {most} of {len(setting.tests)} test images at most stand behind a row "
-            "(`images`), and cases without a row were not reached. The same command goes on."
-        )
+    if left:
+        state = "The run was ended early; the same command goes on. What is missing:\n\n"
+        state += "\n".join(f"- {sentence}" for sentence in left)
     formats = {"error": ".4f", "change_percent": "+.1f", "worst_percent": "+.1f", "better_share": ".2f"}
     text = TEXT.format(
         command=command,
@@ -360,6 +477,7 @@ def document(setting: Setting, folder: Path, command: str, complete: bool) -> li
         draws=setting.draws,
         state=state,
         table=markdown_text(rows, formats=formats) if rows else "Nothing yet.",
+        against_lines=_against_lines(rows),
         targets=markdown_text(asked, formats={"measured": ".2f"}),
     )
     write_text(folder / "README.md", text)
@@ -368,6 +486,17 @@ def document(setting: Setting, folder: Path, command: str, complete: bool) -> li
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
+
+
+def _part(text: str) -> Part:
+    """``8:12,8:calibrated,caipi:1``: coils, accelerations, strategies and draws; empty means all."""
+    coils, factors, strategies, draws = (text + ":::").split(":")[:4]
+    return Part(
+        _numbers(coils) if coils else Part.coils,
+        tuple(float(factor) for factor in factors.split(",")) if factors else Part.accelerations,
+        tuple(strategies.split(",")) if strategies else None,
+        int(draws) if draws else None,
+    )
 
 
 def main() -> None:
@@ -381,6 +510,7 @@ def main() -> None:
     parser.add_argument("--tests", type=_numbers, default=TEST_HEADS[:10])
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=np.inf, help="of processor time")
+    parser.add_argument("--only", type=_part, help="COILS:ACCELERATIONS:STRATEGIES:DRAWS, as 8:12,8:calibrated:1")
     parser.add_argument("--out", type=Path, default=Path("results/encodings"))
     given = parser.parse_args()
     source = given.data if given.data.startswith("phantom:") else str(Path(given.data) / "img_3T_complex.npz")
@@ -394,10 +524,10 @@ def main() -> None:
         given.draws,
     )
     given.out.mkdir(parents=True, exist_ok=True)
-    complete = compute(setting, given.out, 60 * given.minutes)
+    compute(setting, given.out, 60 * given.minutes, given.only)
     options = f"--coils {','.join(map(str, given.coils))} --tests {','.join(map(str, given.tests))}"
     options += f" --accelerations {','.join(map(str, given.accelerations))} --matrix {given.matrix}"
-    for row in document(setting, given.out, f"python benchmarks/plane_encoding.py DATA {options}", complete):
+    for row in document(setting, given.out, f"python benchmarks/plane_encoding.py DATA {options}"):
         print(row)
 
 

@@ -29,16 +29,27 @@ def test_a_small_run_makes_its_tables_and_goes_on(benchmark: ModuleType, tmp_pat
         training=(0,),
         tests=(0,),
         draws=2,
+        series=(4.0,),
         powers=lambda family: (2.0, 6.0),
         block=12,
     )
-    assert not benchmark.compute(setting, tmp_path, seconds=0.0)
-    assert not benchmark.document(setting, tmp_path, "the command", False)[0]["met"]
-    assert "ended early" in (tmp_path / "README.md").read_text()
-    assert benchmark.compute(setting, tmp_path)
+    benchmark.compute(setting, tmp_path, seconds=0.0)
+    assert not benchmark.document(setting, tmp_path, "the command")[0]["met"]
+    text = (tmp_path / "README.md").read_text()
+    assert "ended early" in text and "1 coil, 4x, vd-polynomial: not tuned." in text
+    benchmark.compute(setting, tmp_path, part=benchmark.Part(strategies=("calibrated",), draws=1))
+    assert benchmark.missing(setting, tmp_path) == [
+        "1 coil, 4x, vd-polynomial: 1 of 2 masks.",
+        "1 coil, 4x, lines, vd-polynomial: 1 of 2 masks.",
+        *(f"1 coil, 4x, {name}: 0 of 1 images." for name in ("oracle-hole", "expected-error", "earlier-frame")),
+    ]
+    benchmark.compute(setting, tmp_path)
     before = (tmp_path / "cells.csv").read_text()
-    assert benchmark.compute(setting, tmp_path) and (tmp_path / "cells.csv").read_text() == before
-    targets = benchmark.document(setting, tmp_path, "the command", True)
+    benchmark.compute(setting, tmp_path)
+    assert (tmp_path / "cells.csv").read_text() == before
+    targets = benchmark.document(setting, tmp_path, "the command")
+    assert targets[-1]["measured"] is None and not targets[-1]["met"]
+    assert targets[-2]["measured"] is not None
     assert list(targets[0]) == ["name", "target", "measured", "unit", "met"]
     changes = {row["strategy"]: row for row in rows_of(tmp_path / "changes.csv")}
     assert float(changes["vd-polynomial, tuned"]["change_percent"]) == 0
@@ -47,6 +58,9 @@ def test_a_small_run_makes_its_tables_and_goes_on(benchmark: ModuleType, tmp_pat
     assert float(changes["calibrated"]["change_percent"]) == pytest.approx(100 * ratio, rel=1e-3)
     text = (tmp_path / "README.md").read_text()
     assert "the command" in text and "lines, vd-polynomial, tuned" in text and "Everything" in text
+    assert float(changes["vd-polynomial, tuned"]["masks"]) == 2
+    lines = float(changes["lines, vd-polynomial, tuned"]["error"])
+    assert f"{100 * (float(changes['vd-polynomial, tuned']['error']) / lines - 1):+.1f} % at 4x" in text
 
 
 def test_the_best_power_has_the_least_mean_error(benchmark: ModuleType, tmp_path: Path) -> None:
