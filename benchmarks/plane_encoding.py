@@ -370,7 +370,7 @@ def _number(rows: Sequence[Row], column: str, **case: object) -> float | None:
 
 
 def _oracle_share(rows: Sequence[Row]) -> float | None:
-    """Mean change of calibrated over that of the hole oracle, one coil, where both are known."""
+    """Mean change of calibrated over that of the hole oracle, one coil, over the accelerations that have both."""
     mine, oracle = (
         {
             row["acceleration"]: float(str(row["change_percent"]))
@@ -398,7 +398,8 @@ def _against_lines(rows: Sequence[Row]) -> str:
 
 
 def targets(rows: Sequence[Row], setting: Setting) -> list[Row]:
-    """What was asked for, beside what was measured."""
+    """What was asked for, beside what was measured on all test images."""
+    complete = [row for row in rows if row["images"] == len(setting.tests)]
     made: list[Target] = []
 
     def about(
@@ -424,7 +425,7 @@ def targets(rows: Sequence[Row], setting: Setting) -> list[Row]:
         one = about(1, factor, "change_percent", EARLIER)
         made.append(Target(series.format(factor, "one position"), -25.0, False, "%", "all", one))
         made.append(Target(series.format(factor, "eight positions"), -10.0, False, "%", "all", lambda table: None))
-    return [target.row({"all": list(rows)}) for target in made]
+    return [target.row({"all": complete}) for target in made]
 
 
 TEXT = """# Samples of a plane
@@ -445,11 +446,12 @@ all its samples. With `--only COILS:ACCELERATIONS:STRATEGIES:DRAWS`, as `8:12,8:
 {table}
 
 Tuned samples of a plane against tuned lines with one coil, mean errors: {against_lines}.
+Tuned powers that are the least or the largest of those tried, so that others may be better: {ends}.
 
 ## Targets
 
-An empty column `measured` says that it was not measured. Masks that eight positions share were not: the images are no
-volumes.
+Where the column `measured` is empty, not all test images were measured. Masks that eight positions share are not part
+of this benchmark: its images are no volumes.
 
 {targets}
 """
@@ -478,10 +480,21 @@ def document(setting: Setting, folder: Path, command: str) -> list[Row]:
         state=state,
         table=markdown_text(rows, formats=formats) if rows else "Nothing yet.",
         against_lines=_against_lines(rows),
+        ends=_at_an_end(setting, folder),
         targets=markdown_text(asked, formats={"measured": ".2f"}),
     )
     write_text(folder / "README.md", text)
     return asked
+
+
+def _at_an_end(setting: Setting, folder: Path) -> str:
+    """Tuned powers that are the least or the largest ones tried."""
+    found = [
+        f"{family}:{power:g} ({coils} coil{'s' if coils > 1 else ''}, {factor:g}x)"
+        for (coils, factor, family), power in best_powers(setting, Kept.open(folder / "tuning.csv")).items()
+        if power in (min(setting.tried(family)), max(setting.tried(family)))
+    ]
+    return ", ".join(found) or "none"
 
 
 def _numbers(text: str) -> tuple[int, ...]:
