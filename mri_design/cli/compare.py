@@ -7,11 +7,29 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.arguments import names_of
-from mri_design.cli.options import JOBS, Jobs, MapsOfInputs, MethodName, Out, Overwrite, Quiet, RecipeFile, Seed, Slices
+from mri_design.cli.options import (
+    JOBS,
+    Block,
+    Calibration,
+    EncodingChoice,
+    Jobs,
+    MapsOfInputs,
+    MethodName,
+    Out,
+    Overwrite,
+    Quiet,
+    RecipeFile,
+    Seed,
+    Shutter,
+    Slices,
+)
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 from mri_design.errors import UsageError
 
 __all__ = ["compare"]
+
+LINE_STRATEGIES = "calibrated,information-gain,vd-polynomial,fastmri-random,low-pass"
+PLANE_STRATEGIES = "calibrated,vd-polynomial,poisson-disc,low-pass"
 
 
 @exits
@@ -24,11 +42,27 @@ def compare(
             show_default=False,
         ),
     ],
-    lines: Annotated[str, typer.Option("--lines", metavar="N,N,...", help="Line counts.", show_default=False)],
     out: Out,
+    lines: Annotated[
+        str | None,
+        typer.Option(
+            "--lines", "--samples", metavar="N,N,...", help="Counts of lines, or of samples.", show_default=False
+        ),
+    ] = None,
+    accelerations: Annotated[
+        str | None,
+        typer.Option(
+            "--accelerations", metavar="R,R,...", help="In the place of counts, as 4,8,12.", show_default=False
+        ),
+    ] = None,
     strategies: Annotated[
-        str, typer.Option("--strategies", metavar="A,B,...", help="Names as for design.")
-    ] = "calibrated,information-gain,vd-polynomial,fastmri-random,low-pass",
+        str | None,
+        typer.Option(
+            "--strategies",
+            metavar="A,B,...",
+            help=f"Names as for design. [default: {LINE_STRATEGIES}; in a plane: {PLANE_STRATEGIES}]",
+        ),
+    ] = None,
     train: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,6 +81,10 @@ def compare(
     jobs: Jobs = JOBS,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
+    encoding: EncodingChoice = None,
+    block: Block = None,
+    shutter: Shutter = None,
+    calibration: Calibration = None,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
 
@@ -58,11 +96,16 @@ def compare(
     from mri_design.runs.compare.report import report_comparison
     from mri_design.runs.compare.run import ComparisonRequest, compare_strategies
 
-    counts = _counts(lines)
-    settings = load_recipe(recipe).replacing("reconstruction", method=method)
+    counts = [] if lines is None else _counts(lines)
+    factors = [] if accelerations is None else _factors(accelerations)
+    settings = load_recipe(recipe).replacing("reconstruction", method=method).replacing("design", encoding=encoding)
+    settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
+    in_plane = settings.design.encoding == "plane"
+    settings = settings.replacing("design", **{"plane_block" if in_plane else "block": block})
+    names = names_of(strategies or (PLANE_STRATEGIES if in_plane else LINE_STRATEGIES))
     named = scan_sources([*sources, *(train or [])], slices, maps or [])
     tests, training = named[: len(sources)], named[len(sources) :]
-    request = ComparisonRequest(tests, settings, names_of(strategies), counts, training, seeds)
+    request = ComparisonRequest(tests, settings, names, counts, training, seeds, factors)
     with (
         kept_on_interruption(out / PROGRESS),
         run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, jobs=jobs) as run,
@@ -70,6 +113,16 @@ def compare(
         ended = report_comparison(run, compare_strategies(request, run))
     say(f"{ended.status}: {out / 'report.html'}", quiet)
     return ending(ended.status)
+
+
+def _factors(text: str) -> list[float]:
+    try:
+        factors = [float(part) for part in text.split(",")]
+    except ValueError:
+        factors = []
+    if not factors or not all(1 <= factor < 1e6 for factor in factors):
+        raise UsageError(f"--accelerations {text!r}: give numbers of one or more, as 4,8,12")
+    return factors
 
 
 def _counts(text: str) -> list[int]:

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.options import (
+    Acceleration,
     Block,
+    Calibration,
+    EncodingChoice,
     Forbid,
     Input,
     Maps,
@@ -20,6 +23,7 @@ from mri_design.cli.options import (
     RecipeFile,
     Require,
     Seed,
+    Shutter,
     SliceIndex,
     Start,
     StrategyName,
@@ -36,7 +40,14 @@ def design(
     source: Input,
     out: Out,
     lines: Annotated[
-        int | None, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
+        int | None,
+        typer.Option(
+            "--lines",
+            "--samples",
+            min=1,
+            help="Lines, or samples of a plane, in the end, those at the start included.",
+            show_default=False,
+        ),
     ] = None,
     start: Start = None,
     strategy: StrategyName = None,
@@ -65,10 +76,26 @@ def design(
     max_jump: MaxJump = None,
     block: Block = None,
     order: Order = None,
+    encoding: EncodingChoice = None,
+    acceleration: Acceleration = None,
+    shutter: Shutter = None,
+    calibration: Calibration = None,
+    positions: Annotated[
+        str | None,
+        typer.Option(
+            "--positions",
+            metavar="0,3-5|all",
+            help="Further slices that share the mask: readout positions of a 3-D scan. The image is that of --slice.",
+            rich_help_panel="Samples of a plane (3-D scans)",
+        ),
+    ] = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
-    Give --lines, or say when it is enough. A recipe can say all of this too, and more about constraints and trains.
+    With --encoding plane it decides which samples of the plane (ky, kz) to measure, and --block of them at once.
+
+    Give --lines or --acceleration, or say when it is enough. A recipe can say all of this too, and more about
+    constraints and trains.
 
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
@@ -78,23 +105,30 @@ def design(
     """
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
-    from mri_design.experiment.slice_choice import require_no_slices, scan_sources
+    from mri_design.experiment.slice_choice import SliceChoice, require_no_slices, scan_sources
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan
 
     require_no_slices(source, "give {0} --slice {1}")
     settings = (
         load_recipe(recipe)
-        .replacing("design", strategy=strategy, start=start, block=block, order=order)
+        .replacing("design", strategy=strategy, start=start, order=order, encoding=encoding)
         .replacing("design", until_error=until_error, until_gain=until_gain)
         .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)
+        .replacing("constraints", shutter=shutter, calibration=calibration)
     )
+    chosen_at_once = {"plane_block" if settings.design.encoding == "plane" else "block": block}
+    settings = settings.replacing("design", **chosen_at_once)
     earlier = None if seen is None else scan_sources([seen], str(index), [] if maps is None else [str(maps)])[0]
-    request = DesignRequest(source, settings, lines, index, maps, earlier)
+    further = None if positions is None else SliceChoice(positions)
+    request = DesignRequest(
+        source, settings, lines, index, maps=maps, seen=earlier, acceleration=acceleration, positions=further
+    )
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
         run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume) as run,
     ):
         ended = report_design(run, design_scan(request, run))
-    say(f"{len(ended.lines)} lines, {ended.status}: {out / 'report.html'}", quiet)
+    unit = "samples" if settings.design.encoding == "plane" else "lines"
+    say(f"{len(ended.lines)} {unit}, {ended.status}: {out / 'report.html'}", quiet)
     return ending(ended.status)

@@ -15,7 +15,10 @@ import typer
 
 __all__ = [
     "JOBS",
+    "Acceleration",
     "Block",
+    "Calibration",
+    "EncodingChoice",
     "Forbid",
     "Input",
     "Jobs",
@@ -33,6 +36,7 @@ __all__ = [
     "RecipeFile",
     "Require",
     "Seed",
+    "Shutter",
     "SliceIndex",
     "Slices",
     "Start",
@@ -67,6 +71,18 @@ STRATEGIES = (
     "oracle-greedy",
 )
 TRAINING_RULES = ("residual-greedy",)
+PLANE_STRATEGIES = (
+    "calibrated",
+    "information-gain",
+    "expected-error",
+    "random",
+    "vd-polynomial",
+    "poisson-disc",
+    "caipi",
+    "low-pass",
+    "oracle-residual",
+    "oracle-hole",
+)
 
 Input = Annotated[
     str,
@@ -200,13 +216,53 @@ MaxJump = Annotated[
         rich_help_panel=_CONSTRAINTS,
     ),
 ]
+_PLANE = "Samples of a plane (3-D scans)"
+EncodingChoice = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="What is chosen one by one: lines, or single samples of a plane (ky, kz), the image's rows and columns. "
+        f"Strategies for a plane: {', '.join(PLANE_STRATEGIES)}. [default: the recipe's]",
+        rich_help_panel=_PLANE,
+    ),
+]
+Acceleration = Annotated[
+    float | None,
+    typer.Option(
+        "--acceleration",
+        metavar="R",
+        help="In the place of a number: measure one in R of the grid's lines, or samples.",
+        rich_help_panel=_PLANE,
+    ),
+]
+Shutter = Annotated[
+    bool | None,
+    typer.Option(
+        "--shutter/--no-shutter",
+        help="Leave out the corners of the plane, outside of the ellipse that touches its edges. "
+        "[default: the recipe's]",
+        rich_help_panel=_PLANE,
+    ),
+]
+Calibration = Annotated[
+    int | None,
+    typer.Option(
+        "--calibration",
+        metavar="N",
+        min=1,
+        help="Side of the square around the centre of the plane that is always measured. [default: the recipe's]",
+        rich_help_panel=_PLANE,
+    ),
+]
 Block = Annotated[
     int | None,
     typer.Option(
         "--block",
         metavar="K",
         min=1,
-        help="Choose K lines after each inference: echo trains of K. [default: the recipe's]",
+        help="Choose K lines after each inference: echo trains of K; or K samples of a plane, by default a 200th of "
+        "it. [default: the recipe's]",
         rich_help_panel=_ORDER,
     ),
 ]

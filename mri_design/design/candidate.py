@@ -1,4 +1,4 @@
-"""What could be measured next: the phase-encode lines that are left."""
+"""What could be measured next: the phase-encode lines, or samples of a plane, that are left."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.constraints import LineConstraints, open_moves
+from mri_design.design.constraints import Constraints, LineConstraints, open_moves
 from mri_design.errors import InputError
+from mri_design.operators.encodings import Encoding
 
 __all__ = ["LineCandidates"]
 
@@ -30,6 +31,8 @@ class LineCandidates:
         How many of ``acquired`` were there before the first decision.
     constraints : LineConstraints
         What the sequence asks for; whoever chooses from ``remaining`` obeys them.
+    encoding : Encoding, optional
+        What the candidates are; lines by default. Where this class speaks of lines, it means these candidates.
 
     Attributes
     ----------
@@ -50,7 +53,8 @@ class LineCandidates:
     acquired: tuple[int, ...]
     target: int
     n_start: int = 0
-    constraints: LineConstraints = field(default_factory=LineConstraints)
+    constraints: Constraints = field(default_factory=LineConstraints)
+    encoding: Encoding | None = None
     allowed: NDArray[np.bool_] = field(init=False)
     remaining: NDArray[np.bool_] = field(init=False)
 
@@ -135,6 +139,6 @@ class LineCandidates:
         flags[list(self.acquired)] = True
         return flags
 
-    def after(self, line: int) -> LineCandidates:
-        """The same once ``line`` has been measured."""
-        return replace(self, acquired=(*self.acquired, line))
+    def after(self, *lines: int) -> LineCandidates:
+        """The same once ``lines`` have been measured."""
+        return replace(self, acquired=(*self.acquired, *lines))

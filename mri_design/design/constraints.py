@@ -6,14 +6,40 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, require_counts, require_numbers
 
-__all__ = ["LineConstraints", "centre_lines", "longest_walk", "open_moves"]
+__all__ = ["Constraints", "LineConstraints", "centre_lines", "longest_walk", "open_moves"]
+
+
+class Constraints(Protocol):
+    """What a sequence asks of the candidates of a grid, of whatever kind: see `LineConstraints`."""
+
+    @property
+    def max_jump(self) -> int | None: ...
+
+    @property
+    def centre(self) -> int: ...
+
+    def allowed(self, n_lines: int) -> NDArray[np.bool_]:
+        """Candidates that may be measured at all."""
+        ...
+
+    def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
+        """Candidates to measure before the first decision."""
+        ...
+
+    def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
+        """Candidates that no design may lack."""
+        ...
+
+    def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
+        """Candidates that a design can have which begins with ``start``."""
+        ...
 
 
 def longest_walk(current: int, free: Sequence[int], jump: int) -> int:

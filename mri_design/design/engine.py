@@ -9,12 +9,13 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 import numpy as np
 
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.constraints import LineConstraints
+from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.decision import DesignStep, Forecast, StepCost
 from mri_design.design.line_variances import least_energies, with_unseen_lines
 from mri_design.design.model_choice import CandidateModels, model_in_use, needs_another_loop, rivals_due
-from mri_design.design.recording import Inferred, image_energy, record
-from mri_design.design.strategy import DesignView, Predicts, Strategy
+from mri_design.design.recording import Inferred, image_energy, innovations, record
+from mri_design.design.sample_variances import least_sample_energies
+from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, require_counts, require_working
 from mri_design.inference.base import StepInfo, WarmStart, cold_start
@@ -134,7 +135,8 @@ class DesignEngine:
     seed : int
         Each step and slice has a generator of its own made from it, so a resumed design is the same design.
     block : int
-        Lines that are chosen after each inference and then measured together (echo trains).
+        Lines that are chosen after each inference and then measured together (echo trains). Strategies that choose
+        blocks from one look (`ChoosesBlocks`) choose all at once where they need no posterior.
     constraints : LineConstraints
         What the sequence asks of the lines, those of the start included.
     models : callable, optional
@@ -156,7 +158,7 @@ class DesignEngine:
     step_loops: int = 1
     seed: int = 0
     block: int = 1
-    constraints: LineConstraints = field(default_factory=LineConstraints)
+    constraints: Constraints = field(default_factory=LineConstraints)
     models: CandidateModels | None = None
     rivals_every: int = 4
 
@@ -171,7 +173,7 @@ class DesignEngine:
         Raises
         ------
         InputError
-            For no slice, slices on different grids, or lines with holes.
+            For no slice, slices on different grids or with different candidates, or lines with holes.
         """
         if not slices:
             raise InputError(field="slices", got="none", wanted="at least one")
@@ -181,10 +183,14 @@ class DesignEngine:
                 got=f"grids {sorted({s.shape for s in slices})}",
                 wanted="one grid for a shared mask",
             )
+        kinds = sorted({s.candidates.name for s in slices})
+        if len(kinds) > 1:
+            raise InputError(field="slices", got=f"candidates {kinds}", wanted="one kind for a shared mask")
         for number, mr_slice in enumerate(slices):
-            require_whole_lines(f"slice {number}", mr_slice.sampling)
+            if mr_slice.candidates.name == "lines":
+                require_whole_lines(f"slice {number}", mr_slice.sampling)
         signals = tuple(s.signal_level(start) for s in slices)
-        return DesignState(DesignTrace(self.strategy.name, slices[0].shape[0], tuple(start)), signals)
+        return DesignState(DesignTrace(self.strategy.name, slices[0].candidates.size, tuple(start)), signals)
 
     def run(
         self,
@@ -221,7 +227,14 @@ class DesignEngine:
             Where there are not that many lines, or those so far break the constraints.
         """
         measurable = np.logical_and.reduce([s.measured for s in slices])
-        candidates = LineCandidates(measurable, state.trace.lines, target, len(state.trace.start), self.constraints)
+        candidates = LineCandidates(
+            measurable,
+            state.trace.lines,
+            target,
+            len(state.trace.start),
+            constraints=self.constraints,
+            encoding=slices[0].candidates,
+        )
         while len(candidates.acquired) < target:
             steps, inferred = self._decide(slices, state, candidates, mapping)
             if getattr(stop, "looks_ahead", False) and inferred.posteriors:
@@ -229,8 +242,7 @@ class DesignEngine:
                 steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=forecast))
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
-            for step in steps:
-                candidates = candidates.after(step.line)
+            candidates = candidates.after(*(step.line for step in steps))
             state = DesignState(
                 replace(state.trace, steps=(*state.trace.steps, *steps)),
                 state.signals,
@@ -274,7 +286,10 @@ class DesignEngine:
         forecast: Forecast,
     ) -> Forecast:
         """The forecast with `least_error` and `recent_fall` filled in."""
-        errors = np.array([*(step.predicted_error for step in trace.steps), forecast.predicted_error])
+        steps = trace.steps
+        if isinstance(self.strategy, ChoosesBlocks):  # the first of a block speaks for all
+            steps = tuple(trace.block_start(i) for i in range(len(steps)))
+        errors = np.array([*(step.predicted_error for step in steps), forecast.predicted_error])
         window = max(FEWEST_LINES, trace.n_lines // WINDOW)
         known = len(errors) > window and bool(np.isfinite(errors).all())
         fall = float(1 - errors.min() / errors[:-window].min()) if known else float("nan")
@@ -294,7 +309,9 @@ class DesignEngine:
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
         estimator = self.inference.variances
-        left = np.sum([least_energies(p, lines, estimator, self._noise(i)) for i, p in enumerate(posteriors)], axis=0)
+        in_plane = candidates.encoding is not None and candidates.encoding.name == "plane"
+        least = least_sample_energies if in_plane else least_energies
+        left = np.sum([least(p, lines, estimator, self._noise(i)) for i, p in enumerate(posteriors)], axis=0)
         never = ~reachable & (forecast.expected > 0)
         left[never] *= forecast.believed[never] / forecast.expected[never]
         total = float(np.sum(left))
@@ -308,6 +325,9 @@ class DesignEngine:
         inferred = self._infer(slices, state, candidates, mapping)
         matvecs, converged = inferred.matvecs, inferred.converged
         known, steps = inferred.posteriors, list[DesignStep]()
+        if isinstance(self.strategy, ChoosesBlocks):
+            view = DesignView(candidates, known, state.trace.steps, 0, inferred.models)
+            return self._block(self.strategy, slices, view, inferred, began), inferred
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
                 known = [self._expecting(p, candidates.acquired, i) for i, p in enumerate(known)]
@@ -321,6 +341,27 @@ class DesignEngine:
             candidates = candidates.after(choice.line)
             began = time.perf_counter()
         return steps, inferred
+
+    def _block(
+        self,
+        strategy: ChoosesBlocks,
+        slices: Sequence[MRSlice],
+        view: DesignView,
+        inferred: Inferred,
+        began: float,
+    ) -> list[DesignStep]:
+        """A block that is chosen from one look; what it took is the cost of its first decision."""
+        left = view.candidates.target - len(view.candidates.acquired)
+        count = min(self.block, left) if self.strategy.needs_posterior else left
+        choices = strategy.choose_block(view, self._rng(len(view.steps), len(slices)), count)
+        lines = [choice.line for choice in choices]
+        found = innovations(slices, inferred.posteriors, lines).tolist() if inferred.posteriors else [None] * count
+        steps: list[DesignStep] = []
+        for choice, energy in zip(choices, found, strict=True):
+            seconds = 0.0 if steps else time.perf_counter() - began
+            cost = StepCost(inferred.converged, 0 if steps else inferred.matvecs, seconds)
+            steps.append(record(slices, inferred, choice, steps, cost, energy))
+        return steps
 
     def candidates(self, mr_slice: MRSlice, state: DesignState, index: int) -> list[MRSlice]:
         """The models of slice ``index`` as its image shows them now; the slice alone without candidates."""

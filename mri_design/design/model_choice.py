@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.design.decision import DesignStep
 from mri_design.errors import InputError
-from mri_design.model.mr_image import MRSlice, central_run
+from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.operators.encodings.lines import central_run
 
 __all__ = [
     "FEWEST",

@@ -12,7 +12,7 @@ from mri_design.design.decision import Choice, DesignStep, LineOutcome, StepCost
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 
-__all__ = ["Inferred", "image_energy", "innovation", "most_information", "record"]
+__all__ = ["Inferred", "image_energy", "innovation", "innovations", "most_information", "record"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,17 @@ def innovation(mr_slice: MRSlice, posterior: GaussianPosterior, line: int) -> fl
     return float(np.sum(np.abs(mr_slice.acquire([line]) - mr_slice.measurement([line])(posterior.mean)) ** 2))
 
 
+def innovations(
+    slices: Sequence[MRSlice], posteriors: Sequence[GaussianPosterior], lines: Sequence[int]
+) -> NDArray[np.float64]:
+    """`innovation` of every one of ``lines``, summed over slices, (lines,): one transform for all of them."""
+    total = np.zeros(len(lines))
+    for mr_slice, posterior in zip(slices, posteriors, strict=True):
+        found = mr_slice.acquire(lines) - mr_slice.measurement(lines)(posterior.mean)
+        total += mr_slice.candidates.energies(found, lines)
+    return total
+
+
 def image_energy(posteriors: Sequence[GaussianPosterior]) -> float:
     """Energy of the means, all slices together."""
     return float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in posteriors))
@@ -66,7 +77,12 @@ def most_information(energy: float, noise: float, values: int) -> float:
 
 
 def record(
-    slices: Sequence[MRSlice], inferred: Inferred, choice: Choice, block: Sequence[DesignStep], cost: StepCost
+    slices: Sequence[MRSlice],
+    inferred: Inferred,
+    choice: Choice,
+    block: Sequence[DesignStep],
+    cost: StepCost,
+    found: float | None = None,
 ) -> DesignStep:
     """The decision as it is kept: its line is looked up in the slices, its forecast is completed.
 
@@ -82,20 +98,21 @@ def record(
         Decisions that were made from the same inference before this one.
     cost : StepCost
         What it took.
+    found : float, optional
+        Energy of the line's innovation, where it was chosen in a block from one look.
     """
     forecast, posteriors = replace(choice.forecast, models=inferred.models), inferred.posteriors
     outcome = LineOutcome(model_energies=_energies(slices, inferred.rivals, choice.line))
-    believed = forecast.believed
-    if posteriors and forecast.expected is not None and believed is not None:
+    known = block[0].forecast if block and found is not None else forecast  # the first of a block speaks for all
+    believed = known.believed
+    if posteriors and known.expected is not None and believed is not None:
         # The mean is that of the block's start, and so is what was expected of it.
         begun = block[0].forecast.expected if block else None
-        expected = forecast.expected if begun is None else begun
+        expected = known.expected if begun is None else begun
         noise = sum(s.noise_variance * s.encoding([choice.line]).out_size for s in slices)
-        outcome = replace(
-            outcome,
-            predicted_energy=float(expected[choice.line] + noise),
-            actual_energy=sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True)),
-        )
+        if found is None:
+            found = sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True))
+        outcome = replace(outcome, predicted_energy=float(expected[choice.line] + noise), actual_energy=found)
         forecast = replace(forecast, image_energy=image_energy(posteriors))
         if np.isnan(forecast.information):
             values = sum(s.encoding([choice.line]).out_size // 2 for s in slices)

@@ -15,6 +15,7 @@ from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
 
 __all__ = [
+    "ChoosesBlocks",
     "DesignView",
     "NoUsableScoreError",
     "Predicts",
@@ -73,6 +74,18 @@ class Strategy(Protocol):
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next line. ``rng`` is fresh for every step."""
+        ...
+
+
+@runtime_checkable
+class ChoosesBlocks(Protocol):
+    """A strategy that chooses several candidates from one look, as those of a plane do.
+
+    The first choice has the scores and the forecast, which hold for the whole block.
+    """
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The next ``count`` candidates, all different, in the order in which they are to be measured."""
         ...
 
 

@@ -21,7 +21,7 @@ class DesignTrace:
     strategy : str
         Name of the rule.
     n_lines : int
-        Lines of the grid.
+        Lines of the grid, or candidates of whatever else is measured one by one.
     start : tuple of int
         Lines measured before the first decision, in order.
     steps : tuple of DesignStep

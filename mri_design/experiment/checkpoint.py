@@ -26,7 +26,7 @@ from mri_design.scan.io.atomic import write_npz
 
 __all__ = ["Checkpoint", "fingerprint", "load_state", "save_state"]
 
-FORMAT = "mri-design checkpoint 2"
+FORMAT = "mri-design checkpoint 3"
 """Another number for every change that an older program could not read, or read wrongly."""
 
 _IN = "__"
@@ -113,16 +113,16 @@ def _value(record: Any, path: str) -> Any:
 
 
 def _column(name: str, values: Sequence[Any], kind: Any) -> dict[str, Any]:
-    """One field of all steps: padded to one shape where they have several, with their own shapes beside; -1 is None."""
+    """One field of all steps: those that have it padded to one shape, with the shapes of all beside; -1 is None."""
     each = [None if value is None else np.asarray(value, _DTYPES[kind]) for value in values]
     if all(array is not None and array.ndim == 0 for array in each):
         return {name: np.array(each, _DTYPES[kind])}
     n_axes = max((array.ndim for array in each if array is not None), default=1)
     shapes = np.array([[-1] * n_axes if array is None else array.shape for array in each], dtype=np.int64)
-    padded = np.zeros((len(each), *np.maximum(shapes.max(axis=0), 0)), _DTYPES[kind])
-    for place, array in zip(padded, each, strict=True):
-        if array is not None:
-            place[tuple(slice(length) for length in array.shape)] = array
+    there = [array for array in each if array is not None]
+    padded = np.zeros((len(there), *np.maximum(shapes.max(axis=0), 0)), _DTYPES[kind])
+    for place, array in zip(padded, there, strict=True):
+        place[tuple(slice(length) for length in array.shape)] = array
     return {name: padded, f"{name}{_IN}shape": shapes}
 
 
@@ -193,15 +193,17 @@ def _steps(stored: Any) -> tuple[DesignStep, ...]:
 
 
 def _column_values(stored: Any, name: str, kind: Any, n_steps: int) -> list[Any]:
-    padded = stored[name]
-    if len(padded) != n_steps:
-        raise ValueError(f"{name} of {len(padded)} steps, not {n_steps}")
-    if f"{name}{_IN}shape" not in stored.files:
+    padded, shape_name = stored[name], f"{name}{_IN}shape"
+    shapes = stored[shape_name].tolist() if shape_name in stored.files else None
+    count = len(padded if shapes is None else shapes)
+    if count != n_steps:
+        raise ValueError(f"{name} of {count} steps, not {n_steps}")
+    if shapes is None:
         return [_read(value, kind) for value in padded]
-    shapes = stored[f"{name}{_IN}shape"].tolist()
+    there = iter(padded)
     return [
-        None if min(shape) < 0 else _read(values[tuple(slice(length) for length in shape)], kind)
-        for values, shape in zip(padded, shapes, strict=True)
+        None if min(shape) < 0 else _read(next(there)[tuple(slice(length) for length in shape)], kind)
+        for shape in shapes
     ]
 
 

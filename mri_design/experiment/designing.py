@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import Constraints
 from mri_design.design.engine import DesignEngine, DesignState, Mapping, StopRule
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
@@ -16,29 +17,53 @@ from mri_design.experiment.checkpoint import Checkpoint, load_state, save_state
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import Encoding, PlaneEncoding
 
-__all__ = ["DesignOptions", "design_seed", "require_lines", "run_design", "start_count", "start_lines"]
+__all__ = [
+    "DesignOptions",
+    "design_seed",
+    "require_lines",
+    "run_design",
+    "start_count",
+    "start_lines",
+    "with_calibration",
+]
 
 
 def start_count(
-    strategy: Strategy, n_lines: int, target: int, recipe: Recipe, calibration_lines: int = 0, n_coils: int = 1
+    strategy: Strategy,
+    n_lines: int,
+    target: int,
+    recipe: Recipe,
+    calibration_lines: int = 0,
+    n_coils: int = 1,
+    plane: PlaneEncoding | None = None,
 ) -> int:
     """Centre lines a design begins with: the recipe's, else the strategy's.
 
     There are never fewer than the coil calibration took or the constraints force, and some strategies need fewer where
-    there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans.
+    there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans. In a ``plane`` these
+    are samples nearest to DC, and the calibration region is among the recipe's constraints (`with_calibration`).
 
     Raises
     ------
     InputError
         Where the target is below that.
     """
-    rules = recipe.constraints.rules()
+    rules = _rules(recipe, plane)
     count = recipe.design.start or strategy.default_start(n_lines, target, n_coils)
     if recipe.design.start is None and rules.max_jump is not None:
         count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
-    count = max(count, calibration_lines, rules.centre)
+    required = 0 if plane is None else len(rules.needed(np.ones(plane.size, dtype=bool)))
+    count = max(count, calibration_lines, rules.centre, required)
     if count > target:
+        if plane is not None:
+            raise InputError(
+                field="start samples",
+                got=f"{count} (of which {required} are required)",
+                wanted=f"at most the number of samples, {target}",
+                cure="Ask for more samples, or for a smaller calibration region.",
+            )
         raise InputError(
             field="start lines",
             got=f"{count} (of which {calibration_lines} for coil calibration)",
@@ -55,6 +80,7 @@ def start_lines(
     recipe: Recipe,
     calibration_lines: int = 0,
     n_coils: int = 1,
+    plane: PlaneEncoding | None = None,
 ) -> tuple[int, ...]:
     """Lines that a design begins with; without a target as for a design of all lines that it may measure.
 
@@ -63,27 +89,41 @@ def start_lines(
     InputError
         Where the target is below that, or a forced line may not be measured.
     """
-    rules = recipe.constraints.rules()
+    rules = _rules(recipe, plane)
     most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
-    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils)
+    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils, plane)
     return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
 
 
-def require_lines(measurable: NDArray[np.bool_], target: int | None, recipe: Recipe) -> None:
-    """Refuse more lines than hold data and may be measured.
+def with_calibration(recipe: Recipe, side: int) -> Recipe:
+    """The recipe, which in a plane forces a calibration region of at least that side."""
+    if recipe.design.encoding == "lines" or side == 0:
+        return recipe
+    return recipe.replacing("constraints", calibration=max(side, recipe.constraints.calibration or 0))
+
+
+def _rules(recipe: Recipe, plane: PlaneEncoding | None) -> Constraints:
+    return recipe.constraints.rules() if plane is None else recipe.constraints.rules_of(plane)
+
+
+def require_lines(
+    measurable: NDArray[np.bool_], target: int | None, recipe: Recipe, plane: PlaneEncoding | None = None
+) -> None:
+    """Refuse more lines, or samples of a ``plane``, than hold data and may be measured.
 
     Raises
     ------
     InputError
         With how many there are.
     """
-    available = int((measurable & recipe.constraints.rules().allowed(len(measurable))).sum())
+    available = int((measurable & _rules(recipe, plane).allowed(len(measurable))).sum())
     if target is not None and target > available:
+        units = "lines" if plane is None else "samples"
         raise InputError(
-            field="number of lines",
+            field=f"number of {units}",
             got=str(target),
-            wanted=f"at most {available}, the lines that hold data and may be measured",
-            cure="Ask for fewer lines.",
+            wanted=f"at most {available}, the {units} that hold data and may be measured",
+            cure=f"Ask for fewer {units}.",
         )
 
 
@@ -181,11 +221,14 @@ def run_design(
     if not isinstance(start, Sequence) or isinstance(start, str):
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
-    engine = _engine(strategy, recipe, design_seed(seed, options.draw))
+    engine = _engine(strategy, recipe, design_seed(seed, options.draw), slices[0].candidates if slices else None)
     measurable = np.logical_and.reduce([s.measured for s in slices])
     forced = recipe.design.start or 0
     first = tuple(start) if isinstance(start, Sequence) else engine.constraints.start(measurable, start, forced)
-    LineCandidates(measurable, first, target, constraints=engine.constraints)  # refuses what is impossible at once
+    encoding = slices[0].candidates if slices else None
+    LineCandidates(
+        measurable, first, target, constraints=engine.constraints, encoding=encoding
+    )  # refuses what is impossible at once
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)
@@ -199,15 +242,15 @@ def run_design(
     return engine.run(slices, state, target, after_line, options.stop, options.mapping, options.closing)
 
 
-def _engine(strategy: Strategy, recipe: Recipe, seed: int) -> DesignEngine:
+def _engine(strategy: Strategy, recipe: Recipe, seed: int, encoding: Encoding | None) -> DesignEngine:
     return DesignEngine(
         strategy,
         recipe.inference.engine(),
         first_loops=recipe.design.first_loops,
         step_loops=recipe.design.step_loops,
         seed=seed,
-        block=recipe.design.block,
-        constraints=recipe.constraints.rules(),
+        block=recipe.design.block if encoding is None else recipe.design.block_of(encoding),
+        constraints=recipe.constraints.rules() if encoding is None else recipe.constraints.rules_of(encoding),
         models=candidate_models(recipe),
         rivals_every=recipe.phase.rivals_every,
     )

@@ -13,8 +13,18 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
+from mri_design.operators.encodings import Encoding
 
-__all__ = ["checked_end", "how_it_ended", "in_acquisition_order", "most_lines", "stop_rule", "what_was_missed"]
+__all__ = [
+    "check_plane_settings",
+    "checked_end",
+    "how_it_ended",
+    "in_acquisition_order",
+    "most_lines",
+    "require_lines_only",
+    "stop_rule",
+    "what_was_missed",
+]
 
 
 def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedRule | None:
@@ -28,7 +38,9 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedR
         Where neither a number of lines nor a rule ends the design, and as `stop_rule`.
     """
     design = recipe.design
-    check_order(design.order, design.echoes, design.effective_echo, recipe.constraints.rules().max_jump)
+    check_plane_settings(recipe)
+    if design.encoding == "lines":
+        check_order(design.order, design.echoes, design.effective_echo, recipe.constraints.rules().max_jump)
     rule = stop_rule(recipe, strategy)
     if lines is None and rule is None:
         raise UsageError("when does the design end? Give --lines, --until-error or --until-gain")
@@ -55,15 +67,44 @@ def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
     return None if not rules else rules[0] if len(rules) == 1 else AnyOf(tuple(rules))
 
 
-def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe) -> int:
-    """Lines that a design on these can have which begins with ``start``."""
-    return recipe.constraints.rules().most_lines(measurable, start)
+def check_plane_settings(recipe: Recipe) -> None:
+    """Refuse, in a plane, what is known for lines only.
+
+    Raises
+    ------
+    UsageError
+        Naming the setting.
+    """
+    design = recipe.design
+    if design.encoding == "lines":
+        return
+    if design.order != "as-chosen" or design.train is not None or design.effective_echo is not None:
+        raise UsageError("orders and echo trains are of lines: leave them out where samples of a plane are chosen")
+    if recipe.phase.model == "automatic":
+        raise UsageError("phase.model = 'automatic' holds lines back: name a model where samples of a plane are chosen")
+
+
+def require_lines_only(recipe: Recipe, verb: str) -> None:
+    """Refuse the samples of a plane where a verb knows lines only.
+
+    Raises
+    ------
+    UsageError
+        Saying which verbs know planes.
+    """
+    if recipe.design.encoding != "lines":
+        raise UsageError(f"{verb} chooses lines only: design and compare choose samples of a plane")
+
+
+def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe, encoding: Encoding) -> int:
+    """Candidates that a design on these can have which begins with ``start``."""
+    return recipe.constraints.rules_of(encoding).most_lines(measurable, start)
 
 
 def in_acquisition_order(lines: Sequence[int], n_lines: int, recipe: Recipe) -> Acquisition | None:
     """Chosen lines in the recipe's order and echo trains; None where they are measured one by one, as chosen."""
     design = recipe.design
-    if design.order == "as-chosen" and design.echoes == 1:
+    if design.encoding == "plane" or (design.order == "as-chosen" and design.echoes == 1):
         return None
     return acquisition_order(lines, n_lines, design.order, design.echoes, design.effective_echo)
 

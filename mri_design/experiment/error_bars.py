@@ -84,9 +84,11 @@ def std_factor(
     Returns
     -------
     StdFactor or None
-        None where nothing is predicted: lines with holes, and priors of other blocks.
+        None where nothing is predicted: lines with holes, samples of a plane, and priors of other blocks.
     """
-    if slice_model.samples is not None or {block.name for block in local.model.blocks} != LOCAL_KINDS:
+    if slice_model.candidates.name != "lines" or slice_model.samples is not None:
+        return None
+    if {block.name for block in local.model.blocks} != LOCAL_KINDS:
         return None
     known, held = held_back(lines, slice_model.shape[0])
     steps = _innovations(slice_model, local, known, held, engine, seed) if held else []

@@ -24,8 +24,18 @@ from mri_design.scan.io.maps import with_maps
 from mri_design.scan.simulation.phantoms import phantom_kind, phantom_names, phantom_path
 from mri_design.scan.simulation.scanner import simulate_scan
 from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["PHANTOM_PREFIX", "PreparedScan", "load_input", "load_kspace", "mr_image_model", "prepare"]
+__all__ = [
+    "PHANTOM_PREFIX",
+    "PreparedScan",
+    "load_input",
+    "load_kspace",
+    "load_scan",
+    "mr_image_model",
+    "ordinary_scale",
+    "prepare",
+]
 
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
@@ -36,7 +46,7 @@ LEAST_EXPLAINED = 0.95
 
 
 def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> KSpaceData:
-    """k-space from a file or an embedded phantom; images become simulated k-space by the recipe.
+    """k-space on a grid from a file or an embedded phantom; images become simulated k-space by the recipe.
 
     Parameters
     ----------
@@ -52,6 +62,32 @@ def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | N
     Raises
     ------
     InputError
+        Where the input or the maps cannot be used, or the input holds samples along a trajectory; the message says why.
+    """
+    data = load_scan(source, recipe, seed, maps)
+    if isinstance(data, TrajectoryData):
+        raise InputError(
+            field=str(source),
+            got="samples along a trajectory",
+            wanted="k-space on a grid, line by line",
+            cure="recon and info take such files.",
+        )
+    return data
+
+
+def load_scan(
+    source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | None = None
+) -> KSpaceData | TrajectoryData:
+    """The same, or samples along a trajectory where the file holds a trajectory.
+
+    Parameters
+    ----------
+    source, recipe, seed, maps
+        As for `load_input`.
+
+    Raises
+    ------
+    InputError
         Where the input or the maps cannot be used; the message says why.
     """
     require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
@@ -60,6 +96,8 @@ def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | N
     data = _loaded(str(source), recipe, seed)
     if maps is None:
         return data
+    if isinstance(data, TrajectoryData):
+        return with_maps(data, maps)
     known = with_maps(data, maps)
     explained = explained_by_maps(known)
     if explained < LEAST_EXPLAINED:
@@ -72,7 +110,7 @@ def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | N
     return replace(known, card={**known.card, "coil_maps_explain": f"{explained:.1%} of the central samples"})
 
 
-def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData:
+def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
     rng = np.random.default_rng([seed, 1])
     if source.startswith(PHANTOM_PREFIX):
@@ -125,7 +163,14 @@ class PreparedScan:
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
         phase = recipe.phase.prior()
-        return MRSlice.from_data(self.data, index, prior=recipe.blocks(), library=recipe.fft, phase=phase)
+        return MRSlice.from_data(
+            self.data,
+            index,
+            prior=recipe.blocks(),
+            library=recipe.fft,
+            phase=phase,
+            encoding=recipe.design.encoding,
+        )
 
     def reference(self, index: int) -> Array | None:
         """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss."""
@@ -169,7 +214,7 @@ def prepare(
     """
     require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
     require_recipe(recipe)
-    scale = _ordinary_scale(data) if ordinary else 1.0
+    scale = ordinary_scale(data.kspace) if ordinary else 1.0
     before = data if scale == 1 else data.scaled(scale)
     data, noise_source = _with_noise(before, recipe, scale)
     white = data.n_coils > 1 and data.kspace is not before.kspace  # in units of the noise, whatever the scale
@@ -185,9 +230,9 @@ def prepare(
     return PreparedScan(known, 0, noise_source, "estimated from the calibration scan", unit)
 
 
-def _ordinary_scale(data: KSpaceData) -> float:
+def ordinary_scale(kspace: Array) -> float:
     """A power of two that brings samples far from 1 there, whose squares single precision could not hold; else 1."""
-    strongest = float(np.abs(data.kspace).max())
+    strongest = float(np.abs(kspace).max())
     ordinary = strongest == 0 or 1 / ORDINARY < strongest < ORDINARY
     return 1.0 if ordinary else 2.0 ** -round(np.log2(strongest))
 

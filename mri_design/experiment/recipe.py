@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from mri_design.design.constraints import LineConstraints
+from mri_design.design.constraints import Constraints, LineConstraints
+from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.errors import InputError, UsageError, described, require_instance
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
@@ -20,11 +21,12 @@ from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.map_estimate import MapEstimate
 from mri_design.experiment.line_lists import checked_line_list, line_numbers
 from mri_design.experiment.recipe_errors import recipe_error
-from mri_design.experiment.strategy_names import TRAINING_RULES, check_strategy_name
+from mri_design.experiment.strategy_names import TRAINING_RULES, check_strategy_name, strategy_names
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, SparsityBlock, phase_variants
 from mri_design.model.phase.prior import PhasePrior, PhaseSites
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import Encoding, EncodingName, PlaneEncoding
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.columns import ExactByColumns
 from mri_design.variances.control_variate import ControlVariate
@@ -55,14 +57,17 @@ def _strategy_name(name: str, info: ValidationInfo) -> str:
             wanted="a strategy for a scan that is measured now; mri-design protocol goes by this one anyway",
         )
     try:
-        check_strategy_name(name)
+        only_in_plane = name.partition(":")[0] not in strategy_names() and name.partition(":")[0] in _IN_PLANE
+        check_strategy_name(name, "plane" if only_in_plane else "lines")
     except UsageError as error:
         raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
     return name
 
 
+_IN_PLANE = strategy_names("plane")
 StrategyName = Annotated[str, AfterValidator(_strategy_name)]
 MAX_RECIPE_BYTES = 1 << 20
+SAMPLE_BLOCKS = 200  # parts of a plane: one is chosen after each inference
 COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
 
 
@@ -179,6 +184,14 @@ class DesignRecipe(_Settings):
     effective_echo: Count | None = None
     until_error: Annotated[float, Field(gt=0, lt=1, description="Five per cent are 0.05.")] | None = None
     until_gain: Positive | None = None
+    encoding: EncodingName = "lines"
+    plane_block: Count | None = None
+
+    def block_of(self, encoding: Encoding) -> int:
+        """Candidates that are chosen after each inference: lines, or samples of a plane."""
+        if encoding.name == "lines":
+            return self.block
+        return self.plane_block or max(1, encoding.size // SAMPLE_BLOCKS)
 
     @property
     def echoes(self) -> int:
@@ -190,7 +203,7 @@ LineList = Annotated[str, AfterValidator(checked_line_list)]
 
 
 class ConstraintRecipe(_Settings):
-    """What a sequence asks of the lines (numbers from 0, as ``0-9,250``)."""
+    """What a sequence asks of the lines (numbers from 0, as ``0-9,250``), or of the samples of a plane."""
 
     forbid: LineList | None = None
     require: LineList | None = None
@@ -198,15 +211,52 @@ class ConstraintRecipe(_Settings):
     partial_fourier: Annotated[float, Field(ge=0.5, le=1)] | None = None
     whole_half: Literal["positive", "negative"] = "positive"
     max_jump: Count | None = None
+    shutter: bool = False
+    calibration: Count | None = None
 
-    def rules(self) -> LineConstraints:
-        """The constraints as the design takes them.
+    def rules_of(self, encoding: Encoding) -> Constraints:
+        """The constraints of a grid of lines, or of a plane, as the design takes them.
 
         Raises
         ------
         InputError
-            For lists that are not understood, and lines that are both forbidden and required.
+            As `rules`; in a plane, for what only lines can be asked.
         """
+        if not isinstance(encoding, PlaneEncoding):
+            return self.rules()
+        for name in ("forbid", "require", "max_jump"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    field=f"recipe: constraints.{name}",
+                    got=str(getattr(self, name)),
+                    wanted="nothing in a plane, whose samples are no lines",
+                    cure="A plane has shutter, partial_fourier, calibration and centre.",
+                )
+        return PlaneConstraints(
+            encoding,
+            shutter=self.shutter,
+            partial_fourier=self.partial_fourier,
+            whole_half=self.whole_half,
+            calibration=self.calibration or 0,
+            centre=self.centre or 0,
+        )
+
+    def rules(self) -> LineConstraints:
+        """The constraints of lines as the design takes them.
+
+        Raises
+        ------
+        InputError
+            For lists that are not understood, lines that are both forbidden and required, and what only a plane can be
+            asked.
+        """
+        if self.shutter or self.calibration:
+            raise InputError(
+                field="recipe: constraints",
+                got="a shutter or a calibration region",
+                wanted="neither where lines are chosen",
+                cure="Choose samples of a plane (encoding = 'plane' under [design]); lines have centre.",
+            )
         return LineConstraints(
             line_numbers(self.forbid or "", "forbidden lines"),
             line_numbers(self.require or "", "required lines"),
@@ -270,6 +320,14 @@ class Recipe(_Settings):
         if not self.prior:
             raise InputError(field="recipe: prior", got="no block", wanted="at least one [[prior]] table")
         return tuple(SparsityBlock(**block.model_dump()) for block in self.prior)
+
+    @property
+    def calibration_lines(self) -> int | None:
+        """Centre lines, or side of a square, for coil maps that the design's own settings ask for; None is the usual.
+
+        Coil maps come from what a design begins with.
+        """
+        return self.design.start if self.design.encoding == "lines" else self.constraints.calibration
 
     def replacing(self, section: str, **settings: object) -> Recipe:
         """The same with some settings of a section replaced; None keeps the recipe's.

@@ -29,6 +29,8 @@ __all__ = [
     "Reconstruction",
     "check_method",
     "pixel_std",
+    "point_estimate",
+    "posterior_mean",
     "reconstruct",
     "reconstruct_by_recipe",
 ]
@@ -148,19 +150,24 @@ def reconstruct(
     if is_non_local(slice_model) and method in ("mean", "map"):
         return _non_local(slice_model, lines, method, recipe, rng, with_std=with_std, options=options)
     model = slice_model.model(lines, signal)
+    if method != "mean":
+        return point_estimate(model, method, recipe)
+    posterior, result = posterior_mean(model, recipe, rng, options)
+    return _with_error_bars(result, posterior, slice_model, lines, recipe, rng) if with_std else result
+
+
+def point_estimate(model: GeneralizedLinearModel, method: Method, recipe: Recipe) -> Reconstruction:
+    """The image of a method that has no error bars: MAP, least squares, or X^H y, which for lines is zero-filled."""
     if method == "zero-filled":
         return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":
         image, convergence = least_squares(model, damping=recipe.reconstruction.damping)
         return Reconstruction(image, None, convergence)
-    if method == "map":
-        image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
-        return Reconstruction(image, None, convergence)
-    posterior, result = _mean(model, recipe, rng, options)
-    return _with_error_bars(result, posterior, slice_model, lines, recipe, rng) if with_std else result
+    image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
+    return Reconstruction(image, None, convergence)
 
 
-def _mean(
+def posterior_mean(
     model: GeneralizedLinearModel, recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
 ) -> tuple[GaussianPosterior, Reconstruction]:
     """The posterior, and its mean without error bars."""
@@ -214,7 +221,7 @@ def _non_local(
         return Reconstruction(image, None, convergence, left_out=left_out)
     if recipe.inference.learn != "nothing":
         model = replace(slice_model, alike=None).model(lines, options.signal)
-        posterior, result = _mean(model, recipe, rng, options)
+        posterior, result = posterior_mean(model, recipe, rng, options)
         result = replace(result, left_out=left_out_because("rates that differ from pixel to pixel are not learnt"))
         return _with_error_bars(result, posterior, slice_model, lines, recipe, rng) if with_std else result
     seed = int(rng.integers(2**63))
@@ -229,7 +236,7 @@ def _non_local(
         callback=options.callback,
     )
     rng = np.random.default_rng(seed)
-    posterior, result = _mean(last.model, recipe, rng, replace(options, warm_start=last.start))
+    posterior, result = posterior_mean(last.model, recipe, rng, replace(options, warm_start=last.start))
     all_stages = replace(result.convergence, matvecs=result.convergence.matvecs + last.matvecs)
     result = replace(result, convergence=all_stages, left_out=last.left_out)
     if not with_std:

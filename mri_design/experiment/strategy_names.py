@@ -1,12 +1,18 @@
-"""Strategies by name."""
+"""Strategies by name: those that choose phase-encode lines, and those that choose samples of a plane."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
+from mri_design.design.plane.blind import CaipiSamples, LowPassSamples, RandomSamples
+from mri_design.design.plane.by_posterior import ExpectedErrorSamples, InformationGainSamples
+from mri_design.design.plane.calibrated import CalibratedSamples
+from mri_design.design.plane.densities import SampleDensity
+from mri_design.design.plane.oracles import OracleHoleSamples, OracleResidualSamples
+from mri_design.design.plane.poisson_disc import PoissonDisc
 from mri_design.design.strategies.baselines import (
     Equispaced,
     GoldenRatio,
@@ -27,10 +33,12 @@ from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
+from mri_design.operators.encodings import EncodingName
 
 __all__ = [
     "FROM_FILES",
     "ORACLES",
+    "PLANE_TUNED_FAMILIES",
     "TRAINING_RULES",
     "TUNED_FAMILIES",
     "check_strategy_name",
@@ -39,6 +47,7 @@ __all__ = [
     "strategy_files",
     "strategy_label",
     "strategy_names",
+    "tuned_families",
 ]
 
 _MAKERS: dict[str, Callable[[], Strategy]] = {
@@ -64,6 +73,19 @@ _MAKERS: dict[str, Callable[[], Strategy]] = {
     "residual-greedy": TrainingResidual,
 }
 
+_PLANE_MAKERS: dict[str, Callable[[], Strategy]] = {
+    "calibrated": CalibratedSamples,
+    "information-gain": InformationGainSamples,
+    "expected-error": ExpectedErrorSamples,
+    "random": lambda: RandomSamples(power=0.0, name="random"),
+    "vd-polynomial": RandomSamples,
+    "poisson-disc": PoissonDisc,
+    "caipi": CaipiSamples,
+    "low-pass": LowPassSamples,
+    "oracle-residual": OracleResidualSamples,
+    "oracle-hole": OracleHoleSamples,
+}
+
 FROM_FILES = ("trained", "hybrid")
 """Families that come as FAMILY:FILE, from what training wrote."""
 
@@ -77,7 +99,7 @@ ORACLES: dict[str, Oracle] = {
 TRAINING_RULES: dict[str, TrainingResidual] = {"residual-greedy": TrainingResidual()}
 """Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
 
-_DETERMINISTIC = ("low-pass", "golden-ratio", "trained")
+_DETERMINISTIC = ("low-pass", "golden-ratio", "trained", "caipi")
 
 _POLYNOMIAL_POWERS = (1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
 
@@ -92,18 +114,34 @@ TUNED_FAMILIES: dict[str, tuple[float, ...]] = {
 }
 """Families with a power (regular: the distance of the lines), and the powers that tuning on training scans tries."""
 
+PLANE_TUNED_FAMILIES: dict[str, tuple[float, ...]] = {
+    "vd-polynomial": (2.0, 4.0, 6.0, 8.0, 12.0, 16.0),
+    "poisson-disc": (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0),
+}
+"""The same for samples of a plane."""
 
-def strategy_names() -> tuple[str, ...]:
+
+def _makers(encoding: EncodingName) -> Mapping[str, Callable[[], Strategy]]:
+    return _PLANE_MAKERS if encoding == "plane" else _MAKERS
+
+
+def tuned_families(encoding: EncodingName) -> Mapping[str, tuple[float, ...]]:
+    """`TUNED_FAMILIES`, or `PLANE_TUNED_FAMILIES`."""
+    return PLANE_TUNED_FAMILIES if encoding == "plane" else TUNED_FAMILIES
+
+
+def strategy_names(encoding: EncodingName = "lines") -> tuple[str, ...]:
     """Every name `make_strategy` knows."""
-    return tuple(_MAKERS)
+    return tuple(_makers(encoding))
 
 
-def make_strategy(name: str) -> Strategy:
-    """The strategy called ``name``.
+def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
+    """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples.
 
     ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
-    ``trained:FILE`` and ``hybrid:FILE`` read what training wrote. `ORACLES` and `TRAINING_RULES` cannot choose before
-    they were given truths.
+    ``trained:FILE`` and ``hybrid:FILE`` read what training wrote; in a plane, ``vd-polynomial:8`` and
+    ``poisson-disc:3`` set the density's power, ``caipi:2x3`` and ``caipi:2x3x1`` the distances and the shift.
+    `ORACLES` and `TRAINING_RULES` cannot choose before they were given truths.
 
     Raises
     ------
@@ -112,23 +150,26 @@ def make_strategy(name: str) -> Strategy:
     InputError
         Where the file cannot be used.
     """
-    check_strategy_name(name)
+    check_strategy_name(name, encoding)
     family, colon, setting = name.partition(":")
     if family in FROM_FILES:
         rule = TrainedOrder if family == "trained" else Hybrid
         return rule(design=load_trained(Path(setting)), name=strategy_label(name))
-    made = _MAKERS[family]()
+    made = _makers(encoding)[family]()
     if not colon:
         return made
+    if isinstance(made, CaipiSamples):
+        rows, columns, *shift = _caipi(name, setting)
+        return replace(made, spacing=(rows, columns), shift=shift[0] if shift else None, name=name)
     if isinstance(made, RegularLines):
         return replace(made, spacing=_spacing(name, setting), name=name)
-    assert isinstance(made, DensitySettings)
+    assert isinstance(made, DensitySettings | SampleDensity)
     settings: dict[str, Any] = {"power": _power(name, setting), "name": name}
     return replace(made, **settings)
 
 
-def check_strategy_name(name: str) -> None:
-    """Refuse a name that `make_strategy` does not know; files are not looked for.
+def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
+    """Refuse a name that `make_strategy` does not know for the encoding; files are not looked for.
 
     Raises
     ------
@@ -136,18 +177,25 @@ def check_strategy_name(name: str) -> None:
         For an unknown name, a power that is not a number of zero or more, or a file that is not named.
     """
     family, colon, setting = str(name).partition(":")
+    makers, tuned = _makers(encoding), tuned_families(encoding)
+    if encoding == "plane" and family not in makers and family in (*_MAKERS, *FROM_FILES):
+        raise UsageError(f"strategy {family!r} chooses lines; for a plane there are: {', '.join(makers)}")
     if family in FROM_FILES:
         if not setting:
             raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
         return
-    if family not in _MAKERS:
-        near = did_you_mean(family, (*_MAKERS, *FROM_FILES))
+    if family not in makers:
+        files = () if encoding == "plane" else FROM_FILES
+        near = did_you_mean(family, (*makers, *files))
         meant = f" ({near[:1].lower()}{near[1:]})" if near else ""
-        known = ", ".join((*_MAKERS, *(f"{kind}:FILE" for kind in FROM_FILES)))
+        known = ", ".join((*makers, *(f"{kind}:FILE" for kind in files)))
         raise UsageError(f"unknown strategy {family!r}{meant}; known are: {known}")
     if not colon:
         return
-    if family not in TUNED_FAMILIES:
+    if family == "caipi":
+        _caipi(name, setting)
+        return
+    if family not in tuned:
         raise UsageError(f"strategy {family!r} takes no power (got {name!r})")
     (_spacing if family == "regular" else _power)(name, setting)
 
@@ -168,10 +216,19 @@ def _spacing(name: str, text: str) -> int:
     return int(text)
 
 
-def is_random(name: str) -> bool:
+def _caipi(name: str, text: str) -> list[int]:
+    parts = text.split("x")
+    whole = all(part.isascii() and part.isdigit() and int(part) < 10**4 for part in parts)
+    if len(parts) not in (2, 3) or not whole or min(int(part) for part in parts[:2]) < 1:
+        raise UsageError(f"strategy {name!r}: give the distances along ky and kz as 2x3, or with a shift as 2x3x1")
+    return [int(part) for part in parts]
+
+
+def is_random(name: str, encoding: EncodingName = "lines") -> bool:
     """Whether another seed gives another mask, with no look at the data."""
     family = name.partition(":")[0]
-    return family not in (*_DETERMINISTIC, *FROM_FILES, *ORACLES) and not make_strategy(name).needs_posterior
+    known = (*_DETERMINISTIC, *FROM_FILES, *ORACLES)
+    return family not in known and not make_strategy(name, encoding).needs_posterior
 
 
 def strategy_files(names: Sequence[str]) -> list[str]:

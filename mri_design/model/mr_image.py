@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from operator import index
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,9 +17,10 @@ from mri_design.model.phase.prior import PhasePrior, PhaseSites
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.encodings import Encoding, EncodingName, LineEncoding, encoding_named
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
+from mri_design.operators.measurement import CartesianLines, CartesianSamples
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.laplace import Laplace
 from mri_design.scan.data import KSpaceData
@@ -207,7 +208,7 @@ class MRSlice:
     kspace : complex64 array, shape (coil, ky, kx)
         Fully or partially sampled k-space.
     measured : bool array, shape (ky,)
-        Lines that hold data.
+        Lines that hold data; one flag for each candidate of another ``phase_encoding``.
     noise_variance : float
         Per real component.
     maps : complex64 array, shape (coil, ky, kx), optional
@@ -224,11 +225,15 @@ class MRSlice:
     alike : AlikePatches, optional
         Which pixels belong together. Without it non-local blocks of the prior are left out of the model: they are
         known from an image only, see `non_locally_refined`.
+    phase_encoding : Encoding, optional
+        What is measured one by one: the lines of the grid by default, or the samples of a plane. Where this class
+        speaks of lines, it means these candidates.
 
     Raises
     ------
     InputError
-        On shapes that disagree, a non-positive variance, or several coils without maps.
+        On shapes that disagree, a non-positive variance, several coils without maps, or samples of lines where
+        candidates are no lines.
     """
 
     kspace: Array
@@ -241,15 +246,25 @@ class MRSlice:
     phase: PhasePrior | None = None
     samples: Array | None = None
     alike: AlikePatches | None = None
+    phase_encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         if self.kspace.ndim != 3:
             raise InputError(field="kspace", got=f"shape {self.kspace.shape}", wanted="(coil, ky, kx)")
-        if self.measured.shape != (self.shape[0],):
+        if self.phase_encoding is not None and self.phase_encoding.grid != self.shape:
+            raise InputError(
+                field="phase encoding", got=f"a grid of {self.phase_encoding.grid}", wanted=f"{self.shape}"
+            )
+        candidates = self.candidates
+        if self.measured.shape != (candidates.size,):
             raise InputError(
                 field="measured",
                 got=f"shape {self.measured.shape}",
-                wanted=f"one flag for each of {self.shape[0]} lines",
+                wanted=f"one flag for each of {candidates.size} {candidates.unit}s",
+            )
+        if self.samples is not None and candidates.name != "lines":
+            raise InputError(
+                field="samples", got="given", wanted="None where samples are measured one by one", cure="Use measured."
             )
         if self.samples is not None and (self.samples.shape != self.shape or self.samples.dtype != np.bool_):
             raise InputError(
@@ -283,8 +298,9 @@ class MRSlice:
         prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR,
         library: FourierLibrary = "scipy",
         phase: PhasePrior | None = None,
+        encoding: EncodingName = "lines",
     ) -> MRSlice:
-        """Slice ``index`` of calibrated data.
+        """Slice ``index`` of calibrated data, whose candidates are lines or, as a plane, single samples.
 
         Raises
         ------
@@ -297,17 +313,25 @@ class MRSlice:
         chosen = data.select_slice(index)
         maps = None if chosen.coil_maps is None else chosen.coil_maps[0]
         sampling = chosen.samplings[0]
-        samples = None if sampling.whole_lines else sampling.samples
+        lines = encoding == "lines"
+        samples = sampling.samples if lines and not sampling.whole_lines else None
+        candidates = encoding_named(encoding, chosen.grid_shape)
         return cls(
             chosen.kspace[0],
-            chosen.measured,
+            chosen.measured if lines else candidates.measured_flags(sampling.samples),
             data.noise_variance,
             maps,
             prior=prior,
             library=library,
             phase=phase,
             samples=samples,
+            phase_encoding=None if lines else candidates,
         )
+
+    @cached_property
+    def candidates(self) -> Encoding:
+        """What is measured one by one."""
+        return LineEncoding(self.shape) if self.phase_encoding is None else self.phase_encoding
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -322,12 +346,14 @@ class MRSlice:
     @property
     def sampling(self) -> Sampling:
         """Which samples hold data."""
-        whole = np.broadcast_to(self.measured[:, None], self.shape)
+        flags = self.measured.reshape(self.candidates.shape)
+        whole = np.broadcast_to(flags if flags.ndim == 2 else flags[:, None], self.shape)
         return Sampling(whole if self.samples is None else whole & self.samples)
 
-    def encoding(self, lines: Sequence[int] | None = None) -> CartesianLines:
+    def encoding(self, lines: Sequence[int] | None = None) -> CartesianLines | CartesianSamples:
         """X for whole lines (all of the grid without an argument)."""
-        return cartesian(range(self.shape[0]) if lines is None else lines, self.shape, self.maps, self.library)
+        ids = range(self.candidates.size) if lines is None else lines
+        return self.candidates.rows(ids, self.maps, self.library)
 
     def measurement(self, lines: Sequence[int]) -> CartesianLines | CartesianSamples:
         """X for what some lines hold: the lines, or those of their samples that were measured."""
@@ -346,9 +372,11 @@ class MRSlice:
         chosen = np.asarray(lines, dtype=np.intp)
         missing = chosen[~np.isin(chosen, np.flatnonzero(self.measured))]
         if missing.size:
-            raise InputError(field="lines", got=f"{missing.tolist()}, not measured", wanted="lines with data")
+            unit = self.candidates.unit
+            shown = f"{missing.tolist()[:8]}" if unit == "sample" else f"{missing.tolist()}"
+            raise InputError(field=f"{unit}s", got=f"{shown}, not measured", wanted=f"{unit}s with data")
         if self.samples is None:
-            return np.ascontiguousarray(self.kspace[:, chosen, :])
+            return self.candidates.data(self.kspace, chosen.tolist())
         return np.ascontiguousarray(self.kspace[:, self._samples_of(lines)])
 
     def _samples_of(self, lines: Sequence[int]) -> Array:
@@ -358,7 +386,7 @@ class MRSlice:
 
     def central_image(self, lines: Sequence[int]) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
-        centre = central_run(lines, self.shape[0])
+        centre = self.candidates.central_run(lines)
         return self.measurement(centre).adjoint(self.acquire(centre))
 
     def signal_level(self, lines: Sequence[int]) -> float:
@@ -371,7 +399,7 @@ class MRSlice:
         InputError
             Where the lines nearest to DC hold no more energy than noise might: no image can be seen, nor its phase.
         """
-        near = sorted(central_run(lines, self.shape[0]), key=lambda line: abs(line - self.shape[0] // 2))[:CENTRE]
+        near = self.candidates.nearest_to_centre(self.candidates.central_run(lines), CENTRE)
         samples = self.acquire(near)
         energy = float(np.sum(np.abs(samples).astype(np.float64) ** 2))
         noise = 2 * self.noise_variance * (samples.size + NOISE_ONLY * np.sqrt(samples.size))
@@ -400,25 +428,3 @@ class MRSlice:
         prior = [block for block in self.prior if block.kind != "non-local" or self.alike is not None]
         blocks = tuple(block.sites(self.shape, level, noise_sd, phase, self.alike) for block in prior)
         return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)
-
-
-def central_run(lines: Sequence[int], n_lines: int) -> list[int]:
-    """The unbroken run of ``lines`` that holds DC, or all of them where DC was not measured."""
-    chosen = set(_line_numbers(lines))
-    centre = n_lines // 2
-    if centre not in chosen:
-        return sorted(chosen)
-    low = high = centre
-    while low - 1 in chosen:
-        low -= 1
-    while high + 1 in chosen:
-        high += 1
-    return list(range(low, high + 1))
-
-
-def _line_numbers(lines: Sequence[int]) -> list[int]:
-    try:
-        return [index(line) for line in lines]
-    except TypeError as error:
-        came = described(lines) if isinstance(lines, str) or not isinstance(lines, Iterable) else str(list(lines))
-        raise InputError(field="lines", got=came, wanted="line numbers, for example [31, 32, 33]") from error

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
+from mri_design.design.strategies.oracles import Oracle
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES
+from mri_design.experiment.strategy_names import TRAINING_RULES, make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
@@ -55,4 +57,4 @@ def knowing_oracle(
     def image(index: int, lines: Sequence[int]) -> Array:
         return reconstruct_by_recipe(slices[index], lines, recipe, seed).image
 
-    return ORACLES[name].knowing(known, image)
+    return cast(Oracle, make_strategy(name, recipe.design.encoding)).knowing(known, image)

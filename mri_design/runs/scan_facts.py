@@ -115,8 +115,9 @@ class KnownScan:
     def acceleration(self, lines: Sequence[int]) -> float:
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
         sampling = self.data.samplings[0]
-        if sampling.whole_lines:
-            return self.slice_model.shape[0] / len(lines)
+        candidates = self.slice_model.candidates
+        if candidates.name != "lines" or sampling.whole_lines:
+            return candidates.size / len(lines)
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())
 
     def settings(self) -> dict[str, object]:

@@ -50,8 +50,9 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
                     wanted="a fully sampled scan, whose image is the truth that errors are measured against",
                     cure="Give a complete scan, or one with a reference image; recon reconstructs what is there.",
                 )
-            require_whole_lines(source.path, chosen.samplings[0])
-            scan = prepare(chosen, recipe, calibration_lines=recipe.design.start, ordinary=True)
+            if recipe.design.encoding == "lines":
+                require_whole_lines(source.path, chosen.samplings[0])
+            scan = prepare(chosen, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
             reference = scan.reference(0)
             assert reference is not None
             slice_model = scan.slice_model(0, recipe)

@@ -44,7 +44,9 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/labels": {"label_pool": 1, "scores": 1, "marginals": 2, "pool_design": 3},
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
-    "design": {"": 1, "strategies": 2, "training": 2},
+    "design": {"": 1, "plane": 2, "strategies": 2, "training": 2},
+    "design/plane": dict.fromkeys(("constraints", "gamma_regression", "sample_features", "start", "thinning"), 1)
+    | {"densities": 2, "*": 3},
     "design/strategies": {
         "densities": 1,
         "line_features": 1,
@@ -61,7 +63,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "evaluation/plots": {"style": 1, "*": 2},
     "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
     | {"check": 2, "shares": 3, "account": 4},
-    "experiment": {"": 1},
+    "experiment": {"": 1, "trajectories": 2},
+    "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "description": 2},
     "inference": {"": 1, "double_loop": 2, "evidence": 2, "propagation": 2, "variational": 2, "references": 3},
     "inference/double_loop": {"bounds": 1, "moving_bounds": 2, "loop": 3},
     "inference/evidence": {"prior_bound": 1, "evidence": 2, "hyperparameters": 2},
@@ -71,11 +74,12 @@ INSIDE: dict[str, dict[str, int]] = {
     "inference/variational": {"conjugates": 1, "site_gaussians": 1, "prior_and_sites": 2}
     | {"decoupled": 3, "natural_gradient": 3},
     "krylov": {"orthogonal": 1, "*": 2},
-    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3},
+    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3, "trajectory_slice": 4},
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
-    "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3},
+    "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3, "encodings": 4},
+    "operators/encodings": {"base": 1, "*": 2},
     "operators/kernels": {"compiling": 1, "suitable": 1, "lanes": 2, "*": 3, "fourier": 4, "wavelet": 4},
-    "operators/nonuniform": {"toeplitz": 1, "trajectory": 1, "transform": 1, "density": 2, "fourier": 2},
+    "operators/nonuniform": {"toeplitz": 1, "convention": 1, "transform": 1, "density": 2, "fourier": 2},
     "potentials": {"expectation": 1, "base": 2, "mixture": 5, "likelihoods": 5}
     | dict.fromkeys(("gaussian", "laplace", "requirements", "sech2", "student_t"), 3)
     | {"*": 4},
@@ -88,17 +92,17 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/protocol": {"run": 1, "report": 2},
-    "runs/recon": {"run": 1, "report": 2},
+    "runs/recon": {"trajectory": 1, "run": 2, "trajectory_report": 2, "report": 3},
     "runs/sections": {"steps": 1, "*": 2},
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
     "scan/io": {"": 1, "mrd": 2, "numpy_files": 2, "fastmri": 3, "isolated": 3, "maps": 3, "mask": 3, "formats": 4},
     "scan/io/mrd": {"header": 1, "noise": 1, "readouts": 2, "ismrmrd": 3},
-    "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
+    "scan/io/numpy_files": {"along_trajectory": 1, "npy_stream": 1, "npz_archive": 2, "npy": 3},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
-    "scan/trajectories": {"convention": 1, "angles": 2, "gradients": 2, "*": 3},
+    "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
     "variances": {"base": 1, "*": 2, "columns": 3, "monte_carlo": 3, "control_variate": 4},
 }
 MOST_FILES = 15

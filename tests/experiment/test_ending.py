@@ -12,6 +12,7 @@ from mri_design.experiment.ending import checked_end, in_acquisition_order, most
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import LineEncoding
 
 GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")
 
@@ -106,7 +107,7 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     jumps = Recipe().replacing("constraints", max_jump=5)
     assert start_count(GAIN, 64, 32, jumps) == 4
     first = start_lines(everything, GAIN, None, jumps)
-    assert (len(first), most_lines(everything, first, jumps)) == (4, 64)
+    assert (len(first), most_lines(everything, first, jumps, LineEncoding((64, 64)))) == (4, 64)
     asked = jumps.replacing("design", start=8)
     assert start_count(GAIN, 64, 32, asked) == 8
     hole = Recipe().replacing("constraints", forbid="31")
@@ -114,7 +115,8 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     for forced, calibration in ((hole.replacing("design", start=8), 0), (hole, 8)):
         with pytest.raises(InputError, match="forced centre"):
             start_lines(everything, GAIN, 32, forced, calibration)
-    assert most_lines(everything, (32,), Recipe().replacing("constraints", partial_fourier=0.5)) == 32
+    half = Recipe().replacing("constraints", partial_fourier=0.5)
+    assert most_lines(everything, (32,), half, LineEncoding((64, 64))) == 32
 
 
 @pytest.mark.slow

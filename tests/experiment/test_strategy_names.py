@@ -21,6 +21,7 @@ def test_posterior_strategies_and_an_oracle_look_at_data() -> None:
         "expected-error",
         "oracle-residual",
         "oracle-hole",
+        "residual-greedy",
     ]
 
 
@@ -85,4 +86,5 @@ def test_random_rules_are_those_that_follow_their_seed_alone() -> None:
         "oracle-residual",
         "oracle-hole",
         "oracle-greedy",
+        "residual-greedy",
     ]

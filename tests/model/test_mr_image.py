@@ -7,9 +7,10 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice, SparsityBlock, central_run
+from mri_design.model.mr_image import MRSlice, SparsityBlock
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.encodings.lines import central_run
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.wavelet import Wavelet
 from mri_design.scan.data import KSpaceData

@@ -14,8 +14,9 @@ __all__ = ["files_section", "save_report"]
 _HELD = {
     "recon.npy": "the image, complex64 (ky, kx)",
     "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
-    "mask.npy": "measured lines, bool (ky,)",
+    "mask.npy": "what is measured, bool: lines (ky,), or samples of a plane (ky, kz)",
     "lines.csv": "lines in the order of choice",
+    "samples.csv": "samples of the plane in the order of choice",
     "acquisition.csv": "lines in the order of measurement, with echo trains",
     "masks.json": "every mask as its lines in the order of choice",
     "metrics.csv": "error of every image",
@@ -24,6 +25,7 @@ _HELD = {
     "paired.csv": "designed masks against the best of the others",
     "tuned.csv": "powers of the tuned densities",
     "steps.csv": "every decision of the design",
+    "blocks.csv": "every block of samples of the design",
     "scores.csv": "score of every line at every decision",
     "prediction.csv": "predicted and actual error along the run",
     "prediction-lines.csv": "the same line by line",

@@ -154,15 +154,15 @@ class RunFolder:
         return self._write_text(name, csv_text(rows))
 
     def write_mask(self, mask: NDArray[np.bool_]) -> Path:
-        """Write mask.npy, bool (ky,): True where the line is measured.
+        """Write mask.npy, bool (ky,) or, over a plane, (ky, kz): True where the line or sample is measured.
 
         Raises
         ------
         InputError
-            Where the mask is no bool vector.
+            Where the mask is no bool array of one or two axes.
         """
-        if mask.ndim != 1 or mask.dtype != np.bool_:
-            raise InputError(field="mask", got=f"{mask.dtype} {mask.shape}", wanted="bool (ky,)")
+        if mask.ndim not in (1, 2) or mask.dtype != np.bool_:
+            raise InputError(field="mask", got=f"{mask.dtype} {mask.shape}", wanted="bool (ky,), or (ky, kz)")
         return self._write_array("mask.npy", mask)
 
     def write_image(self, name: str, image: NDArray[np.complexfloating]) -> Path:

@@ -12,6 +12,7 @@ from mri_design.evaluation.plots.images import (
     std_map,
 )
 from mri_design.evaluation.plots.masks import mask_barcodes
+from mri_design.evaluation.plots.planes import block_course, plane_growth, plane_maps, plane_masks
 from mri_design.evaluation.plots.prediction import LinePanel, error_course, innovation_course, line_predictions
 from mri_design.evaluation.plots.scores import score_map, score_profiles
 from mri_design.evaluation.plots.trajectories import point_spread_maps, trajectory_curves
@@ -21,6 +22,7 @@ __all__ = [
     "ImagePanel",
     "LinePanel",
     "acquisition_order",
+    "block_course",
     "calibration",
     "error_against_lines",
     "error_caption",
@@ -33,6 +35,9 @@ __all__ = [
     "mask_barcodes",
     "mask_growth",
     "metric_caption",
+    "plane_growth",
+    "plane_maps",
+    "plane_masks",
     "point_spread_maps",
     "score_map",
     "score_profiles",

@@ -18,12 +18,12 @@ from mri_design.evaluation.plots.style import (
     LABEL,
     SMALL,
     WIDTH,
+    Layout,
     displayed,
     empty_figure,
     label_image_axes,
     plain_text,
 )
-from mri_design.scan.data import Orientation
 
 __all__ = ["ImagePanel", "error_caption", "error_maps", "image_grid", "metric_caption", "std_against_error", "std_map"]
 
@@ -63,14 +63,14 @@ def error_caption(metrics: ImageMetrics) -> str:
     return f"error {100 * metrics.relative_l2:.2f} %"
 
 
-def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows", columns: int = 3) -> Figure:
+def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", columns: int = 3) -> Figure:
     """Magnitude images on one grey scale.
 
     Parameters
     ----------
     panels : sequence of ImagePanel
         All of one shape (ky, kx), in the same units.
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     columns : int
         At most this many images in a row.
@@ -92,7 +92,7 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Orientation = "ky-rows
 def error_maps(
     panels: Sequence[ImagePanel],
     reference: Image,
-    orientation: Orientation = "ky-rows",
+    orientation: Layout = "ky-rows",
     columns: int = 3,
     unit: str = "image units",
 ) -> Figure:
@@ -103,7 +103,7 @@ def error_maps(
     panels : sequence of ImagePanel
         Images of the reference's shape (ky, kx), in its units.
     reference : complex or real array, shape (ky, kx)
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     columns : int
         At most this many maps in a row.
@@ -126,14 +126,14 @@ def error_maps(
     return figure
 
 
-def std_map(std: NDArray[np.floating], orientation: Orientation = "ky-rows", unit: str = "image units") -> Figure:
+def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: str = "image units") -> Figure:
     """Posterior standard deviation of every pixel.
 
     Parameters
     ----------
     std : float array, shape (ky, kx)
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     unit : str
         Unit of the pixels, for the colour bar.
@@ -153,7 +153,7 @@ def std_against_error(
     std: NDArray[np.floating],
     image: Image,
     reference: Image,
-    orientation: Orientation = "ky-rows",
+    orientation: Layout = "ky-rows",
     unit: str = "image units",
 ) -> Figure:
     """Predicted error beside the error that was made, on one scale.
@@ -164,7 +164,7 @@ def std_against_error(
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     image, reference : complex or real array, shape (ky, kx)
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     unit : str
         Unit of the pixels, for the colour bar.
@@ -195,7 +195,7 @@ def std_against_error(
 
 def _grid(
     images: Sequence[NDArray[np.floating]],
-    orientation: Orientation,
+    orientation: Layout,
     columns: int,
     with_bar: bool,
     captions: Sequence[str] = (),
@@ -219,7 +219,7 @@ def _grid(
 def _show(
     axes: Axes,
     pixels: NDArray[np.floating],
-    orientation: Orientation,
+    orientation: Layout,
     top: float,
     colours: str,
     title: str,

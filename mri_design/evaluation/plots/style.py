@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib import rc_context
@@ -33,6 +33,7 @@ __all__ = [
     "SMALL",
     "START",
     "WIDTH",
+    "Layout",
     "across",
     "displayed",
     "empty_figure",
@@ -43,6 +44,9 @@ __all__ = [
     "refuse_lines",
     "runs",
 ]
+
+Layout = Orientation | Literal["no-lines"]
+"""How an image lies on the page: as its source file has it, or, where no lines were encoded, as its array."""
 
 WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 8 points can still be read
 DPI = 200
@@ -85,13 +89,13 @@ def empty_figure(height: float, width: float = WIDTH) -> Figure:
     return SteadyFigure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
 
 
-def displayed(image: NDArray[np.generic], orientation: Orientation) -> NDArray[np.generic]:
+def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.generic]:
     """The array as rows and columns of the source file.
 
     Parameters
     ----------
     image : array, shape (ky, kx)
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         In "ky-columns" the phase-encode direction runs across the page.
 
     Raises
@@ -104,7 +108,7 @@ def displayed(image: NDArray[np.generic], orientation: Orientation) -> NDArray[n
     return image.T if across(orientation) else image
 
 
-def across(orientation: Orientation) -> bool:
+def across(orientation: Layout) -> bool:
     """True where the phase-encode direction runs across the page.
 
     Raises
@@ -112,13 +116,15 @@ def across(orientation: Orientation) -> bool:
     InputError
         Where the orientation is unknown.
     """
-    if orientation not in ("ky-rows", "ky-columns"):
-        raise InputError(field="orientation", got=repr(orientation), wanted="ky-rows or ky-columns")
+    if orientation not in ("ky-rows", "ky-columns", "no-lines"):
+        raise InputError(field="orientation", got=repr(orientation), wanted="ky-rows, ky-columns or no-lines")
     return orientation == "ky-columns"
 
 
-def label_image_axes(axes: Axes, orientation: Orientation) -> None:
-    """Name the direction that runs down an image (the other runs across); its pixels carry no ticks."""
+def label_image_axes(axes: Axes, orientation: Layout) -> None:
+    """Name the direction that runs down an image (the other runs across), where it has a name; pixels have no ticks."""
+    if orientation == "no-lines":
+        return
     down = "readout" if across(orientation) else "phase encode"
     axes.set_ylabel(f"\N{LEFTWARDS ARROW} {down}", color=GREY, fontsize=SMALL)
 

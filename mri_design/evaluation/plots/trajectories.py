@@ -25,8 +25,8 @@ from mri_design.evaluation.plots.style import (
     empty_figure,
     plain_text,
 )
+from mri_design.operators.nonuniform.convention import checked_trajectory
 from mri_design.scan.trajectories.conjugates import conjugate_coverage
-from mri_design.scan.trajectories.convention import checked_trajectory
 
 __all__ = ["point_spread_maps", "trajectory_curves"]
 

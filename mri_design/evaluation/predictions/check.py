@@ -17,9 +17,12 @@ from mri_design.errors import InputError
 from mri_design.evaluation.predictions.slice_means import Replay, SliceMeans
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import PlaneEncoding
 
 __all__ = ["PredictionCheck", "check_counts", "check_predictions", "truth_or_none"]
 
+INNER = 2 / 3
+"""Distance from DC, 1 at the edges of a plane, up to which its samples are compared."""
 LEAST_LINES = 5
 """Unmeasured lines below which neither their median nor their ranks say anything."""
 
@@ -40,6 +43,8 @@ class PredictionCheck:
         Lines behind the mean.
     predicted_level, actual_level : float
         Expected energy of the image, and that of the true one: what the errors are relative to.
+    inner : bool array, optional
+        Which are not far from DC, in arrays like ``predicted``; by default lines with |k| < N/3.
 
     Raises
     ------
@@ -53,6 +58,7 @@ class PredictionCheck:
     acquired: NDArray[np.bool_]
     predicted_level: float
     actual_level: float
+    inner: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         shapes = {self.predicted.shape, self.actual.shape, self.acquired.shape}
@@ -109,6 +115,8 @@ class PredictionCheck:
     @property
     def judged(self) -> NDArray[np.bool_]:
         """Unmeasured lines with |k| < N/3, where most of the remaining error lies: those that lines are compared on."""
+        if self.inner is not None:
+            return self.known & ~self.acquired & self.inner
         n_lines = len(self.predicted)
         k = np.arange(n_lines) - n_lines // 2
         return self.known & ~self.acquired & (np.abs(k) < n_lines / 3)
@@ -246,7 +254,10 @@ def _check(
     ]
     actual = np.sum([energies for energies, _ in energies_and_level], axis=0)
     level = float(sum(energy for _, energy in energies_and_level))
-    return PredictionCheck(count, np.asarray(forecast.believed), actual, acquired, forecast.predicted_level, level)
+    candidates = slices[0].candidates
+    inner = candidates.radius < INNER if isinstance(candidates, PlaneEncoding) else None
+    believed = np.asarray(forecast.believed)
+    return PredictionCheck(count, believed, actual, acquired, forecast.predicted_level, level, inner)
 
 
 def actual_energies(
@@ -259,14 +270,15 @@ def actual_energies(
     encoding = slice_model.encoding()
     if truth is not None:
         error = np.asarray(encoding(np.asarray(truth) - mean))
-        return _line_energies(error), float(np.sum(np.abs(truth) ** 2, dtype=np.float64))
+        return _energies(slice_model, error), float(np.sum(np.abs(truth) ** 2, dtype=np.float64))
     noise = slice_model.noise_variance * encoding.out_size / len(acquired)
-    energies = _line_energies(slice_model.kspace - encoding(mean)) - noise
-    level = float(np.sum(_line_energies(slice_model.kspace)[slice_model.measured] - noise))
+    data = slice_model.candidates.data(slice_model.kspace, range(slice_model.candidates.size))
+    energies = _energies(slice_model, data - encoding(mean)) - noise
+    level = float(np.sum(_energies(slice_model, data)[slice_model.measured] - noise))
     return np.where(slice_model.measured & ~acquired, energies, np.nan), max(level, np.finfo(np.float64).tiny)
 
 
-def _line_energies(values: Array) -> NDArray[np.float64]:
-    """Energies (ky,) of values (coil, ky, kx) that may be without the coil axis."""
-    power = np.abs(values) ** 2
-    return np.asarray(np.sum(power.reshape(-1, *power.shape[-2:]), axis=(0, 2), dtype=np.float64))
+def _energies(slice_model: MRSlice, values: Array) -> NDArray[np.float64]:
+    """Energies of all candidates, (ky,) for lines, from their values (coil, ky, kx), or (coil, sample)."""
+    power = np.abs(values).reshape(slice_model.n_coils, slice_model.candidates.size, -1) ** 2
+    return np.asarray(np.sum(power, axis=(0, 2), dtype=np.float64))

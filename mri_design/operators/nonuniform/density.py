@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import require_counts
 from mri_design.operators.base import Array
-from mri_design.operators.nonuniform.trajectory import checked_trajectory
+from mri_design.operators.nonuniform.convention import checked_samples
 from mri_design.operators.nonuniform.transform import sums_at_pixels, sums_at_samples
 
 __all__ = ["density_weights"]
@@ -35,7 +35,7 @@ def density_weights(trajectory: Array, grid: tuple[int, int], *, iterations: int
     Raises
     ------
     InputError
-        As `checked_trajectory`; for no iteration; where FINUFFT is not installed.
+        As `checked_samples`; for no iteration; where FINUFFT is not installed.
 
     Notes
     -----
@@ -43,7 +43,7 @@ def density_weights(trajectory: Array, grid: tuple[int, int], *, iterations: int
     kernel is |x_i^H x_j|^2 of the rows of X, scaled to 1 at i = j. It is that of the field of view: positive, zero
     between different samples of the grid, and its transform is a triangle over differences of pixels.
     """
-    points = checked_trajectory(trajectory, grid)
+    points = checked_samples(trajectory, grid)
     require_counts(least=1, iterations=iterations)
     angles = 2 * np.pi * points / grid
     triangles = (1 - np.abs(np.arange(-n, n)) / n for n in grid)

@@ -11,8 +11,8 @@ import scipy.fft
 from mri_design.errors import InputError, number_array
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.coils import Coils
+from mri_design.operators.nonuniform.convention import checked_samples
 from mri_design.operators.nonuniform.toeplitz import ToeplitzGram, chan_spectrum
-from mri_design.operators.nonuniform.trajectory import checked_trajectory
 from mri_design.operators.nonuniform.transform import sums_at_pixels, sums_at_samples
 
 __all__ = ["NonUniformFourier"]
@@ -38,12 +38,12 @@ class NonUniformFourier(LinearOperator):
     Raises
     ------
     InputError
-        For a trajectory that `checked_trajectory` refuses, maps on another grid or not finite; when applied, where
+        For a trajectory that `checked_samples` refuses, maps on another grid or not finite; when applied, where
         FINUFFT is not installed.
     """
 
     def __init__(self, trajectory: Array, grid: tuple[int, int], maps: Array | None = None) -> None:
-        self.trajectory = checked_trajectory(trajectory, grid)
+        self.trajectory = checked_samples(trajectory, grid)
         self.grid = (int(grid[0]), int(grid[1]))
         maps = None if maps is None else number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
         self._coils = None if maps is None else Coils(maps)

@@ -95,7 +95,8 @@ def _pictures_section(
     folder: RunFolder, test: ReferenceSlice, shown: Sequence[ShownMask], orientation: Orientation
 ) -> Section:
     """Masks, reconstructions and errors of one test image at one count."""
-    count, n_lines = int(shown[0].mask.sum()), len(shown[0].mask)
+    count, n_lines = int(shown[0].mask.sum()), shown[0].mask.size
+    unit, in_plane = test.slice_model.candidates.unit, shown[0].mask.ndim == 2
     masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
     panels, errors = list[ImagePanel](), list[ImagePanel]()
     for mask in shown:
@@ -104,10 +105,12 @@ def _pictures_section(
         errors.append(ImagePanel(image, label, error_caption(mask.errors)))
     blocks: list[Block] = [
         Paragraph(
-            f"{test.name}, {count} lines of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with the "
+            f"{test.name}, {count} {unit}s of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with the "
             "median error on this image is shown."
         ),
-        saved_figure(folder, "masks", plots.mask_barcodes(masks), "Measured lines over ky. DC is marked."),
+        saved_figure(folder, "masks", plots.plane_masks(masks), "Measured samples (ky, kz), DC in the middle.")
+        if in_plane
+        else saved_figure(folder, "masks", plots.mask_barcodes(masks), "Measured lines over ky. DC is marked."),
         saved_figure(
             folder,
             "reconstructions",

@@ -13,7 +13,8 @@ from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.output.identity import PROGRESS
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.output.tables import Row
-from mri_design.experiment.designing import require_lines
+from mri_design.experiment.designing import require_lines, with_calibration
+from mri_design.experiment.ending import check_plane_settings
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
@@ -24,7 +25,8 @@ from mri_design.experiment.strategy_names import (
     strategy_files,
     strategy_label,
 )
-from mri_design.runs.held_out.comparison import Comparison, base_name
+from mri_design.operators.encodings import PlaneEncoding
+from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import errors_by_image, paired_table, summary_table, winners_table
 from mri_design.runs.run import Ending, Record, Run
@@ -55,17 +57,19 @@ class ComparisonRequest:
     strategies : sequence of str
         Names, see `make_strategy`.
     lines : sequence of int
-        Line counts.
+        Line counts, or counts of samples of a plane.
     train : sequence of ScanSource
         Training inputs.
     seeds : int
         Draws of every random strategy.
+    accelerations : sequence of float
+        In the place of ``lines``: the grid divided by these, rounded.
 
     Raises
     ------
     UsageError
         For an unknown strategy, one that learns from training inputs where there are none, or a recipe that ends
-        designs early.
+        designs early; in a plane, for what is known for lines only; without or with both counts and accelerations.
     """
 
     sources: Sequence[ScanSource]
@@ -74,16 +78,24 @@ class ComparisonRequest:
     lines: Sequence[int]
     train: Sequence[ScanSource] = ()
     seeds: int = 5
+    accelerations: Sequence[float] = ()
 
     def __post_init__(self) -> None:
+        if bool(self.lines) == bool(self.accelerations):
+            raise UsageError("give numbers of lines (or samples of a plane), or accelerations")
+        check_plane_settings(self.recipe)
         for name in self.strategies:
-            make_strategy(name)
+            make_strategy(name, self.recipe.design.encoding)
             if name in TRAINING_RULES and not self.train:
                 raise UsageError(f"{name} learns from fully sampled training scans: give some with --train")
         if self.recipe.design.until_error is not None or self.recipe.design.until_gain is not None:
             raise UsageError(
                 "a comparison needs equal numbers of lines; take until_error and until_gain out of the recipe"
             )
+
+    def counts(self, size: int) -> list[int]:
+        """Numbers of lines or samples on a grid of ``size``."""
+        return sorted({*self.lines, *(max(1, round(size / factor)) for factor in self.accelerations)})
 
     def record(self, run: Run) -> Record:
         """What a manifest says about it.
@@ -99,6 +111,7 @@ class ComparisonRequest:
             "train": [source.label for source in self.train],
             "strategies": [strategy_label(name) for name in self.strategies],
             "lines": list(self.lines),
+            **({"accelerations": list(self.accelerations)} if self.accelerations else {}),
             "seeds": self.seeds,
             "seed": run.seed,
             **self.recipe.as_settings(),
@@ -115,8 +128,8 @@ class ShownMask:
     ----------
     strategy : str
         Name.
-    mask : bool array, shape (ky,)
-        Lines measured; of random masks the draw whose error is the median one.
+    mask : bool array, shape (ky,), or (ky, kz) in a plane
+        What is measured; of random masks the draw whose error is the median one.
     reconstruction : Reconstruction
         With error bars for the first strategy that goes by a posterior.
     errors : ImageMetrics
@@ -220,12 +233,16 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     tests, orientation = load_images(request.sources, recipe, run.seed)
     training, _ = load_images(request.train, recipe, run.seed)
     require_apart(training, tests)
+    recipe = with_calibration(recipe, max(image.calibration_lines for image in (*tests, *training)))
+    lines = request.counts(tests[0].slice_model.candidates.size)
     for image in tests:
-        require_lines(image.slice_model.measured, max(request.lines), recipe)
+        candidates = image.slice_model.candidates
+        plane = candidates if isinstance(candidates, PlaneEncoding) else None
+        require_lines(image.slice_model.measured, max(lines), recipe, plane)
     comparison = Comparison(
         tests=tests,
         strategies=request.strategies,
-        lines=request.lines,
+        lines=lines,
         recipe=recipe,
         training=training,
         seeds=request.seeds,
@@ -246,7 +263,7 @@ def strategy_errors(comparison: Comparison, pieces: ComparisonProgress) -> Strat
     rows = [pieces.rows["|".join(map(str, cell))] for cell in comparison.rows_wanted()]
     names, counts = comparison.expanded(), comparison.lines
     real = [name for name in names if name not in ORACLES]
-    blind = [name for name in real if not make_strategy(base_name(name)).needs_posterior]
+    blind = [name for name in real if not comparison.rule(name).needs_posterior]
     designed = [name for name in real if name not in blind]
     return StrategyErrors(
         rows=[_labelled(row) for row in rows],
@@ -302,10 +319,11 @@ def shown_masks(comparison: Comparison, pieces: ComparisonProgress) -> list[Show
     shown: list[ShownMask] = []
     for name in comparison.expanded():
         lines = comparison.mask_lines(pieces, name, count, comparison.typical_draw(pieces, name, count, 0), 0)
-        mask = np.zeros(test.slice_model.shape[0], dtype=bool)
+        mask = np.zeros(test.slice_model.candidates.size, dtype=bool)
         mask[list(lines)] = True
+        mask = mask.reshape(test.slice_model.candidates.shape)
         known = any(other.reconstruction.std is not None for other in shown)
-        with_std = not known and make_strategy(base_name(name)).needs_posterior
+        with_std = not known and comparison.rule(name).needs_posterior
         result = reconstruct_by_recipe(test.slice_model, lines, recipe, comparison.seed, with_std=with_std)
         shown.append(ShownMask(name, mask, result, measure(result.image, test.reference)))
     return shown

@@ -7,6 +7,7 @@ from dataclasses import replace
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
+from mri_design.operators.encodings import PlaneEncoding
 from mri_design.runs.design.earlier import contradicted, earlier_share
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.oracles import ORACLE_NOTE
@@ -14,6 +15,7 @@ from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
 from mri_design.runs.sections.images import save_reconstruction
 from mri_design.runs.sections.models import model_sections, model_settings
+from mri_design.runs.sections.plane import save_plane_design
 from mri_design.runs.sections.sequence import save_acquisition
 from mri_design.runs.sections.trace import save_design
 
@@ -25,9 +27,15 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
     if isinstance(result, Ending):
         return result
     recipe, trace, known = result.request.recipe, result.trace, result.known
-    name, start, n_lines = recipe.design.strategy, len(trace.start), known.slice_model.shape[0]
+    candidates = known.slice_model.candidates
+    name, start, n_lines = recipe.design.strategy, len(trace.start), candidates.size
+    designed = (
+        save_plane_design(run.folder, result.account, candidates)
+        if isinstance(candidates, PlaneEncoding)
+        else save_design(run.folder, result.account, known.slice_model.noise_variance)
+    )
     sections = [
-        *save_design(run.folder, result.account, known.slice_model.noise_variance),
+        *designed,
         *model_sections(run.folder, result.account),
         *save_acquisition(run.folder, result.acquisition, recipe),
         *save_reconstruction(run.folder, known, result.images, trace.lines),
@@ -48,9 +56,9 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         **known.settings(),
     }
     summary: dict[str, object] = {
-        "lines": f"{len(trace.lines)} of {n_lines}",
+        f"{candidates.unit}s": f"{len(trace.lines)} of {n_lines}",
         "acceleration": n_lines / len(trace.lines),
-        "start lines": start,
+        f"start {candidates.unit}s": start,
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
         **informed,
         **ended,
@@ -61,7 +69,8 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         "multiplications with A": sum(step.cost.matvecs for step in trace.steps),
     }
     record = replace(result.record, settings={**result.record.settings, **facts})
-    title = f"{'Oracle, not a design' if name in ORACLES else 'Line design'}: {known.data.name}"
+    kind = f"{candidates.unit.capitalize()} design"
+    title = f"{'Oracle, not a design' if name in ORACLES else kind}: {known.data.name}"
     return run.finish(result.ending, record, title, summary, sections, [CHECKPOINT])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -13,20 +13,26 @@ from mri_design.design.echo_trains import Acquisition
 from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import UsageError
+from mri_design.errors import UsageError, require_numbers
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.predictions.account import DesignAccount, account_of
 from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
 from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
-from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
+from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines, with_calibration
+from mri_design.experiment.ending import (
+    checked_end,
+    how_it_ended,
+    in_acquisition_order,
+    most_lines,
+    what_was_missed,
+)
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
-from mri_design.experiment.slice_choice import ScanSource, source_files
+from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
 from mri_design.experiment.strategy_names import (
     ORACLES,
     TRAINING_RULES,
@@ -34,6 +40,7 @@ from mri_design.experiment.strategy_names import (
     strategy_files,
     strategy_label,
 )
+from mri_design.operators.encodings import PlaneEncoding, encoding_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
@@ -56,19 +63,24 @@ class DesignRequest:
     recipe : Recipe
         Strategy, start, stop rules, constraints, order, inference and reconstruction.
     lines : int or None
-        Lines in the end, at most where the recipe has a stop rule; None is as many as can be measured then.
+        Lines, or samples of a plane, in the end, at most where the recipe has a stop rule; None is as many as can be
+        measured then.
     index : int
         Slice.
     maps : Path, optional
         File of coil maps.
     seen : ScanSource, optional
         One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
+    acceleration : float, optional
+        In the place of ``lines``: the grid divided by this, rounded.
+    positions : SliceChoice, optional
+        In a plane, further slices that share the mask with ``index``: readout positions of a 3-D scan.
 
     Raises
     ------
     UsageError
-        For an unknown strategy or one that learns from training scans, no end, a stop rule that the strategy cannot
-        answer, or an earlier scan for another strategy than ``calibrated``.
+        For an unknown strategy or one that learns from training scans, no end or two, a stop rule that the strategy
+        cannot answer, an earlier scan for another strategy than ``calibrated`` of lines, or further positions of lines.
     InputError
         For constraints and an order that contradict each other, or a strategy's file that cannot be used.
     """
@@ -77,16 +89,28 @@ class DesignRequest:
     recipe: Recipe
     lines: int | None = None
     index: int = 0
+    _: KW_ONLY
     maps: Path | None = None
     seen: ScanSource | None = None
+    acceleration: float | None = None
+    positions: SliceChoice | None = None
 
     def __post_init__(self) -> None:
+        in_plane = self.recipe.design.encoding == "plane"
+        if self.acceleration is not None:
+            require_numbers(least=1.0, acceleration=self.acceleration)
+            if self.lines is not None:
+                raise UsageError("give a number of lines (or samples of a plane), or an acceleration")
+        if self.positions is not None and not in_plane:
+            raise UsageError("further slices share a mask in a plane only: --encoding plane")
         if self.recipe.design.strategy in TRAINING_RULES:
             raise UsageError(
                 f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
                 "mri-design protocol makes one mask by it, mri-design train an order (--strategy trained:FILE)"
             )
-        checked_end(self.recipe, self.strategy, self.lines)
+        checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+        if self.seen is not None and in_plane:
+            raise UsageError("an earlier scan informs designs of lines only: leave out --seen or --encoding")
         if self.seen is not None and self.recipe.design.strategy != "calibrated":
             raise UsageError(
                 f"an earlier scan informs the strategy 'calibrated', not {self.recipe.design.strategy!r}: leave out "
@@ -96,12 +120,16 @@ class DesignRequest:
     @cached_property
     def strategy(self) -> Strategy:
         """The strategy that chooses lines; an oracle gets the truth later."""
-        return make_strategy(self.recipe.design.strategy)
+        return make_strategy(self.recipe.design.strategy, self.recipe.design.encoding)
 
     @property
     def stop(self) -> NamedRule | None:
         """The rule that ends the design early."""
-        return checked_end(self.recipe, self.strategy, self.lines)
+        return checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+
+    def count(self, size: int) -> int | None:
+        """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
+        return self.lines if self.acceleration is None else max(1, round(size / self.acceleration))
 
     @property
     def settings(self) -> dict[str, object]:
@@ -127,10 +155,16 @@ class DesignRequest:
             "files": [file.sha256 for file in beside],
             "slice": self.index,
             "lines": self.lines,
+            **self._further(),
             **earlier,
         }
-        settings = {"source": self.source, "slice": self.index, **earlier, **self.settings}
+        settings = {"source": self.source, "slice": self.index, **self._further(), **earlier, **self.settings}
         return Record(run.identity("design", choices), [*scan, *beside], settings)
+
+    def _further(self) -> dict[str, object]:
+        """Acceleration and further positions, where they were given."""
+        acceleration = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
+        return {**acceleration, **({} if self.positions is None else {"positions": self.positions.text})}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,28 +226,41 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     """
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    data = load_input(request.source, recipe, run.seed, request.maps).select_slice(request.index)
-    require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
-    require_lines(data.measured, request.lines, recipe)
+    every = load_input(request.source, recipe, run.seed, request.maps)
+    data = every.select_slice(request.index)
+    encoding = encoding_named(recipe.design.encoding, data.grid_shape)
+    plane = encoding if isinstance(encoding, PlaneEncoding) else None
+    if plane is None:
+        require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
+    lines = request.count(encoding.size)
+    require_lines(encoding.measured_flags(data.samplings[0].samples), lines, recipe, plane)
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
-    scan = prepare(data, recipe, calibration_lines=recipe.design.start, ordinary=True)
+    scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
+    recipe = with_calibration(recipe, scan.calibration_lines)
     slice_model = scan.slice_model(0, recipe)
+    others = [
+        prepare(every.select_slice(index), recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
+        for index in ([] if request.positions is None else request.positions.indices(every.n_slices))
+        if index != request.index % every.n_slices
+    ]
+    slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
     strategy, stop = request.strategy, request.stop
     if recipe.design.strategy in ORACLES:
-        strategy = knowing_oracle(recipe.design.strategy, [slice_model], [scan.reference(0)], recipe, run.seed)
+        truths = [each.reference(0) for each in (scan, *others)]
+        strategy = knowing_oracle(recipe.design.strategy, slices, truths, recipe, run.seed)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
-    first = start_lines(
-        slice_model.measured, strategy, request.lines, recipe, scan.calibration_lines, slice_model.n_coils
-    )
-    most = request.lines or most_lines(slice_model.measured, first, recipe)
+    measurable = np.logical_and.reduce([each.measured for each in slices])
+    calibration = scan.calibration_lines if plane is None else 0  # a plane's is among the constraints
+    first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, plane)
+    most = lines or most_lines(measurable, first, recipe, encoding)
     if request.seen is not None:
         strategy = informed(load_earlier(request.seen, recipe, run.seed), slice_model, first, recipe, run.seed)
     run.begin()
     state = run_design(
-        [slice_model],
+        slices,
         strategy,
         most,
         recipe,
@@ -232,7 +279,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         run.progress.say(ended)
     if contradicted(trace):
         run.progress.say(contradicted(trace))
-    final = final_models([slice_model], state, recipe)[0]
+    final = final_models(slices, state, recipe)[0]
     options = InferenceOptions(
         warm_start=final.warm,
         signal=state.signals[0],
@@ -244,12 +291,14 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         run.progress.say(result.left_out)
     known = KnownScan.of(data, scan, slice_model, state.signals[0])
     loops = (recipe.design.first_loops, recipe.design.step_loops)
+    truths_or_none = [truth_or_none(slice_model, known.reference)]
+    truths_or_none += [truth_or_none(s, o.reference(0)) for s, o in zip(slices[1:], others, strict=True)]
     checks = check_predictions(
-        [slice_model],
+        slices,
         trace,
         Replay(recipe.inference.engine(), *loops, run.seed, candidate_models(recipe)),
         signals=state.signals,
-        truths=[truth_or_none(slice_model, known.reference)],
+        truths=truths_or_none,
         callback=lambda done, of: show("checking predictions", done, of),
     )
     return DesignResult(

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.experiment.designing import start_count
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, TUNED_FAMILIES, is_random, make_strategy
+from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, is_random, make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import PlaneEncoding
 from mri_design.runs.held_out.jobs import Lines, MaskJob, Material, TuningJob, design_mask, mask_error, tuning_error
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.workers import Workers
@@ -74,7 +76,14 @@ class Comparison:
             raise InputError(field="compare", got="no test image", wanted="at least one")
         first = self.tests[0]
         for other in self.tests[1:]:
-            if other.slice_model.shape[0] != first.slice_model.shape[0]:
+            if other.slice_model.candidates.shape != first.slice_model.candidates.shape:
+                if "plane" in (first.slice_model.candidates.name, other.slice_model.candidates.name):
+                    raise InputError(
+                        field="test scans",
+                        got=f"{first.name} on {first.slice_model.shape} and {other.name} on {other.slice_model.shape}",
+                        wanted="one plane",
+                        cure="Run one comparison per matrix size.",
+                    )
                 raise InputError(
                     field="test scans",
                     got=f"{first.name} with {first.slice_model.shape[0]} and "
@@ -82,19 +91,21 @@ class Comparison:
                     wanted="one number of phase-encode lines: the same line count is another acceleration on each",
                     cure="Run one comparison per matrix size.",
                 )
-        shapes = {t.slice_model.shape[0] for t in self.training} - {t.slice_model.shape[0] for t in self.tests}
+        shapes = {_size(t) for t in self.training} - {_size(t) for t in self.tests}
         if shapes:
+            unit = first.slice_model.candidates.unit
             raise InputError(
                 field="training scans",
-                got=f"{sorted(shapes)} phase-encode lines",
-                wanted="the same number of lines as a test scan",
+                got=f"{sorted(shapes)} {'phase-encode lines' if unit == 'line' else 'samples'}",
+                wanted=f"the same number of {unit}s as a test scan",
             )
 
     def rows_wanted(self) -> list[Cell]:
         """(strategy, lines, draw, test image) of every cell of the table."""
         cells: list[Cell] = []
         for name in self.expanded():
-            draws = range(self.seeds) if is_random(base_name(name)) else range(1)
+            drawn = is_random(base_name(name), self.recipe.design.encoding)
+            draws = range(self.seeds) if drawn else range(1)
             cells += [(name, n, s, i) for n in self.lines for s in draws for i in range(len(self.tests))]
         return cells
 
@@ -102,14 +113,18 @@ class Comparison:
         """Strategies with their trained variants, in the order asked for."""
         names: list[str] = []
         for name in self.strategies:
-            strategy = make_strategy(name)
+            strategy = self.rule(name)
             if name not in TRAINING_RULES:
                 names.append(name)
             if self.training and strategy.needs_posterior and name not in ORACLES:
                 names.append(name + FIXED)
-            if self.training and name in TUNED_FAMILIES:
+            if self.training and name in tuned_families(self.recipe.design.encoding):
                 names[-1] = name + TUNED
         return names
+
+    def rule(self, name: str) -> Strategy:
+        """The strategy called ``name``, which may have a suffix, for what the recipe chooses one by one."""
+        return make_strategy(base_name(name), self.recipe.design.encoding)
 
     def run(self, progress: ComparisonProgress, show: Show = lambda *_: None) -> ComparisonProgress:
         """Tune, design, reconstruct and measure; ``progress`` is filled and saved as it goes."""
@@ -143,8 +158,8 @@ class Comparison:
 
     def _mask_key(self, name: str, count: int, draw: int, image: int) -> str:
         test = self.tests[image]
-        if name.endswith(FIXED) or not (make_strategy(base_name(name)).needs_posterior or name in ORACLES):
-            place = f"grid{test.slice_model.shape[0]}-{test.calibration_lines}-{_mask_text(test.slice_model)}"
+        if name.endswith(FIXED) or not (self.rule(name).needs_posterior or name in ORACLES):
+            place = f"grid{_size(test)}-{test.calibration_lines}-{_mask_text(test.slice_model)}"
         else:
             place = test.name
         return f"{name}|{count}|{draw}|{place}"
@@ -162,7 +177,7 @@ class Comparison:
         groups: dict[Cell, list[int]] = {}
         for name, count, draw, image in left:
             strategy, start = self._strategy(progress, name, count, image)
-            grows = make_strategy(strategy).needs_posterior or strategy in ORACLES
+            grows = self.rule(strategy).needs_posterior or strategy in ORACLES
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             group = start if grows else -count
             groups.setdefault((name, group, draw, image), []).append(count)
@@ -180,16 +195,16 @@ class Comparison:
         """Full name of a strategy (with its tuned power) and the centre lines it starts with."""
         base, test = base_name(name), self.tests[image]
         if name.endswith(TUNED):
-            base = f"{base}:{progress.tuned[f'{base}|{count}|{test.slice_model.shape[0]}']:g}"
+            base = f"{base}:{progress.tuned[f'{base}|{count}|{_size(test)}']:g}"
         return base, self._start(base, count, test)
 
     def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
-        rule = make_strategy(strategy)
-        self.recipe.constraints.rules().needed(
-            image.slice_model.measured, image.calibration_lines
-        )  # refuses contradictions
-        n_lines, n_coils = image.slice_model.shape[0], image.slice_model.n_coils
-        return start_count(rule, n_lines, count, self.recipe, image.calibration_lines, n_coils)
+        rule, candidates, n_coils = self.rule(strategy), image.slice_model.candidates, image.slice_model.n_coils
+        plane = candidates if isinstance(candidates, PlaneEncoding) else None
+        calibration = 0 if plane is not None else image.calibration_lines  # a plane's is among the constraints
+        rules = self.recipe.constraints.rules_of(candidates)
+        rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
+        return start_count(rule, candidates.size, count, self.recipe, calibration, n_coils, plane)
 
     def _mask_job(
         self, progress: ComparisonProgress, name: str, group: int, draw: int, image: int, counts: Sequence[int]
@@ -218,7 +233,7 @@ class Comparison:
             progress.rows[_key(*cell)] = {
                 "strategy": name,
                 "lines": count,
-                "acceleration": test.slice_model.shape[0] / count,
+                "acceleration": _size(test) / count,
                 "draw": draw,
                 "image": test.name,
                 **errors,
@@ -231,12 +246,13 @@ class Comparison:
 
     def _tune(self, progress: ComparisonProgress, workers: Workers[Material], show: Show) -> None:
         """The power with the least mean error on the training images, for each family and count."""
-        families = [name for name in self.strategies if name in TUNED_FAMILIES] if self.training else []
-        grid = self.tests[0].slice_model.shape[0]
+        tuned = tuned_families(self.recipe.design.encoding)
+        families = [name for name in self.strategies if name in tuned] if self.training else []
+        grid = _size(self.tests[0])
         wanted = [(f, n, grid) for f in families for n in self.lines]
         wanted = [job for job in wanted if "|".join(map(str, job)) not in progress.tuned]
         for done, (family, count, _) in enumerate(wanted, 1):
-            powers = TUNED_FAMILIES[family]
+            powers = tuned[family]
             jobs = [
                 TuningJob(name, count, self._start(name, count, image), draw, i)
                 for name in (f"{family}:{power:g}" for power in powers)
@@ -251,6 +267,11 @@ class Comparison:
 
 def _key(name: str, count: int, draw: int, image: int) -> str:
     return f"{name}|{count}|{draw}|{image}"
+
+
+def _size(image: ReferenceSlice) -> int:
+    """Lines of the grid, or samples of the plane."""
+    return image.slice_model.candidates.size
 
 
 def base_name(name: str) -> str:

@@ -107,7 +107,7 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     if job.strategy in TRAINING_RULES:
         strategy = knowing_rule(job.strategy, training, material.recipe, material.seed)
     else:
-        strategy = make_strategy(job.strategy)
+        strategy = make_strategy(job.strategy, material.recipe.design.encoding)
     return _design(material, slices, strategy, job.target, job.start, job.draw)
 
 
@@ -120,7 +120,8 @@ def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:
 def tuning_error(material: Material, job: TuningJob) -> float:
     """Relative error of a training image with one draw of a mask."""
     image = material.training[job.image]
-    mask = _design(material, [image.slice_model], make_strategy(job.strategy), job.target, job.start, job.draw)
+    rule = make_strategy(job.strategy, material.recipe.design.encoding)
+    mask = _design(material, [image.slice_model], rule, job.target, job.start, job.draw)
     return float(str(_error(material, image, mask.lines)["relative_l2"]))
 
 

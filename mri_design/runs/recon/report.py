@@ -9,6 +9,8 @@ from mri_design.evaluation.mask_sentence import mask_sentence
 from mri_design.evaluation.output.page import Section, saved_figure
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.recon.run import ReconResult
+from mri_design.runs.recon.trajectory import TrajectoryResult
+from mri_design.runs.recon.trajectory_report import report_trajectory
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
 from mri_design.runs.sections.images import save_reconstruction
@@ -16,8 +18,10 @@ from mri_design.runs.sections.images import save_reconstruction
 __all__ = ["report_reconstruction"]
 
 
-def report_reconstruction(run: Run, result: ReconResult) -> Ending:
+def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> Ending:
     """Write everything about a reconstruction into the run's folder."""
+    if isinstance(result, TrajectoryResult):
+        return report_trajectory(run, result)
     known, mask, lines = result.known, result.mask, result.ending.lines
     image = result.images[0]
     barcode = saved_figure(run.folder, "mask", plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask))

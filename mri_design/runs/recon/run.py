@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.output.manifest import InputFile
-from mri_design.experiment.inputs import PHANTOM_PREFIX, load_input, prepare
+from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.runs.images import NamedImage, with_zero_filled
+from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from
 from mri_design.scan.io.mask import read_mask
+from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 
 __all__ = ["ReconRequest", "ReconResult", "reconstruct_scan"]
@@ -33,7 +35,7 @@ class ReconRequest:
     recipe : Recipe
         Method, prior, inference.
     mask : Path, optional
-        ``.npy``, bool (ky,): the lines to use; all measured ones by default.
+        ``.npy``, bool (ky,): the lines to use, or the readouts of a trajectory; all measured ones by default.
     maps : Path, optional
         File of coil maps.
     index : int
@@ -95,8 +97,8 @@ class ReconResult:
     images: Sequence[NamedImage]
 
 
-def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
-    """Reconstruct one slice.
+def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | TrajectoryResult:
+    """Reconstruct one slice, of lines or along a trajectory.
 
     Raises
     ------
@@ -107,7 +109,9 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
     """
     recipe = request.recipe
     record = request.record(run)
-    data = load_input(request.source, recipe, run.seed, request.maps).select_slice(request.index)
+    data = load_scan(request.source, recipe, run.seed, request.maps).select_slice(request.index)
+    if isinstance(data, TrajectoryData):
+        return reconstruct_trajectory(data, request.mask, recipe, record, run)
     mask = data.measured if request.mask is None else read_mask(request.mask, data.measured)
     lines = np.flatnonzero(mask).tolist()
     run.finished(record.identity)  # the same reconstruction may be made again

@@ -10,12 +10,12 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import Block, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
+from mri_design.evaluation.plots.style import Layout
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.base import Array
 from mri_design.runs.images import NamedImage
 from mri_design.runs.scan_facts import KnownScan
-from mri_design.scan.data import Orientation
 
 __all__ = [
     "image_sections",
@@ -51,9 +51,10 @@ def image_sections(
     folder: RunFolder,
     images: Sequence[NamedImage],
     reference: Array | None,
-    orientation: Orientation,
+    orientation: Layout,
     rows: Rows,
     noise: float | None = None,
+    about: str | None = None,
 ) -> list[Section]:
     """Figures of reconstructions: images, error maps on one scale, error bars.
 
@@ -65,12 +66,14 @@ def image_sections(
         What to show.
     reference : complex array, shape (ky, kx), or None
         What errors are measured against.
-    orientation : {"ky-rows", "ky-columns"}
+    orientation : {"ky-rows", "ky-columns", "no-lines"}
         How the source file lays the image.
     rows : list of mappings
         `metric_rows` of the images.
     noise : float, optional
         What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+    about : str, optional
+        In the place of what the table's caption says of errors and acceleration of lines.
     """
     panels, compared = [], []
     if reference is not None:
@@ -79,9 +82,10 @@ def image_sections(
         metrics, image = named.errors, named.reconstruction.image
         panels.append(ImagePanel(image, named.name, metric_caption(metrics) if metrics else ""))
         compared.append(ImagePanel(image, named.name, error_caption(metrics) if metrics else ""))
-    about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
-    if reference is not None:
-        about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
+    if about is None:
+        about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
+        if reference is not None:
+            about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
     blocks: list[Block] = [
         ReportTable(rows, about + noise_caption([noise])),
         saved_figure(folder, "images", plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),

@@ -10,6 +10,7 @@ from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.evaluation.output.manifest import InputFile
+from mri_design.experiment.ending import require_lines_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.runs.run import Ending, Record, Work
@@ -61,6 +62,11 @@ class TrainingRequest:
         Lines in the end.
     start : int, optional
         Centre lines to begin with: four, and no fewer than coil calibration took.
+
+    Raises
+    ------
+    UsageError
+        For a recipe that chooses samples of a plane.
     """
 
     sources: Sequence[ScanSource]
@@ -68,6 +74,9 @@ class TrainingRequest:
     rule: TrainingRule
     lines: int
     start: int | None = None
+
+    def __post_init__(self) -> None:
+        require_lines_only(self.recipe, "train")
 
     def record(self, work: Work) -> Record:
         """What the file of the order says about it.

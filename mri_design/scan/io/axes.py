@@ -1,4 +1,7 @@
-"""Stored axes become (slice, coil, ky, kx): which axis is the phase encode, and what may be missing."""
+"""Stored axes become (slice, coil, ky, kx): which axis is the phase encode, and what may be missing.
+
+A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout position, in the place of slices.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,17 @@ from mri_design.scan.data import Orientation
 
 __all__ = ["KSpaceAxes", "kspace_axes"]
 
-# In the k0/k1 naming k0 is the readout and k1 the phase encode.
+# In the k0/k1/k2 naming k0 is the readout, k1 the phase encode and k2 the second one, of a volume.
 _ROLES = {"rep": "rep", "slice": "slice", "coil": "coil", "k0": "kx", "k1": "ky", "kx": "kx", "ky": "ky"}
+_ROLES |= {"k2": "kz", "kz": "kz"}
 _BARE = {2: ("ky", "kx"), 3: ("coil", "ky", "kx"), 4: ("slice", "coil", "ky", "kx")}
 _ORDER = ("slice", "coil", "ky", "kx")
+_VOLUME_ORDER = ("kx", "coil", "ky", "kz")
 
 
 @dataclass(frozen=True)
 class KSpaceAxes:
-    """The role of every stored axis: "rep", "slice", "coil", "ky" or "kx".
+    """The role of every stored axis: "rep", "slice", "coil", "ky", "kx" or, in volumes, "kz".
 
     Parameters
     ----------
@@ -32,12 +37,18 @@ class KSpaceAxes:
     roles: tuple[str, ...]
 
     @property
+    def volume(self) -> bool:
+        """Whether there are two phase encodes."""
+        return "kz" in self.roles
+
+    @property
     def orientation(self) -> Orientation:
         """Whether the phase encode runs along the stored image's rows' index or columns' index."""
-        return "ky-rows" if self.roles.index("ky") < self.roles.index("kx") else "ky-columns"
+        across = "kz" if self.volume else "kx"
+        return "ky-rows" if self.roles.index("ky") < self.roles.index(across) else "ky-columns"
 
     def arrange(self, field: str, array: NDArray[Any], *, without: str = "") -> NDArray[Any]:
-        """View of a stored array as (slice, coil, ky, kx), first repetition only.
+        """View of a stored array as (slice, coil, ky, kx), first repetition only; volumes as (kx, coil, ky, kz).
 
         Parameters
         ----------
@@ -59,10 +70,11 @@ class KSpaceAxes:
         if "rep" in roles:
             array = array.take(0, axis=roles.index("rep"))
             roles.remove("rep")
-        for missing in [role for role in ("coil", "slice") if role not in roles and role != without]:
+        order = _VOLUME_ORDER if self.volume else _ORDER
+        for missing in [role for role in ("coil", "slice") if role in order and role not in roles and role != without]:
             array = array[np.newaxis]
             roles.insert(0, missing)
-        return array.transpose([roles.index(role) for role in _ORDER if role != without])
+        return array.transpose([roles.index(role) for role in order if role != without])
 
 
 def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: int | str | None = None) -> KSpaceAxes:
@@ -92,7 +104,15 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
         raise InputError(
             field="dims",
             got=f"{list(names)} for {n_axes} axes",
-            wanted="one name per axis out of rep, slice, coil, k0 (readout), k1 (phase encode), kx, ky",
+            wanted="one name per axis out of rep, slice, coil, k0 (readout), k1 (phase encode), kx, ky; of a volume "
+            "also k2 or kz",
+        )
+    if "kz" in roles and ({"rep", "slice"} & set(roles) or phase_encode_axis is not None):
+        raise InputError(
+            field="dims",
+            got=f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis",
+            wanted="a volume's axes alone: coil, ky, kz and kx in any order",
+            cure="Give one repetition of one volume, and name its readout k0 or kx.",
         )
     if phase_encode_axis is not None:
         _swap_phase_encode(roles, names, phase_encode_axis, named=dims is not None)

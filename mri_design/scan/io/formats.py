@@ -14,6 +14,7 @@ from mri_design.scan.io.mrd import ismrmrd
 from mri_design.scan.io.numpy_files import npy
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
+from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["SUPPORTED", "read"]
 
@@ -29,7 +30,7 @@ def read(
     limits: ReadLimits = DEFAULT_LIMITS,
     duplicates: ismrmrd.DuplicatePolicy = "error",
     isolated: bool = True,
-) -> KSpaceData | ImageStack:
+) -> KSpaceData | TrajectoryData | ImageStack:
     """Read a scan or a stack of images in any supported format.
 
     Parameters

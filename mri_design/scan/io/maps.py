@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +15,21 @@ from mri_design.scan.io.numpy_files.npy_stream import MAGIC, read_npy_stream
 from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 from mri_design.scan.io.samples import to_complex64
+from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["with_maps"]
 
 _MEMBERS = ("coil_maps", "maps", "sensitivities")
 _UNIT = 1e-3
+Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
 
 
-def with_maps(data: KSpaceData, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData:
+def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> Scan:
     """The same scan with the coil maps of a file.
 
     Parameters
     ----------
-    data : KSpaceData
+    data : KSpaceData or TrajectoryData
         Several coils; maps that it brings along are replaced.
     path : Path
         A ``.npy`` array, or a ``.npz`` archive with a member ``coil_maps``, ``maps`` or ``sensitivities``: (coil, row,
@@ -42,18 +44,19 @@ def with_maps(data: KSpaceData, path: Path, *, limits: ReadLimits = DEFAULT_LIMI
         For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
     """
     stored = _stored(path, limits)
-    if data.orientation == "ky-columns" and stored.ndim >= 2:
+    turned = isinstance(data, KSpaceData) and data.orientation == "ky-columns"
+    if turned and stored.ndim >= 2:
         stored = stored.swapaxes(-1, -2)
     maps = to_complex64(path.name, stored.astype(np.complex128) if stored.dtype.kind == "f" else stored)
-    wanted = data.kspace.shape
+    wanted = (data.n_slices, data.n_coils, *data.grid_shape)
     if maps.shape == wanted[1:]:
         maps = np.broadcast_to(maps, wanted)
     if maps.shape != wanted:
-        turned = "columns and rows" if data.orientation == "ky-columns" else "rows and columns"
         raise InputError(
             field=path.name,
             got=f"coil maps of shape {maps.shape}",
-            wanted=f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx, the {turned} of the scan's file",
+            wanted=f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx, the "
+            f"{'columns and rows' if turned else 'rows and columns'} of the scan's file",
             cure="Compute the maps on the scan's own matrix.",
         )
     strength = np.linalg.norm(maps.astype(np.complex128), axis=1, keepdims=True)

@@ -22,7 +22,7 @@ def read_mask(path: Path, measured: NDArray[np.bool_], *, limits: ReadLimits = D
     path : Path
         A ``.npy`` file.
     measured : bool array, shape (ky,)
-        Lines that hold data; the mask may not ask for others.
+        Lines (or readouts of a trajectory) that hold data; the mask may not ask for others.
     limits : ReadLimits
         Bounds of untrusted files.
 
@@ -39,7 +39,8 @@ def read_mask(path: Path, measured: NDArray[np.bool_], *, limits: ReadLimits = D
             field=path.name,
             got=f"{flags.dtype} {flags.shape}",
             wanted=f"bool ({len(measured)},)",
-            cure="Give one flag per phase-encode line, as mask.npy of a design of the same matrix size.",
+            cure="Give one flag per phase-encode line, as mask.npy of a design of the same matrix size, or one per "
+            "readout of a trajectory.",
         )
     missing = np.flatnonzero(flags & ~measured)
     if missing.size:

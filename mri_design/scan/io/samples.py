@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.sampling import ROUND_OFF
 
-__all__ = ["measured_lines", "to_complex64", "to_float32"]
+__all__ = ["measured_lines", "readout_positions", "to_complex64", "to_float32"]
+
+
+def readout_positions(volume: NDArray[np.complex64]) -> NDArray[np.complex64]:
+    """A volume's k-space (kx, coil, ky, kz) as one plane per readout position, (x, coil, ky, kz): inverse FFT along kx.
+
+    Centred and orthonormal, so that white noise keeps its variance. Readouts that were not measured stay zero.
+    """
+    spread = scipy.fft.ifftshift(volume, axes=0)
+    return np.ascontiguousarray(scipy.fft.fftshift(scipy.fft.ifft(spread, axis=0, norm="ortho"), axes=0))
 
 
 def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:

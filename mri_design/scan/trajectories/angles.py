@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, positive_number, require_counts
-from mri_design.scan.trajectories.convention import checked_trajectory
+from mri_design.operators.nonuniform.convention import checked_trajectory
 
 __all__ = ["Spread", "equispaced_angles", "golden_angles", "interleaf_angles", "turned"]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
-from mri_design.scan.trajectories.convention import checked_trajectory
+from mri_design.operators.nonuniform.convention import checked_trajectory
 
 __all__ = [
     "MRI_NUFFT_SAMPLES",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, positive_number, require_instance
-from mri_design.scan.trajectories.convention import checked_trajectory
+from mri_design.operators.nonuniform.convention import checked_trajectory
 
 __all__ = ["PROTON", "GradientLimits", "Readout", "fastest_readout", "gradients_of", "require_playable"]
 

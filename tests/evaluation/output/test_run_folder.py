@@ -132,7 +132,7 @@ class TestFiles:
         "write",
         [
             lambda folder: folder.write_mask(np.ones(4)),
-            lambda folder: folder.write_mask(np.ones((4, 4), bool)),
+            lambda folder: folder.write_mask(np.ones((4, 4, 4), bool)),
             lambda folder: folder.write_image("recon.npy", np.ones((4, 4))),
             lambda folder: folder.write_image("recon.npy", np.full((4, 4), np.nan + 0j)),
             lambda folder: folder.write_image("recon.npy", np.full((4, 4), 1e39 + 0j)),

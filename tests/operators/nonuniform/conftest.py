@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("finufft")
-
 
 @pytest.fixture(scope="session")
 def random_maps():

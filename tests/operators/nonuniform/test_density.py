@@ -6,6 +6,8 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 
+pytest.importorskip("finufft")
+
 
 def test_every_sample_of_a_full_grid_stands_for_itself():
     k = np.argwhere(np.ones((9, 8))) - np.array([4, 4])

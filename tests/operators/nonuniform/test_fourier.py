@@ -10,6 +10,8 @@ from mri_design.errors import InputError
 from mri_design.operators.measurement import CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
+pytest.importorskip("finufft")
+
 SHAPES = [(8, 8), (9, 7), (6, 11)]
 
 
@@ -100,12 +102,16 @@ def test_it_travels_to_other_processes():
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        (lambda k: k[:, 0], r"trajectory: got float64 \(40,\).*\(sample, 2\)"),
-        (lambda k: k[:, :1] + 1j * k[:, 1:], "trajectory.*complex128.*two columns, ky first"),
+        (lambda k: k[:, 0], r"trajectory: got shape \(40,\).*columns \(ky, kx\)"),
+        (lambda k: k.reshape(8, 5, 2), r"trajectory: got shape \(8, 5, 2\).*\(sample, 2\): 40 samples"),
+        (lambda k: k[:, 1] + 1j * k[:, 0], r"trajectory.*looks like complex kx \+ i ky.*np.stack"),
         (lambda k: k[:0], "trajectory: got no sample"),
-        (lambda k: np.where(np.arange(40)[:, None] == 3, np.nan, k), "1 samples that are not finite.*index 3"),
-        (lambda k: k / 8, r"cycles per pixel.*Multiply the coordinates by the grid: \(8, 8\)"),
-        (lambda k: 3 * k, "ky of up to .* cycles per field of view; wanted at most 4"),
+        (
+            lambda k: np.where(np.arange(40)[:, None] == 3, np.nan, k),
+            r"2 values that are not finite, the first at \(3, 0\)",
+        ),
+        (lambda k: k / 8, "cycles per pixel.*Multiply the columns by the grid's lengths"),
+        (lambda k: 3 * k, "values up to .*which looks like cycles per metre"),
     ],
 )
 def test_trajectories_in_other_units_or_shapes_are_refused(wrong, match):

@@ -8,11 +8,11 @@ import pytest
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.metrics import measure
+from mri_design.experiment import strategy_names
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.runs.held_out import comparison
 from mri_design.runs.held_out import jobs as comparison_pieces
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress
@@ -132,7 +132,7 @@ def test_one_design_serves_all_counts_that_start_alike(
 
 def test_a_density_is_tuned_on_the_training_images_alone(study: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     powers = (0.5, 3.0, 50.0)
-    monkeypatch.setitem(comparison.TUNED_FAMILIES, "vd-polynomial", powers)
+    monkeypatch.setitem(strategy_names.TUNED_FAMILIES, "vd-polynomial", powers)
     test = study.tests[0]
     shifted = replace(
         test, name="shifted", slice_model=replace(test.slice_model, kspace=np.roll(test.slice_model.kspace, 7, axis=1))

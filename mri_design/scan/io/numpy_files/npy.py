@@ -13,10 +13,12 @@ from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.axes import KSpaceAxes, kspace_axes
 from mri_design.scan.io.card import ArrayCard, read_card
+from mri_design.scan.io.numpy_files.along_trajectory import TRAJECTORY_MEMBERS, along_trajectory
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC, read_npy_stream
 from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
-from mri_design.scan.io.samples import measured_lines, to_complex64, to_float32
+from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32
+from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["read"]
 
@@ -24,19 +26,24 @@ _COMPANIONS = ("measured", "coil_maps", "noise_variance", "reference")
 Arrays = dict[str, NDArray[Any]]
 
 
-def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData | ImageStack:
+def read(
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+) -> KSpaceData | TrajectoryData | ImageStack:
     """Read k-space or images from a .npy or .npz file.
 
     Without a card a complex array is k-space with axes (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx), and
     a real one is a stack of images (row, column) or (slice, row, column). A card beside the file (same stem,
     ``.json``) may say otherwise: ``dims`` (rep, slice, coil, and k0 k1 or ky kx in any order; k1 is the phase
-    encode), ``phase_encode_axis``, ``zero_filled_k1_columns``, ``noise_variance`` (per real component),
-    ``kind`` ("image domain ..."), ``dtype`` ("... pairs (real, imag)": a last axis of two), ``shape`` and
-    ``key``. Only the first repetition is read; the card of the result says how many there were.
+    encode; a volume has coil and k0 k1 k2 or kx ky kz, one of images x y z), ``phase_encode_axis``,
+    ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``kind`` ("image domain ..."), ``dtype``
+    ("... pairs (real, imag)": a last axis of two), ``shape`` and ``key``. Only the first repetition is read; the card
+    of the result says how many there were.
 
     An archive holds ``kspace`` or ``image``, or the member that the card's ``key`` names; beside k-space also
     ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis) and
-    ``noise_variance``. Lines without any sample are known to be not measured.
+    ``noise_variance``. Lines without any sample are known to be not measured. A volume's readout (k0, or x of images)
+    is transformed to positions, which take the place of slices: every one is a plane (ky, kz) of its own. An archive
+    with a ``trajectory`` holds samples along it, see `along_trajectory`.
 
     Parameters
     ----------
@@ -55,6 +62,11 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
     card = read_card(path, limits)
     with errors_named(path):
         key, arrays = _load(path, size, card, limits)
+        if "trajectory" in arrays and key == "kspace":
+            noise_variance = _noise_variance(arrays.get("noise_variance"), card)
+            return along_trajectory(
+                arrays, limits, name=path.stem, noise_variance=noise_variance, card=_provenance(path, card)
+            )
         stored = arrays.pop(key)
         if card.shape is not None and card.shape != stored.shape:
             raise InputError(field=f"{key}: shape", got=f"{stored.shape}", wanted=f"{card.shape}, as its card says")
@@ -72,7 +84,7 @@ def _load(path: Path, size: int, card: ArrayCard, limits: ReadLimits) -> tuple[s
             stream.seek(0)
             return "array", {"array": read_npy_stream(stream, size, str(path), limits)}
     keys = ("kspace", "image") if card.key is None else (card.key,)
-    arrays, present = read_npz_members(path, (*keys, *_COMPANIONS), limits)
+    arrays, present = read_npz_members(path, (*keys, *_COMPANIONS, *TRAJECTORY_MEMBERS), limits)
     key = next((key for key in keys if key in arrays), None)
     if key is None:
         raise InputError(
@@ -92,11 +104,12 @@ def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
 
 def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayCard, limits: ReadLimits) -> ImageStack:
     names = None if card.dims is None else tuple(name for name in card.dims if name != "real/imag")
-    if stored.ndim not in (2, 3) or (names is not None and names != ("slice", "row", "col")[-stored.ndim :]):
+    known = {("slice", "row", "col")[-stored.ndim :], ("x", "y", "z")}
+    if stored.ndim not in (2, 3) or (names is not None and names not in known):
         raise InputError(
             field=key,
             got=f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}"),
-            wanted="images (row, col) or (slice, row, col)",
+            wanted="images (row, col) or (slice, row, col), or a volume (x, y, z) whose readout is x",
         )
     _check_sides(key, ("slice", "row", "col")[-stored.ndim :], stored.shape, limits)
     pixels = to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
@@ -109,8 +122,12 @@ def _kspace(
     axes = kspace_axes(stored.ndim, card.dims, card.phase_encode_axis)
     _check_sides(key, axes.roles, stored.shape, limits)
     kspace = to_complex64(key, axes.arrange(key, stored)).copy()
+    if axes.volume:
+        kspace = readout_positions(kspace)
     n_lines = kspace.shape[2]
     provenance = _provenance(path, card)
+    if axes.volume:
+        provenance["volume"] = f"{len(kspace)} readout positions, each a plane (ky, kz) of {kspace.shape[2:]}"
     if "rep" in axes.roles:
         provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; the others were not read"
     declared = _declared_lines(path, card, arrays.get("measured"), n_lines)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
 
-__all__ = ["Convention", "Look", "checked_trajectory", "look_of_trajectory"]
+__all__ = ["Convention", "Look", "checked_samples", "checked_trajectory", "look_of_trajectory"]
 
 Convention = Literal[
     "cycles per field of view",
@@ -33,7 +33,7 @@ Convention = Literal[
 ]
 
 _WANTED = "real numbers (..., 2), columns (ky, kx), in cycles per field of view"
-_ROUNDING = 1e-5  # relative: trajectories come in single precision, too
+ROUNDING = 1e-5  # relative: trajectories come in single precision, too
 _METRES = 2.5, 12.0  # reach in units of the grid's: one over fields of view below 0.4 m, 2 pi over those below 0.5 m
 _CURES: dict[Convention, str] = {
     "cycles per field of view": "",
@@ -112,7 +112,9 @@ def _layout(k: NDArray[Any]) -> Convention | None:
 
 def _units(k: NDArray[np.float64], lengths: NDArray[np.float64], largest: float) -> Convention:
     reach = np.abs(k).reshape(-1, 2).max(axis=0)
-    limit, slack = lengths / 2, 1 + _ROUNDING
+    limit, slack = lengths / 2, 1 + ROUNDING
+    if largest == 0:
+        return "cycles per field of view"
     if largest <= 0.5 * slack:
         return "cycles per pixel"
     if 0.9 < largest <= slack and limit.min() > 2:
@@ -127,6 +129,21 @@ def _units(k: NDArray[np.float64], lengths: NDArray[np.float64], largest: float)
     if beyond < _METRES[0]:
         return "cycles per field of view of a larger grid"
     return "cycles per metre" if beyond < _METRES[1] else "radians per metre"
+
+
+def checked_samples(trajectory: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """As `checked_trajectory`, for samples in one list: shape (sample, 2).
+
+    Raises
+    ------
+    InputError
+        As `checked_trajectory`, and for samples in more than one axis.
+    """
+    k = checked_trajectory(trajectory, shape)
+    if k.ndim != 2:
+        wanted = f"(sample, 2): {k.size // 2} samples in one list"
+        raise InputError(field="trajectory", got=f"shape {k.shape}", wanted=wanted, cure="trajectory.reshape(-1, 2)")
+    return k
 
 
 def checked_trajectory(trajectory: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.float64]:
@@ -150,14 +167,19 @@ def checked_trajectory(trajectory: ArrayLike, shape: tuple[int, int] | None = No
         that fill exactly the range of another unit (half a cycle, one, pi); with the convention that it looks like.
     """
     k = number_array("trajectory", trajectory, wanted=_WANTED)
-    if not k.size or not np.isfinite(k).all():
-        raise InputError(field="trajectory", got="no sample, NaN or an infinite position", wanted=_WANTED)
+    if not k.size:
+        raise InputError(field="trajectory", got="no sample", wanted=_WANTED)
+    bad = np.argwhere(~np.isfinite(k))
+    if len(bad):
+        got = f"{len(bad)} values that are not finite, the first at {tuple(bad[0].tolist())}"
+        raise InputError(field="trajectory", got=got, wanted=_WANTED)
     kind = _layout(k) if shape is None else look_of_trajectory(k, shape).convention
     if kind in (None, "cycles per field of view"):
         return k.astype(np.float64)
+    got = f"shape {k.shape}, values up to {np.abs(k).max():.4g}"
     raise InputError(
         field="trajectory",
-        got=f"shape {k.shape}, values up to {np.abs(k).max():.4g}, which looks like {kind}",
+        got=got if kind == "unknown" else f"{got}, which looks like {kind}",
         wanted=_WANTED if shape is None else f"{_WANTED}, up to {shape[0] / 2:g} and {shape[1] / 2:g}",
         cure=_CURES[kind or "unknown"],
     )

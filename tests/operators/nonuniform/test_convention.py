@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
+from mri_design.operators.nonuniform.convention import checked_trajectory, look_of_trajectory
 from mri_design.scan.trajectories.angles import equispaced_angles
-from mri_design.scan.trajectories.convention import checked_trajectory, look_of_trajectory
 from mri_design.scan.trajectories.radial import radial_spokes
 
 SHAPE = (64, 64)
@@ -40,9 +40,10 @@ def test_looks_and_refusals(trajectory, shape, convention):
         assert not look.cure
         np.testing.assert_array_equal(checked_trajectory(trajectory, shape), trajectory)
         return
-    with pytest.raises(InputError, match="looks like") as refusal:
+    with pytest.raises(InputError, match="trajectory: got shape") as refusal:
         checked_trajectory(trajectory, shape)
-    assert convention in str(refusal.value) and look.cure in str(refusal.value)
+    assert (f"looks like {convention}" in str(refusal.value)) == (convention != "unknown")
+    assert look.cure in str(refusal.value)
 
 
 def test_without_a_grid_only_the_layout_is_looked_at():

@@ -1,0 +1,135 @@
+"""Masks over a plane that look at no data: random with a density, regular, low-pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.decision import Choice
+from mri_design.design.plane.densities import SampleDensity
+from mri_design.design.plane.start import start_for_samples
+from mri_design.design.plane.thinning import candidates_plane
+from mri_design.design.strategy import DesignView
+from mri_design.errors import InputError, require_counts
+from mri_design.operators.encodings import PlaneEncoding
+
+__all__ = ["CaipiSamples", "LowPassSamples", "RandomSamples"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomSamples(SampleDensity):
+    """Samples drawn one by one, without replacement, from a density: settings as `SampleDensity`."""
+
+    name: str = "vd-polynomial"
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The next draws."""
+        density = np.where(view.candidates.remaining, self.density(candidates_plane(view)), 0.0)
+        drawn = rng.choice(len(density), size=count, replace=False, p=density / density.sum())
+        return [Choice(int(sample)) for sample in drawn]
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """One draw."""
+        return self.choose_block(view, rng, 1)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowPassSamples:
+    """The samples nearest to DC."""
+
+    name: str = "low-pass"
+    needs_posterior: bool = False
+
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+        """One sample: the rule needs no centre of its own."""
+        return 1
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The nearest remaining samples."""
+        return [Choice(sample) for sample in _outwards(view, view.candidates.remaining)[:count]]
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The nearest remaining sample."""
+        return self.choose_block(view, rng, 1)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaipiSamples:
+    """A regular pattern, every R_y-th row with every R_z-th sample of it, shifted from row to row (2-D CAIPIRINHA).
+
+    The pattern runs through DC. Samples that are left over are added to the fully sampled centre; with fewer samples
+    than the pattern has, the outermost are left out. Breuer et al., Magn. Reson. Med. 55 (2006) 549-556.
+
+    Parameters
+    ----------
+    spacing : tuple of int, optional
+        (R_y, R_z); by default the smallest product that fits into the samples that are not at the start, as nearly
+        square as possible.
+    shift : int, optional
+        Samples along kz by which one row of the pattern lies beside the one before; by default half of R_z.
+
+    Raises
+    ------
+    InputError
+        For spacings that are not whole numbers of one or more, or a negative shift.
+    """
+
+    spacing: tuple[int, int] | None = None
+    shift: int | None = None
+    name: str = "caipi"
+    needs_posterior: bool = False
+
+    def __post_init__(self) -> None:
+        if self.spacing is not None:
+            if not isinstance(self.spacing, tuple) or len(self.spacing) != 2:
+                raise InputError(field="spacing", got=repr(self.spacing), wanted="two whole numbers (R_y, R_z)")
+            require_counts(least=1, **{"spacing along ky": self.spacing[0], "spacing along kz": self.spacing[1]})
+        if self.shift is not None:
+            require_counts(least=0, shift=self.shift)
+
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+        """See `start_for_samples`."""
+        return start_for_samples(n_lines, target)
+
+    def pattern(self, plane: PlaneEncoding, spacing: tuple[int, int]) -> NDArray[np.bool_]:
+        """The pattern's samples, (size,)."""
+        rows, columns = spacing
+        ky, kz = plane.frequencies.T
+        shift = columns // 2 if self.shift is None else self.shift
+        return np.asarray((ky % rows == 0) & ((kz - shift * (ky // rows)) % columns == 0))
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The pattern from DC outwards, then what is nearest to DC."""
+        plane, left = candidates_plane(view), view.candidates.remaining
+        if self.spacing is not None:
+            pattern = self.pattern(plane, self.spacing)
+        else:
+            start = np.zeros(plane.size, dtype=bool)
+            start[list(view.candidates.acquired[: view.candidates.n_start])] = True
+            wanted = view.candidates.target - view.candidates.n_start
+            free = view.candidates.allowed & ~start
+            tried = (self.pattern(plane, spacing) for spacing in _spacings(plane.size))
+            pattern = next(made for made in tried if (made & free).sum() <= wanted)
+        order = [*_outwards(view, left & pattern), *_outwards(view, left & ~pattern)]
+        return [Choice(sample) for sample in order[:count]]
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The next sample."""
+        return self.choose_block(view, rng, 1)[0]
+
+
+def _outwards(view: DesignView, flags: NDArray[np.bool_]) -> list[int]:
+    outwards = candidates_plane(view).outwards
+    return [int(sample) for sample in outwards[flags[outwards]]]
+
+
+def _spacings(most: int) -> list[tuple[int, int]]:
+    """(R_y, R_z) of every product up to ``most`` + 1, the most nearly square ones, R_y the smaller."""
+    made = []
+    for product in range(1, most + 2):
+        rows = max(r for r in range(1, int(np.sqrt(product)) + 1) if product % r == 0)
+        made.append((rows, product // rows))
+    return made

@@ -1,0 +1,145 @@
+"""Posterior variances of the samples of a plane (ky, kz), from draws and what a circulant explains of them.
+
+A sample of k-space is one row of the Fourier transform, which makes every circulant P diagonal. So both moments that
+make a row of P b a control variate are known exactly: P itself, and P A P on the diagonal, in which the sites of a band
+of filters count with their mean site precision. `line_variances` has the same for whole lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, described
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array
+from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.measurement import CartesianSamples
+from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.circulant import CirculantControl
+
+__all__ = [
+    "expected_sample_energies",
+    "least_sample_energies",
+    "plane_of",
+    "sample_moments",
+    "sample_variances",
+    "squared_correlation",
+]
+
+_DRAWS = 12
+"""Posterior draws behind `least_sample_energies`, where inference has nothing better."""
+
+
+def plane_of(posterior: GaussianPosterior) -> tuple[PlaneEncoding, CartesianSamples]:
+    """The plane that a posterior's samples lie in, and its measurement.
+
+    Raises
+    ------
+    InputError
+        Where the measurement is not one of single samples.
+    """
+    measured = posterior.model.measurement
+    if not isinstance(measured, CartesianSamples):
+        raise InputError(
+            field="posterior",
+            got=f"one whose measurement is {described(measured)}",
+            wanted="a measurement of single samples of a plane",
+            cure="Make the slice with encoding='plane'.",
+        )
+    return PlaneEncoding(measured.grid), measured
+
+
+def sample_variances(posterior: GaussianPosterior, rng: np.random.Generator, draws: int) -> NDArray[np.float64]:
+    """Posterior variance per real component of every sample of the plane, (size,), summed over coils, units of sigma^2.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Its own draws serve as they are where inference knows what a circulant explains of them.
+    rng : numpy Generator
+        Of the draws that are missing.
+    draws : int
+        Plain posterior draws at least, where they are plain.
+
+    Raises
+    ------
+    InputError
+        Where the measurement is not one of single samples.
+    """
+    plane, measured = plane_of(posterior)
+    made = posterior.marginals
+    if made.explained is not None and made.samples is not None and measured.maps is None:
+        control = CirculantControl.of(posterior.precision)
+        if control is not None and control.sites is not None and control.gram is not None:
+            first, second = sample_moments(control, control.gram)
+            drawn, known = (plane.values(images)[:, 0, :, 0] for images in (made.samples, made.explained))
+            remainder = drawn - (first / second).astype(drawn.real.dtype) * known
+            return np.asarray(first**2 / second + np.mean(np.abs(remainder) ** 2, axis=0, dtype=np.float64) / 2)
+    values = plane.values(posterior.deviations(rng, draws), measured.maps, measured.library)
+    return np.asarray(np.sum(np.mean(np.abs(values) ** 2, axis=0, dtype=np.float64), axis=(0, 2)) / 2)
+
+
+def sample_moments(control: CirculantControl, gram: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """diag(E P E^H) and diag(E P A P E^H) per real component, shape (size,), E the samples of a plane in order.
+
+    ``gram`` are the eigenvalues of X^H X, which is circulant.
+    """
+    spectrum = gram + sum(
+        np.mean(weights, dtype=np.float64) / filters.stride**2 * np.abs(filters.response) ** 2
+        for filters, weights in control.sites or ()
+    )
+    moments = (control.inverse, control.inverse**2 * spectrum)
+    first, second = (scipy.fft.fftshift(moment).reshape(-1) for moment in moments)
+    return first, second
+
+
+def expected_sample_energies(
+    posteriors: Sequence[GaussianPosterior], rng: np.random.Generator, draws: int
+) -> NDArray[np.float64]:
+    """Expected energy of the mean's error on every sample, (size,), summed over coils and posteriors, in data units."""
+    each = [2 * p.model.noise_variance * sample_variances(p, rng, draws) for p in posteriors]
+    return np.asarray(np.sum(each, axis=0))
+
+
+def least_sample_energies(
+    posterior: GaussianPosterior, samples: Sequence[int], estimator: VarianceEstimator, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Expected energy of the error on every sample once all of ``samples`` have been measured, (size,).
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Before; mean and widths stay as they are.
+    samples : sequence of int
+        All samples that are measured afterwards.
+    estimator : VarianceEstimator
+        Makes the draws, starting from the posterior's own.
+    rng : numpy Generator
+        Equal to the one behind the posterior's own draws, so that they change little.
+    """
+    plane, measured = plane_of(posterior)
+    measurement = plane.rows(samples, measured.maps, measured.library)
+    precision = PosteriorPrecision(measurement, posterior.precision.blocks, posterior.precision.site_precisions)
+    marginals = estimator(precision, (), rng, posterior.mean, previous=posterior.marginals)
+    after = replace(posterior, precision=precision, marginals=marginals)
+    return expected_sample_energies([after], rng, _DRAWS)
+
+
+def squared_correlation(posteriors: Sequence[GaussianPosterior]) -> NDArray[np.float64]:
+    """How much one sample tells of another at a distance, (ky, kz), DC at ``N // 2``: 1 at distance 0.
+
+    If pixels are independent under the posterior, the errors on two samples of a plane are correlated by rho, the
+    Fourier transform of the map of pixel variances at their distance over its sum. Measuring one removes the share
+    |rho|^2 of the other's variance. Means over posteriors.
+    """
+    total: Array | float = 0.0
+    for posterior in posteriors:
+        spectrum = scipy.fft.fft2(np.asarray(posterior.image_variances, dtype=np.float64))
+        total = total + np.abs(spectrum / spectrum[0, 0]) ** 2
+    return np.asarray(scipy.fft.fftshift(np.asarray(total) / len(posteriors)))

@@ -1,0 +1,1 @@
+"""Scans along trajectories: calibrated, described and reconstructed."""

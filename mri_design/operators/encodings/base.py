@@ -1,0 +1,82 @@
+"""What every encoding is to those above: candidates by number, their rows of X, and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.operators.base import Array
+from mri_design.operators.fourier import FourierLibrary
+from mri_design.operators.measurement import CartesianLines, CartesianSamples
+
+__all__ = ["Encoding", "EncodingName"]
+
+EncodingName = Literal["lines", "plane"]
+
+
+@runtime_checkable
+class Encoding(Protocol):
+    """What can be measured one by one. A candidate is a whole number from 0 to ``size - 1``.
+
+    Whatever is drawn as noise of a candidate's data is the same whichever others are measured: the rows that `rows`
+    returns see to it (`LinearOperator.unit_noise`), so that designs can be replayed.
+    """
+
+    @property
+    def name(self) -> EncodingName: ...
+
+    @property
+    def unit(self) -> str:
+        """What one candidate is called in messages, in the singular."""
+        ...
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Of the image, and of its k-space."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an array with one entry per candidate, laid out for people: (ky,) or (ky, kz)."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Candidates of the grid."""
+        ...
+
+    def rows(
+        self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
+    ) -> CartesianLines | CartesianSamples:
+        """X of some candidates."""
+        ...
+
+    def data(self, kspace: Array, ids: Sequence[int]) -> Array:
+        """What full k-space (coil, rows, columns) holds on some candidates, ordered as `rows` orders it."""
+        ...
+
+    def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
+        """Images (count, rows, columns) -> values (count, coil, candidate, value) of all candidates.
+
+        The values of a candidate are nearly independent of each other under the posterior.
+        """
+        ...
+
+    def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:
+        """Energy of ``data``, ordered as `rows` orders it, of every one of ``ids``, in the order of ``ids``."""
+        ...
+
+    def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which candidates hold data, (size,), where the ``samples`` (rows, columns) of the grid do."""
+        ...
+
+    def central_run(self, ids: Sequence[int]) -> list[int]:
+        """Those of ``ids`` around DC up to the first that is missing; all of them where DC itself is."""
+        ...
+
+    def nearest_to_centre(self, ids: Sequence[int], count: int) -> list[int]:
+        """The ``count`` of ``ids`` that are nearest to DC, or as many as there are."""
+        ...

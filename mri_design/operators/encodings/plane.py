@@ -1,0 +1,133 @@
+"""Phase encoding along two directions of a 3-D scan: a candidate is one sample of the plane (ky, kz).
+
+The readout runs across the plane. Its inverse FFT leaves one plane for every readout position, and all of them are
+sampled alike: a sample of the plane is one readout of the scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, number_array, require_grid
+from mri_design.operators.base import Array
+from mri_design.operators.coils import Coils
+from mri_design.operators.encodings.base import EncodingName
+from mri_design.operators.fourier import CentredFFT, FourierLibrary
+from mri_design.operators.measurement import CartesianSamples
+
+__all__ = ["PlaneEncoding"]
+
+
+@dataclass(frozen=True)
+class PlaneEncoding:
+    """The samples of a plane (ky, kz), numbered row by row: sample (y, z) has number ``y * n_z + z``.
+
+    Parameters
+    ----------
+    grid : tuple of int
+        (ky, kz).
+
+    Raises
+    ------
+    InputError
+        For a grid that is not two whole numbers.
+    """
+
+    grid: tuple[int, int]
+    name: EncodingName = "plane"
+    unit: str = "sample"
+
+    def __post_init__(self) -> None:
+        require_grid("grid", self.grid, axes=2)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(ky, kz)."""
+        return self.grid
+
+    @property
+    def size(self) -> int:
+        """Samples of the plane."""
+        return self.grid[0] * self.grid[1]
+
+    @cached_property
+    def frequencies(self) -> NDArray[np.int_]:
+        """(ky, kz) of every sample, DC = 0, shape (size, 2)."""
+        at = np.stack(np.divmod(np.arange(self.size), self.grid[1]), axis=1)
+        return np.asarray(at - np.array(self.grid) // 2)
+
+    @cached_property
+    def radius(self) -> NDArray[np.float64]:
+        """Distance of every sample from DC, 1 at the middle of the plane's edges, shape (size,)."""
+        return np.asarray(np.hypot(*(self.frequencies / np.maximum(np.array(self.grid) / 2, 1)).T))
+
+    @cached_property
+    def outwards(self) -> NDArray[np.intp]:
+        """All samples by their distance from DC, DC first; ties go to the lower number."""
+        return np.argsort(self.radius.round(12), kind="stable")
+
+    @cached_property
+    def opposite(self) -> NDArray[np.intp]:
+        """The sample at -k of every sample, on the periodic grid."""
+        y, z = (self.frequencies[:, axis] for axis in (0, 1))
+        rows, columns = self.grid
+        return np.asarray(((rows // 2 - y) % rows) * columns + (columns // 2 - z) % columns, dtype=np.intp)
+
+    def mask(self, ids: Sequence[int]) -> NDArray[np.bool_]:
+        """Bool (ky, kz), true where a sample is among ``ids``.
+
+        Raises
+        ------
+        InputError
+            For numbers outside the plane, or named twice.
+        """
+        wanted = f"different sample numbers from 0 to {self.size - 1}"
+        chosen = number_array("samples", ids, wanted=wanted)
+        inside = chosen.ndim == 1 and chosen.dtype.kind in "iu" and bool(np.all((chosen >= 0) & (chosen < self.size)))
+        if not inside or len(np.unique(chosen)) != len(chosen):
+            raise InputError(field="samples", got=str(chosen.tolist())[:80], wanted=wanted)
+        flags = np.zeros(self.size, dtype=bool)
+        flags[chosen.astype(np.intp)] = True
+        return flags.reshape(self.grid)
+
+    def rows(
+        self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
+    ) -> CartesianSamples:
+        """X of some samples, which come in ascending order whatever the order of ``ids``."""
+        return CartesianSamples(self.mask(ids), maps, library)
+
+    def data(self, kspace: Array, ids: Sequence[int]) -> Array:
+        """(coil, sample), samples in ascending order."""
+        return np.ascontiguousarray(kspace[:, self.mask(ids)])
+
+    def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
+        """Values (count, coil, sample, 1): samples of the FFT of every coil's image."""
+        coil_images = images[..., None, :, :] if maps is None else Coils(maps)(images)
+        kspace = CentredFFT(self.grid, library)(coil_images)
+        return np.asarray(kspace.reshape(*kspace.shape[:2], self.size, 1))
+
+    def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:
+        """Energy of every sample of ``data`` (coil, sample), summed over coils, in the order of ``ids``."""
+        ascending = np.asarray(np.sum(np.abs(data) ** 2, axis=0, dtype=np.float64))
+        return np.asarray(ascending[np.argsort(np.argsort(ids))])
+
+    def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The samples themselves, row by row."""
+        return np.asarray(samples.reshape(-1))
+
+    def central_run(self, ids: Sequence[int]) -> list[int]:
+        """Samples of the largest ellipse around DC that is measured without a gap; all where DC is not."""
+        flags = self.mask(ids).reshape(-1)
+        missing = np.flatnonzero(~flags[self.outwards])
+        run = self.outwards[: int(missing[0])] if len(missing) else self.outwards
+        return sorted((run if len(run) else np.flatnonzero(flags)).tolist())
+
+    def nearest_to_centre(self, ids: Sequence[int], count: int) -> list[int]:
+        """Samples by their distance from DC."""
+        flags = self.mask(ids).reshape(-1)
+        return [int(sample) for sample in self.outwards[flags[self.outwards]][:count]]

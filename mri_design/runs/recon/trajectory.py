@@ -1,0 +1,101 @@
+"""The reconstruction of one slice that was measured along a trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import InferenceOptions
+from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
+from mri_design.experiment.trajectories.reconstructing import gridded, reconstruct_samples
+from mri_design.runs.images import NamedImage
+from mri_design.runs.run import Ending, Record, Run
+from mri_design.scan.io.mask import read_mask
+from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.status import Status
+
+__all__ = ["TrajectoryResult", "reconstruct_trajectory"]
+
+GRIDDED = "gridded"
+
+
+@dataclass(frozen=True)
+class TrajectoryResult:
+    """What the reconstruction came to.
+
+    Parameters
+    ----------
+    record : Record
+        For the manifest.
+    ending : Ending
+        Status; there are no lines.
+    scan : PreparedSamples
+        The slice, calibrated.
+    mask : bool array, shape (readout,)
+        The readouts used.
+    signal : float
+        Signal level that the prior's scales follow.
+    images : sequence of NamedImage
+        The image, and the gridded one to compare it with.
+    """
+
+    record: Record
+    ending: Ending
+    scan: PreparedSamples
+    mask: NDArray[np.bool_]
+    signal: float
+    images: Sequence[NamedImage]
+
+
+def reconstruct_trajectory(
+    data: TrajectoryData, mask: Path | None, recipe: Recipe, record: Record, run: Run
+) -> TrajectoryResult:
+    """Reconstruct one slice.
+
+    Parameters
+    ----------
+    data : TrajectoryData
+        The slice as read.
+    mask : Path, optional
+        ``.npy``, bool (readout,): the readouts to use; all by default.
+    recipe : Recipe
+        Method, prior, inference.
+    record : Record
+        Of the request.
+    run : Run
+        Where results go.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds another run.
+    InputError
+        Where the input or the mask cannot be used.
+    """
+    every = np.ones(data.readouts, dtype=bool)
+    chosen = every if mask is None else read_mask(mask, every)
+    run.finished(record.identity)
+    scan = prepare_samples(data, recipe, used=data.select_readouts(chosen))
+    slice_model = scan.slice_model(0, recipe)
+    signal = slice_model.signal_level()
+    run.begin()
+    options = InferenceOptions(
+        signal=signal, callback=lambda s: run.progress.show("outer loops", s.loop, recipe.inference.loops)
+    )
+    method = recipe.reconstruction.method
+    result = reconstruct_samples(slice_model, method, recipe, np.random.default_rng([run.seed, 2]), options)
+    if result.left_out:
+        run.progress.say(result.left_out)
+    converged = result.convergence.converged
+    status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
+    reference = None if scan.data.reference is None else scan.data.reference[0]
+    name = GRIDDED if method == "zero-filled" else method
+    images = [NamedImage.judged(name, result, reference)]
+    if name != GRIDDED:
+        images.append(NamedImage.judged(GRIDDED, gridded(slice_model), reference))
+    return TrajectoryResult(record, Ending(status), scan, chosen, signal, images)

@@ -1,0 +1,73 @@
+"""What the reconstruction of samples along a trajectory leaves in its folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mri_design.evaluation import plots
+from mri_design.evaluation.output.page import Section, saved_figure
+from mri_design.runs.recon.trajectory import TrajectoryResult
+from mri_design.runs.run import Ending, Run
+from mri_design.runs.scan_facts import level_settings, level_summary
+from mri_design.runs.sections.images import image_sections, save_images
+
+__all__ = ["report_trajectory"]
+
+
+def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
+    """Write image, error bars, the mask of readouts, errors, figures, manifest and page into the run's folder."""
+    scan, image = result.scan, result.images[0]
+    data = scan.data
+    count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
+    rows: list[dict[str, object]] = [
+        {
+            "method": named.name,
+            "readouts": data.readouts,
+            "samples": count,
+            "relative_l2": named.errors.relative_l2 if named.errors else None,
+            "psnr": named.errors.psnr if named.errors else None,
+            "ssim": named.errors.ssim if named.errors else None,
+            "converged": named.reconstruction.convergence.converged,
+            "matvecs": named.reconstruction.convergence.matvecs,
+        }
+        for named in result.images
+    ]
+    save_images(run.folder, image.reconstruction, rows, scan.unit)
+    run.folder.write_mask(result.mask)
+    reference = None if data.reference is None else data.reference[0]
+    about = (
+        f"{count} samples on {data.readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
+        "for the density of the samples and knows nothing else."
+    )
+    curve = saved_figure(
+        run.folder,
+        "trajectory",
+        plots.trajectory_curves({"readouts": data.trajectory.reshape(data.readouts, -1, 2)}, data.grid_shape),
+        "Where k-space was measured, one curve for each readout. The frame is the image's grid.",
+    )
+    sections = [
+        *image_sections(run.folder, result.images, reference, "no-lines", rows, about=about),
+        Section("Trajectory", [curve]),
+    ]
+    assert data.noise_variance is not None
+    levels = (data.noise_variance, result.signal, scan.unit)
+    left_out = image.reconstruction.left_out
+    summary: dict[str, object] = {
+        "method": image.name,
+        "readouts": f"{data.readouts} of {len(result.mask)}",
+        "samples": count,
+        "noise": scan.noise_source,
+        "coil maps": scan.maps_source,
+        **level_summary(*levels),
+        **({"left out": left_out} if left_out else {}),
+        "multiplications with A": image.reconstruction.convergence.matvecs,
+    }
+    facts = {
+        "noise_source": scan.noise_source,
+        "coil_maps_source": scan.maps_source,
+        "readouts": data.readouts,
+        "matrix": list(data.grid_shape),
+        **level_settings(*levels),
+    }
+    record = replace(result.record, settings={**result.record.settings, **facts})
+    return run.finish(result.ending, record, f"Reconstruction: {data.name}", summary, sections)

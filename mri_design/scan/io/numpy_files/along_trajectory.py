@@ -1,0 +1,114 @@
+"""Archives of samples along a trajectory: which array is what, and on which grid the image lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.operators.nonuniform.convention import ROUNDING
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.samples import to_complex64
+from mri_design.scan.trajectory_data import TrajectoryData
+
+__all__ = ["TRAJECTORY_MEMBERS", "along_trajectory"]
+
+TRAJECTORY_MEMBERS = ("trajectory", "matrix")
+"""Members of an archive beside ``kspace`` that only samples along a trajectory have."""
+
+_LIKE_SQUARE = 0.05
+"""Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
+
+
+def along_trajectory(
+    arrays: Mapping[str, NDArray[Any]],
+    limits: ReadLimits,
+    *,
+    name: str,
+    noise_variance: float | None,
+    card: Mapping[str, str],
+) -> TrajectoryData:
+    """Samples with their trajectory from the arrays of an archive.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2); in the place of the
+        axis of samples both may have two, (readout, sample). ``matrix``, the pixels (ky, kx) or one number for both,
+        may be left out where the trajectory reaches equally far along ky and kx: then it is twice that far.
+        ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of
+        slices they are the same for all.
+    limits : ReadLimits
+        Bounds on slices, coils and the sides of the image.
+    name, noise_variance, card
+        As `TrajectoryData` has them.
+
+    Raises
+    ------
+    InputError
+        For arrays that do not fit together, a matrix that is none or cannot be told, and as `TrajectoryData`.
+    """
+    kspace, trajectory = arrays["kspace"], arrays["trajectory"]
+    axes = trajectory.shape[:-1]
+    if len(axes) not in (1, 2) or trajectory.shape[-1] != 2 or trajectory.dtype.kind not in "fiu":
+        raise InputError(
+            field="trajectory",
+            got=f"{trajectory.dtype} {trajectory.shape}",
+            wanted="real numbers (sample, 2) or (readout, sample, 2): ky and kx in cycles per field of view",
+        )
+    lead = kspace.shape[: kspace.ndim - len(axes)]
+    if kspace.shape[len(lead) :] != axes or len(lead) > 2:
+        raise InputError(
+            field="kspace",
+            got=f"shape {kspace.shape} beside a trajectory of {trajectory.shape}",
+            wanted=f"(slice, coil, {', '.join(map(str, axes))}), a sample for each point of the trajectory",
+        )
+    slices, coils = (1, 1, *lead)[-2:]
+    if not (1 <= slices <= limits.max_slices and 1 <= coils <= limits.max_coils):
+        wanted = f"up to {limits.max_slices} slices and {limits.max_coils} coils"
+        raise InputError(field="kspace", got=f"shape {kspace.shape}", wanted=wanted)
+    points = trajectory.reshape(-1, 2).astype(np.float64)
+    grid = _grid(arrays.get("matrix"), points, limits)
+    return TrajectoryData(
+        to_complex64("kspace", kspace).reshape(slices, coils, -1),
+        points,
+        grid,
+        readouts=axes[0] if len(axes) == 2 else 1,
+        name=name,
+        noise_variance=noise_variance,
+        coil_maps=_on_grid("coil_maps", arrays, (slices, coils, *grid)),
+        reference=_on_grid("reference", arrays, (slices, *grid)),
+        card=card,
+    )
+
+
+def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: ReadLimits) -> tuple[int, int]:
+    if matrix is not None:
+        sides = np.atleast_1d(matrix).ravel()
+        whole = sides.dtype.kind in "iuf" and sides.size in (1, 2) and np.all(sides == np.floor(sides))
+        if not whole or not np.all((sides >= 4) & (sides <= limits.max_side)):
+            wanted = f"one or two whole numbers, 4 to {limits.max_side}"
+            raise InputError(field="matrix", got=str(sides.tolist()[:4]), wanted=wanted)
+        return int(sides[0]), int(sides[-1])
+    reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
+    told = f"a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
+    cure = "Add an array matrix, the pixels (ky, kx) of the image; the trajectory is in cycles per field of view."
+    if reach.max() < 2 or abs(reach[0] - reach[1]) > _LIKE_SQUARE * reach.max():
+        raise InputError(field="matrix", got=f"none beside {told}", wanted="the pixels of the image", cure=cure)
+    side = 2 * int(np.ceil(reach.max() * (1 - ROUNDING)))
+    if not 4 <= side <= limits.max_side:
+        raise InputError(field="matrix", got=f"none beside {told}", wanted=f"4 to {limits.max_side} pixels", cure=cure)
+    return side, side
+
+
+def _on_grid(name: str, arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> NDArray[np.complex64] | None:
+    if name not in arrays:
+        return None
+    stored = arrays[name]
+    if stored.shape != shape and stored.shape != shape[1:]:
+        raise InputError(field=name, got=f"shape {stored.shape}", wanted=f"{shape[1:]} or {shape}")
+    single = to_complex64(name, stored.astype(np.complex128) if stored.dtype.kind in "iuf" else stored)
+    return np.broadcast_to(single, shape).copy()

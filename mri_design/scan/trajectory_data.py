@@ -1,0 +1,149 @@
+"""Measured samples along a trajectory, validated on construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, described, positive_number, require_counts, require_instance
+from mri_design.operators.nonuniform.convention import checked_samples
+
+__all__ = ["TrajectoryData"]
+
+
+@dataclass(frozen=True)
+class TrajectoryData:
+    """Samples along a trajectory (spokes, spirals, any other), with everything that is known of how they were measured.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (slice, coil, sample)
+        Samples of the Fourier transform exp(-2 pi i k r), scaled as an orthonormal one.
+    trajectory : float array, shape (sample, 2)
+        Columns ky and kx in cycles per field of view, DC 0; the same in all slices.
+    grid_shape : tuple of int
+        Pixels (ky, kx) of the image.
+    readouts : int
+        Number of readouts of equal length, one after the other in the samples.
+    name : str
+        Short name for tables and figures.
+    noise_variance : float, optional
+        Noise variance per real component, in units of ``kspace`` squared; None where unknown.
+    coil_maps : complex64 array, shape (slice, coil, ky, kx), optional
+        Coil sensitivities with unit root-sum-of-squares; None where unknown.
+    reference : complex64 array, shape (slice, ky, kx), optional
+        True image (simulated data only); None for scans.
+    card : mapping of str to str
+        Provenance (source, licence, anatomy, caveats).
+
+    Raises
+    ------
+    InputError
+        On arrays whose sizes disagree, samples that are not finite or all zero, a noise variance that is not positive,
+        readouts that do not divide the samples, and as `checked_samples`.
+    """
+
+    kspace: NDArray[np.complex64]
+    trajectory: NDArray[np.float64]
+    grid_shape: tuple[int, int]
+    _: KW_ONLY
+    readouts: int = 1
+    name: str = "scan"
+    noise_variance: float | None = None
+    coil_maps: NDArray[np.complex64] | None = None
+    reference: NDArray[np.complex64] | None = None
+    card: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_instance(np.ndarray, wanted="a complex array (slice, coil, sample)", kspace=self.kspace)
+        object.__setattr__(self, "trajectory", checked_samples(self.trajectory, self.grid_shape))
+        k, wanted = self.kspace, f"(slice, coil, {len(self.trajectory)}), a sample for each point of the trajectory"
+        if k.ndim != 3 or min(k.shape) < 1 or k.shape[2] != len(self.trajectory) or not np.iscomplexobj(k):
+            raise InputError(field="kspace", got=f"{k.dtype} {k.shape}", wanted=wanted)
+        if not np.any(k):
+            raise InputError(field="kspace", got="zeros only", wanted="at least one sample that is not zero")
+        if self.noise_variance is not None:
+            positive_number("noise_variance", self.noise_variance)
+        require_counts(least=1, readouts=self.readouts)
+        if k.shape[2] % self.readouts:
+            raise InputError(field="readouts", got=f"{self.readouts}", wanted=f"a divisor of {k.shape[2]} samples")
+        self._check("kspace", k, k.shape)
+        self._check("coil_maps", self.coil_maps, (*k.shape[:2], *self.grid_shape))
+        self._check("reference", self.reference, (k.shape[0], *self.grid_shape))
+
+    @staticmethod
+    def _check(name: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> None:
+        if array is None:
+            return
+        if array.shape != shape:
+            raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
+        if not np.isfinite(array).all():
+            raise InputError(field=name, got="NaN or infinite values", wanted="finite numbers")
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return int(self.kspace.shape[0])
+
+    @property
+    def n_coils(self) -> int:
+        """Number of receive coils."""
+        return int(self.kspace.shape[1])
+
+    def scaled(self, factor: float) -> TrajectoryData:
+        """The same scan in other units: samples and reference times ``factor``, noise accordingly."""
+        single = np.float32(factor)
+        return replace(
+            self,
+            kspace=self.kspace * single,
+            reference=None if self.reference is None else self.reference * single,
+            noise_variance=None if self.noise_variance is None else self.noise_variance * factor**2,
+        )
+
+    def select_slice(self, index: int) -> TrajectoryData:
+        """The same data with the one slice ``index`` (negative counts from the end).
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice.
+        """
+        if isinstance(index, bool) or not isinstance(index, Integral) or not -self.n_slices <= index < self.n_slices:
+            raise InputError(field="slice", got=described(index), wanted=f"0 to {self.n_slices - 1}")
+        place = slice(index % self.n_slices, index % self.n_slices + 1)
+        return replace(
+            self,
+            kspace=self.kspace[place],
+            coil_maps=None if self.coil_maps is None else self.coil_maps[place],
+            reference=None if self.reference is None else self.reference[place],
+            name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
+        )
+
+    def select_readouts(self, chosen: NDArray[np.bool_]) -> TrajectoryData:
+        """The same data with some of the readouts.
+
+        Parameters
+        ----------
+        chosen : bool array, shape (readout,)
+            True for those to keep.
+
+        Raises
+        ------
+        InputError
+            For another shape or type, or no readout.
+        """
+        if chosen.shape != (self.readouts,) or chosen.dtype != np.bool_ or not chosen.any():
+            wanted = f"bool ({self.readouts},), true for at least one readout"
+            raise InputError(field="readouts", got=f"{chosen.dtype} {chosen.shape}", wanted=wanted)
+        samples = np.repeat(chosen, len(self.trajectory) // self.readouts)
+        return replace(
+            self,
+            kspace=self.kspace[..., samples],
+            trajectory=self.trajectory[samples],
+            readouts=int(chosen.sum()),
+        )

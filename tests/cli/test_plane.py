@@ -1,0 +1,165 @@
+"""`design` and `compare` over the samples of a plane, from the command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.cli import options
+from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.experiment import designing
+from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_names, tuned_families
+from mri_design.scan.simulation.scenes import load_phantom
+
+Run = Callable[..., Result]
+QUICK = "[design]\nplane_block = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
+PLANE = ("--encoding", "plane")
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Path:
+    path = tmp_path / "quick.toml"
+    path.write_text(QUICK)
+    return path
+
+
+def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plane"
+    result = run(
+        *("design", "scan.npz", *PLANE, "--acceleration", 6, "--block", 16, "--shutter", "--calibration", 4),
+        *("--recipe", quick, "--out", out),
+    )
+    assert result.exit_code in (0, 4), result.output
+    assert "80 samples" in result.output
+    mask = np.load(out / "mask.npy")
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert mask.shape == (24, 20) and mask.sum() == 80 and mask[10:14, 8:12].all() and not mask[0, 0]
+    assert sorted(manifest["lines"]) == np.flatnonzero(mask).tolist()
+    samples = read_csv_texts(out / "samples.csv")
+    assert [int(row["sample"]) for row in samples] == manifest["lines"]
+    assert samples[0]["ky"] == samples[0]["kz"] == "0" and int(samples[-1]["block"]) == 4
+    blocks = read_csv_texts(out / "blocks.csv")
+    assert [row["chosen"] for row in blocks] == ["16"] * 4
+    assert all(float(row["predicted"]) > 0 and float(row["found"]) > 0 for row in blocks)
+    page = (out / "report.html").read_text()
+    assert "Sample design" in page and "80 of 480" in page and "The mask as it grew" in page
+    assert not (out / "lines.csv").exists()
+
+
+def test_an_interrupted_design_goes_on_to_the_same_samples(
+    run: Run, work: Path, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("design", "scan.npz", *PLANE, "--samples", 60, "--block", 15, "--recipe", quick)
+    assert run(*words, "--out", tmp_path / "whole").exit_code in (0, 4)
+    saved, save = [], designing.save_state
+
+    def interrupted(checkpoint: object, state: object) -> None:
+        save(checkpoint, state)  # type: ignore[arg-type]
+        saved.append(state)
+        if len(saved) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(designing, "save_state", interrupted)
+        assert run(*words, "--out", tmp_path / "cut").exit_code == 130
+    result = run(*words, "--out", tmp_path / "cut", "--resume")
+    assert result.exit_code in (0, 4), result.output
+    for name in ("samples.csv", "blocks.csv"):
+        rows = [read_csv_texts(tmp_path / folder / name) for folder in ("whole", "cut")]
+        assert rows[0] == rows[1]
+
+
+@pytest.mark.slow
+def test_positions_share_one_mask(run: Run, quick: Path, tmp_path: Path) -> None:
+    kspace = [load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(seed)).kspace[0] for seed in (0, 1)]
+    np.save(tmp_path / "volume.npy", np.stack(kspace))
+    words = ("design", tmp_path / "volume.npy", *PLANE, "--samples", 50, "--block", 20, "--recipe", quick)
+    alone = run(*words, "--out", tmp_path / "alone")
+    both = run(*words, "--positions", "all", "--out", tmp_path / "both")
+    assert alone.exit_code in (0, 4) and both.exit_code in (0, 4), both.output
+    found = [float(read_csv_texts(tmp_path / name / "blocks.csv")[0]["found"]) for name in ("alone", "both")]
+    assert found[1] > found[0]
+
+
+@pytest.mark.slow
+def test_a_comparison_in_the_plane_begins_with_the_design(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+    common = ("--recipe", quick, "--seed", 3)
+    result = run(
+        *("compare", "scan.npz", "--train", "head.npz", *PLANE, "--accelerations", "6", "--seeds", 2, "--jobs", 1),
+        *("--strategies", "calibrated,vd-polynomial,caipi:2x2,oracle-hole", *common),
+        *("--out", tmp_path / "study"),
+    )
+    assert result.exit_code in (0, 4), result.output
+    masks = json.loads((tmp_path / "study" / "masks.json").read_text())
+    names = {mask["strategy"] for mask in masks}
+    assert names == {"calibrated", "calibrated@train", "vd-polynomial@tuned", "caipi:2x2", "oracle-hole"}
+    assert all(len(set(mask["order"])) == mask["lines"] == 80 for mask in masks)
+    out = tmp_path / "design"
+    assert run("design", "scan.npz", *PLANE, "--samples", 80, *common, "--out", out).exit_code in (0, 4)
+    first = next(m["order"] for m in masks if (m["strategy"], m["lines"]) == ("calibrated", 80))
+    assert first == json.loads((out / "manifest.json").read_text())["lines"]
+
+
+@pytest.mark.slow
+def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quick: Path, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(24, 24), n_coils=3, rng=np.random.default_rng(2))
+    np.save(tmp_path / "coils.npy", data.kspace)
+    out = tmp_path / "coils"
+    result = run(
+        *("design", tmp_path / "coils.npy", *PLANE, "--samples", 150, "--calibration", 8, "--block", 40),
+        *("--recipe", quick, "--out", out),
+    )
+    assert result.exit_code in (0, 4), result.output
+    assert np.load(out / "mask.npy")[8:16, 8:16].all()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines"),
+        (("--strategy", "caipi:2", "--samples", 60), 2, "2x3x1"),
+        (("--samples", 60, "--order", "centre-out"), 2, "are of lines"),
+        (("--samples", 60, "--forbid", "3"), 2, "whose samples are no lines"),
+        (("--samples", 60, "--acceleration", 4), 2, "or an acceleration"),
+        (("--samples", 60, "--seen", "head.npz"), 2, "designs of lines only"),
+        (("--samples", 481), 3, "at most 480"),
+        (("--samples", 60, "--calibration", 12), 3, "start samples"),
+        ((), 2, "when does the design end"),
+    ],
+)
+def test_what_a_plane_cannot_do_is_refused(
+    run: Run, work: Path, tmp_path: Path, words: tuple[object, ...], code: int, said: str
+) -> None:
+    result = run("design", "scan.npz", *PLANE, *words, "--out", tmp_path / "refused")
+    assert result.exit_code == code and said in " ".join(result.output.split()), result.output
+
+
+@pytest.mark.parametrize("words", [("--shutter",), ("--positions", "all"), ("--strategy", "poisson-disc")])
+def test_what_belongs_to_planes_is_refused_for_lines(
+    run: Run, work: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    assert run("design", "scan.npz", "--lines", 8, *words, "--out", tmp_path / "refused").exit_code in (2, 3)
+
+
+def test_verbs_that_know_lines_only_say_so(run: Run, work: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "plane.toml"
+    recipe.write_text("[design]\nencoding = 'plane'\n")
+    for verb in ("protocol", "train"):
+        result = run(verb, "scan.npz", "--lines", 8, "--recipe", recipe, "--out", tmp_path / "out.npz")
+        assert result.exit_code == 2 and "chooses lines only" in " ".join(result.output.split()), result.output
+
+
+def test_names_of_strategies_in_the_plane() -> None:
+    names = strategy_names("plane")
+    assert names == options.PLANE_STRATEGIES
+    for name in names:
+        rule = make_strategy(name, "plane")
+        assert rule.name == name and 1 <= rule.default_start(4096, 512) <= 512
+    assert [name for name in names if is_random(name, "plane")] == ["random", "vd-polynomial", "poisson-disc"]
+    for family, powers in tuned_families("plane").items():
+        for power in powers:
+            assert make_strategy(f"{family}:{power:g}", "plane").power == power
+    assert make_strategy("caipi:2x3x1", "plane").spacing == (2, 3)

@@ -1,0 +1,89 @@
+"""`recon` and `info` of a file with samples along a trajectory; the other verbs say that they take lines."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.scan.simulation.scenes import load_phantom
+
+pytest.importorskip("finufft")
+Run = Callable[..., Result]
+N, SPOKES = 24, 20
+
+
+@pytest.fixture(scope="module")
+def spoke_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(SPOKES)[:, None] / SPOKES
+    trajectory = np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1)
+    image = load_phantom("brain", shape=(N, N), rng=np.random.default_rng(0)).reference
+    assert image is not None
+    kspace, rng = NonUniformFourier(trajectory.reshape(-1, 2), (N, N))(image[0]), np.random.default_rng(1)
+    kspace = kspace + 0.007 * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
+    path = tmp_path_factory.mktemp("spokes") / "spokes.npz"
+    np.savez(
+        path,
+        kspace=kspace.reshape(SPOKES, 2 * N),
+        trajectory=trajectory,
+        reference=image[0],
+        noise_variance=0.007**2,
+    )
+    return path
+
+
+def test_info_tells_trajectory_noise_and_coils(run: Run, spoke_file: Path) -> None:
+    text = run("info", spoke_file).stdout
+    assert "grid            24 x 24 pixels (ky, kx)\n" in text
+    assert "20 readouts of 48 samples, up to 12 (ky) and 12 (kx) cycles per field of view" in text
+    assert "0.007 per real component, given with the data" in text
+    assert "coil maps       one coil" in text
+
+
+@pytest.mark.slow
+def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    result = run("recon", spoke_file, "--recipe", "quick.toml", "--out", out, drawn=True)
+    assert result.exit_code == 0, result.output
+    assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (N, N)
+    assert np.load(out / "mask.npy").tolist() == [True] * SPOKES
+    with (out / "metrics.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["method"] for row in rows] == ["mean", "gridded"]
+    assert float(rows[0]["relative_l2"]) < 0.15
+    assert rows[0]["readouts"] == "20" and rows[0]["samples"] == "960"
+    settings = json.loads((out / "manifest.json").read_text())["settings"]
+    assert settings["matrix"] == [N, N] and settings["readouts"] == 20
+    assert (out / "figures" / "trajectory.svg").stat().st_size > 5000
+    assert "one curve for each readout" in (out / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("method", ["map", "least-squares", "zero-filled"])
+def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path, method: str) -> None:
+    mask, out = np.arange(SPOKES) % 2 == 0, tmp_path / "x"
+    np.save(tmp_path / "mask.npy", mask)
+    result = run("recon", spoke_file, "--mask", tmp_path / "mask.npy", "--method", method, "--out", out)
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(np.load(out / "mask.npy"), mask)
+    assert not (out / "std.npy").exists()
+    with (out / "metrics.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows[0]["readouts"] == "10"
+    assert rows[0]["method"] == ("gridded" if method == "zero-filled" else method)
+
+
+def test_a_mask_of_another_length_is_refused(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "mask.npy", np.ones(N, dtype=bool))
+    result = run("recon", spoke_file, "--mask", tmp_path / "mask.npy", "--out", tmp_path / "x")
+    assert result.exit_code == 3
+    assert "readout of a trajectory" in " ".join(result.stderr.split())
+
+
+def test_design_takes_lines(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    result = run("design", spoke_file, "--lines", 4, "--out", tmp_path / "x")
+    assert result.exit_code == 3
+    assert "samples along a trajectory" in result.stderr and "recon and info take such files" in result.stderr

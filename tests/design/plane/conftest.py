@@ -1,0 +1,67 @@
+"""Small planes with known noise and coils, and their posteriors."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.plane.constraints import PlaneConstraints
+from mri_design.design.strategy import DesignView
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.encodings import PlaneEncoding
+from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.variances.control_variate import ControlVariate
+
+
+@cache
+def plane_slice(n_coils: int = 1, n: int = 16, seed: int = 0) -> MRSlice:
+    """The brain phantom as a plane whose samples are measured one by one."""
+    data = load_phantom("brain", shape=(n, n), n_coils=n_coils, rng=np.random.default_rng(seed))
+    return MRSlice.from_data(data, encoding="plane")
+
+
+@cache
+def plane_posterior(n_coils: int = 1, n: int = 16, draws: int = 8) -> GaussianPosterior:
+    """After the 40 samples nearest to DC and every fifth of the others."""
+    mr_slice = plane_slice(n_coils, n)
+    engine = DoubleLoop(ControlVariate(draws, 1e-3), outer_iterations=3)
+    return engine.infer(mr_slice.model(measured_ids(n)), np.random.default_rng(0))
+
+
+def measured_ids(n: int) -> tuple[int, ...]:
+    outwards = PlaneEncoding((n, n)).outwards
+    return (*outwards[:40].tolist(), *outwards[40::5].tolist())
+
+
+@pytest.fixture
+def make_view() -> Callable[..., DesignView]:
+    """(posteriors, acquired, target) -> what a strategy sees of a 16 x 16 plane."""
+
+    def make(
+        posteriors: tuple[GaussianPosterior, ...] = (),
+        acquired: tuple[int, ...] = (),
+        target: int = 200,
+        n: int = 16,
+        constraints: PlaneConstraints | None = None,
+    ) -> DesignView:
+        plane = PlaneEncoding((n, n))
+        candidates = LineCandidates(
+            np.ones(plane.size, dtype=bool),
+            acquired,
+            target,
+            len(acquired),
+            constraints=constraints or PlaneConstraints(plane),
+            encoding=plane,
+        )
+        return DesignView(candidates, posteriors)
+
+    return make
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

@@ -1,0 +1,100 @@
+"""Whole designs over a plane: deterministic, resumed to the same samples, better than chance, taught by innovations."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.design.plane.by_posterior import ExpectedErrorSamples, InformationGainSamples
+from mri_design.design.plane.calibrated import CalibratedSamples
+from mri_design.design.plane.constraints import PlaneConstraints
+from mri_design.design.recording import innovation
+from mri_design.design.strategy import Strategy
+from mri_design.errors import InputError
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import PlaneEncoding
+from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.variances.control_variate import ControlVariate
+from tests.design.plane.conftest import plane_slice
+
+INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
+STRATEGIES = [CalibratedSamples(), CalibratedSamples(drawn=True), ExpectedErrorSamples(), InformationGainSamples()]
+
+
+def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -> DesignEngine:
+    constraints = PlaneConstraints(PlaneEncoding((16, 16)), **rules)  # type: ignore[arg-type]
+    return DesignEngine(strategy, INFERENCE, seed=seed, block=block, constraints=constraints)
+
+
+def designed(
+    slices: list[MRSlice], made: DesignEngine, target: int = 60, callback: Callable[[DesignState], None] | None = None
+) -> DesignState:
+    start = made.constraints.start(slices[0].measured, 20)
+    return made.run(slices, made.begin(slices, start), target, callback)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=["calibrated", "drawn", "expected error", "gain"])
+def test_a_design_that_goes_on_is_the_same_design(strategy: Strategy) -> None:
+    slices, made, states = [plane_slice()], engine(strategy), list[DesignState]()
+    whole = designed(slices, made, callback=states.append)
+    assert len(set(whole.trace.lines)) == 60 and [s.choice.pending for s in whole.trace.steps[:10]] == [*range(9), 0]
+    again = made.run(slices, states[1], 60)
+    assert again.trace.lines == whole.trace.lines == designed(slices, engine(strategy)).trace.lines
+
+
+def test_blocks_keep_what_was_predicted_and_found() -> None:
+    slices = [plane_slice(2)]
+    state = designed(slices, engine(CalibratedSamples()), target=38)
+    steps = state.trace.steps
+    for step in steps:
+        assert step.outcome.predicted_energy > 0 and step.outcome.actual_energy > 0 and step.information > 0
+    assert all(step.forecast.expected is None for step in steps if step.choice.pending)
+    assert sum(step.cost.matvecs > 0 for step in steps) == 2
+    from mri_design.design.engine import SliceInference, infer_slice
+
+    start = state.trace.start
+    from dataclasses import replace
+
+    job = SliceInference(slices[0], start, state.signals[0], None, replace(INFERENCE, outer_iterations=3), (0, 0))
+    posterior, _ = infer_slice(job)
+    for step in steps[:9]:
+        assert step.outcome.actual_energy == pytest.approx(innovation(slices[0], posterior, step.line), rel=1e-3)
+
+
+def test_slices_share_one_mask_and_constraints_hold() -> None:
+    slices = [plane_slice(seed=0), plane_slice(seed=1)]
+    state = designed(slices, engine(ExpectedErrorSamples(), shutter=True, calibration=4))
+    plane = PlaneEncoding((16, 16))
+    assert np.all(plane.radius[list(state.trace.lines)] <= 1)
+    assert plane.mask(state.trace.lines)[6:10, 6:10].all()
+
+
+def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
+    """Energies believed of samples are nearer to the actual ones than those that the posterior expects."""
+    mr_slice = plane_slice(n=32)
+    plane = mr_slice.candidates
+    made = DesignEngine(CalibratedSamples(), INFERENCE, block=20, constraints=PlaneConstraints(PlaneEncoding((32, 32))))
+    start = made.constraints.start(mr_slice.measured, 40)
+    states: list[DesignState] = []
+    trace = made.run([mr_slice], made.begin([mr_slice], start), 240, states.append).trace
+    last = [s for s in trace.steps if s.choice.pending == 0][-1]
+    data = load_phantom("brain", shape=(32, 32), rng=np.random.default_rng(0))
+    assert data.reference is not None
+    mean = states[-1].warm[0].mean
+    actual = np.abs(plane.values(np.asarray(data.reference[0] - mean)[None])[0, 0, :, 0]) ** 2
+    left = np.isfinite(last.choice.scores)
+    expected, corrected = last.forecast.expected, last.forecast.corrected
+    assert expected is not None and corrected is not None
+
+    def off(energies: np.ndarray) -> float:  # deviance of exponential energies
+        return float(np.mean(np.log(energies[left]) + actual[left] / energies[left]))
+
+    assert off(corrected) < off(expected)
+
+
+def test_lines_and_samples_do_not_share_a_design() -> None:
+    data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="one kind"):
+        engine(CalibratedSamples()).begin([plane_slice(), MRSlice.from_data(data)], (136,))

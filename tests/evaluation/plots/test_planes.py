@@ -1,0 +1,55 @@
+"""Figures over a plane: what is drawn, and what is refused."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.evaluation import plots
+
+RNG = np.random.default_rng(0)
+
+
+def drawn(figure) -> list[np.ndarray]:
+    return [np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images]
+
+
+def test_masks_lie_side_by_side_with_their_acceleration() -> None:
+    masks = {"one": RNG.uniform(size=(8, 6)) < 0.5, "two": np.ones((8, 6), dtype=bool)}
+    figure = plots.plane_masks(masks)
+    np.testing.assert_array_equal(drawn(figure)[0], masks["one"].astype(int))
+    assert "48 samples, 1.00" in figure.axes[1].get_title()
+
+
+def test_growth_colours_what_is_new() -> None:
+    panels = drawn(plots.plane_growth([5, 6, 7, 0], (3, 4), [2, 4]))
+    assert panels[0].ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 0, 0]
+    assert panels[1].ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 2, 2]
+
+
+def test_maps_share_a_scale_and_leave_holes_blank() -> None:
+    values = RNG.exponential(size=(4, 4))
+    values[0, 0] = np.nan
+    figure = plots.plane_maps({"a": values, "b": 100 * values}, "energy")
+    assert len({axes.images[0].norm.vmax for axes in figure.axes if axes.images}) == 1
+    assert np.ma.getmaskarray(np.ma.masked_invalid(drawn(figure)[0]))[0, 0]
+
+
+def test_a_course_has_a_curve_for_every_name() -> None:
+    figure = plots.block_course([10, 20], {"predicted": [2.0, 1.0], "found": [3.0, float("nan")]}, "energy")
+    assert [line.get_label() for line in figure.axes[0].lines] == ["predicted", "found"]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.plane_masks({}),
+        lambda: plots.plane_masks({"a": np.ones(4, dtype=bool)}),
+        lambda: plots.plane_growth([1, 2], (2, 2), [2, 1]),
+        lambda: plots.plane_growth([1, 9], (2, 2), [2]),
+        lambda: plots.plane_maps({"a": np.full((2, 2), np.nan)}, "energy"),
+        lambda: plots.block_course([1, 2], {"a": [1.0]}, "energy"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw) -> None:
+    with pytest.raises(InputError):
+        draw()

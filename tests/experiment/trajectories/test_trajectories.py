@@ -1,0 +1,123 @@
+"""Samples along spokes, calibrated and reconstructed: noise, maps, images and error bars against the truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction
+from mri_design.experiment.trajectories.description import describe_samples
+from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
+from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.model.mr_image import SparsityBlock
+from mri_design.model.trajectory_slice import TrajectorySlice
+from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.scan.calibration.trajectory_centre import rim_noise_variance
+from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.trajectory_data import TrajectoryData
+
+pytest.importorskip("finufft")
+N, SPOKES, NOISE_SD = 32, 24, 0.007
+RECIPE = Recipe.model_validate({"inference": {"loops": 4, "samples": 8, "tolerance": 0.1}})
+
+
+def spokes(count: int) -> np.ndarray:
+    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(count)[:, None] / count
+    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
+
+
+@pytest.fixture(scope="module", params=[1, 4], ids=["one coil", "four coils"])
+def scan(request: pytest.FixtureRequest) -> TrajectoryData:
+    """A head along spokes, its maps and noise known, and its truth."""
+    phantom = load_phantom("brain", shape=(N, N), noise=NOISE_SD, n_coils=request.param, rng=np.random.default_rng(0))
+    assert phantom.reference is not None
+    maps = phantom.coil_maps
+    X = NonUniformFourier(spokes(SPOKES), (N, N), None if request.param == 1 or maps is None else maps[0])
+    samples, rng = X(phantom.reference[0]), np.random.default_rng(1)
+    samples = samples + NOISE_SD * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
+    return TrajectoryData(
+        samples[None].astype(np.complex64),
+        spokes(SPOKES),
+        (N, N),
+        readouts=SPOKES,
+        noise_variance=NOISE_SD**2,
+        coil_maps=maps if request.param > 1 else None,
+        reference=phantom.reference,
+    )
+
+
+def image_of(scan: PreparedSamples, method: str, recipe: Recipe = RECIPE) -> Reconstruction:
+    model = scan.slice_model(0, recipe)
+    return reconstruct_samples(model, method, recipe, np.random.default_rng(2), InferenceOptions())
+
+
+def error(image: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.linalg.norm(np.abs(image) - np.abs(truth)) / np.linalg.norm(truth))
+
+
+@pytest.mark.slow
+def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: TrajectoryData) -> None:
+    assert scan.reference is not None
+    prepared = prepare_samples(scan, RECIPE)
+    images = {method: image_of(prepared, method) for method in ("zero-filled", "least-squares", "map", "mean")}
+    errors = {method: error(result.image, scan.reference[0]) for method, result in images.items()}
+    assert errors["mean"] < 0.12 and errors["map"] < 0.12
+    assert errors["mean"] < errors["least-squares"] < errors["zero-filled"] * 1.1
+    std = images["mean"].std
+    assert std is not None and std.shape == (N, N)
+    assert all(images[method].std is None for method in ("zero-filled", "least-squares", "map"))
+    actual = np.sqrt(np.mean(np.abs(images["mean"].image - scan.reference[0]) ** 2))
+    assert 0.3 < np.sqrt(np.mean(std**2)) / actual < 1.5
+    assert "non-local" in images["mean"].left_out and not images["least-squares"].left_out
+
+
+@pytest.mark.slow
+def test_what_is_unknown_is_estimated(scan: TrajectoryData) -> None:
+    assert scan.reference is not None
+    unknown = replace(scan, noise_variance=None, coil_maps=None)
+    prepared = prepare_samples(unknown, RECIPE)
+    assert "outermost samples" in prepared.noise_source
+    assert prepared.data.noise_variance == rim_noise_variance(scan)
+    if scan.n_coils == 1:
+        assert prepared.maps_source == "one coil"
+        return
+    assert "gridded around DC" in prepared.maps_source
+    known, guessed = (image_of(p, "least-squares").image for p in (prepare_samples(scan, RECIPE), prepared))
+    assert error(guessed, scan.reference[0]) < error(known, scan.reference[0]) + 0.05
+
+
+def test_given_noise_and_amplitudes_far_from_one(scan: TrajectoryData) -> None:
+    recipe = RECIPE.replacing("noise", variance=2.0)
+    assert prepare_samples(scan, recipe).data.noise_variance == 2.0
+    tiny = prepare_samples(scan.scaled(1e-14), RECIPE)
+    ordinary = prepare_samples(scan, RECIPE)
+    assert 1e-3 < np.abs(tiny.data.kspace).max() < 1e3 and ordinary.unit == 1
+    images = [p.unit * image_of(p, "least-squares").image for p in (tiny, ordinary)]
+    np.testing.assert_allclose(images[0], 1e-14 * images[1], rtol=1e-3, atol=1e-16)
+
+
+def test_the_description_says_what_there_is(scan: TrajectoryData) -> None:
+    rows = describe_samples(scan, RECIPE)
+    assert rows["grid"] == "32 x 32 pixels (ky, kx)"
+    assert rows["trajectory"].startswith("24 readouts of 64 samples, up to 16 (ky)")
+    assert "given with the data" in rows["noise"]
+    few = scan.select_readouts(np.arange(SPOKES) < 3)
+    rows = describe_samples(replace(few, coil_maps=None), RECIPE)
+    assert ("calibration" in rows) == (scan.n_coils > 1)
+
+
+def test_an_unknown_method_and_models_without_sense_are_refused(scan: TrajectoryData) -> None:
+    prepared = prepare_samples(scan, RECIPE)
+    with pytest.raises(UsageError, match="unknown method"):
+        image_of(prepared, "magic")
+    model = prepared.slice_model(0, RECIPE)
+    with pytest.raises(InputError, match="non-local"):
+        replace(model, prior=(SparsityBlock("non-local", 1.0),))
+    with pytest.raises(InputError, match="noise_variance"):
+        replace(model, noise_variance=0.0)
+    with pytest.raises(InputError, match=r"samples: got shape.*Several coils take coil maps"):
+        TrajectorySlice(np.ones((2, 5), complex), NonUniformFourier(spokes(1), (N, N)), 1.0)

@@ -1,0 +1,81 @@
+"""Lines and samples of a plane are candidates of one kind: rows, data, values and energies by number."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, encoding_named
+
+GRID = (6, 5)
+
+
+def kspace_of(images: np.ndarray) -> np.ndarray:
+    """The centred orthonormal FFT of (..., ky, kx), written out."""
+    rows, columns = (np.arange(n) - n // 2 for n in GRID)
+    along = [np.exp(-2j * np.pi * np.outer(k, k) / len(k)) / np.sqrt(len(k)) for k in (rows, columns)]
+    return np.einsum("ay,bx,...yx->...ab", *along, images)
+
+
+def random_complex(*shape: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+
+
+@pytest.mark.parametrize("coils", [1, 3])
+@pytest.mark.parametrize("encoding", [LineEncoding(GRID), PlaneEncoding(GRID)], ids=["lines", "plane"])
+def test_rows_measure_what_data_takes_from_full_kspace(encoding: Encoding, coils: int) -> None:
+    image, maps = random_complex(*GRID), None if coils == 1 else random_complex(coils, *GRID, seed=1)
+    full = kspace_of(image[None] if maps is None else maps * image)
+    ids = [4, 0, 3]
+    data = encoding.rows(ids, maps)(image)
+    np.testing.assert_allclose(data, encoding.data(full, ids), atol=1e-12)
+    power = np.abs(full.reshape(coils, encoding.size, -1)) ** 2
+    np.testing.assert_allclose(encoding.energies(data, ids), power.sum(axis=(0, 2))[ids], rtol=1e-12)
+
+
+@pytest.mark.parametrize("encoding", [LineEncoding(GRID), PlaneEncoding(GRID)], ids=["lines", "plane"])
+def test_values_have_the_energy_of_the_rows(encoding: Encoding) -> None:
+    images, maps = random_complex(2, *GRID), random_complex(3, *GRID, seed=1)
+    values = encoding.values(images, maps)
+    assert values.shape[:3] == (2, 3, encoding.size)
+    for ids in ([1], [3]):
+        found = np.sum(np.abs(encoding.rows(ids, maps)(images)) ** 2)
+        np.testing.assert_allclose(np.sum(np.abs(values[:, :, ids]) ** 2), found, rtol=1e-12)
+
+
+def test_noise_of_a_sample_is_the_same_whichever_others_are_measured() -> None:
+    plane = PlaneEncoding(GRID)
+    few, many = ([3, 17], [0, 3, 9, 17, 29])
+    drawn = [plane.rows(ids).unit_noise(np.random.default_rng(5), 2, np.dtype(float)) for ids in (few, many)]
+    np.testing.assert_array_equal(drawn[0], drawn[1][..., [1, 3]])
+
+
+def test_frequencies_distances_and_opposites() -> None:
+    plane = PlaneEncoding(GRID)
+    centre = 3 * GRID[1] + 2
+    assert plane.frequencies[centre].tolist() == [0, 0] and plane.radius[centre] == 0
+    assert plane.outwards[0] == centre == plane.opposite[centre]
+    assert np.all(np.diff(plane.radius[plane.outwards]) > -1e-9)
+    k = {tuple(pair): number for number, pair in enumerate(plane.frequencies.tolist())}
+    assert plane.opposite[k[1, 2]] == k[-1, -2]
+    assert plane.opposite[k[-3, 1]] == k[-3, -1]  # the edge of an even grid is its own opposite
+
+
+def test_the_central_run_is_the_largest_ellipse_without_a_gap() -> None:
+    plane = PlaneEncoding((16, 16))
+    inner = plane.outwards[:37].tolist()
+    beyond = plane.outwards[40:60].tolist()
+    assert plane.central_run([*beyond, *inner]) == sorted(inner)
+    assert plane.central_run(beyond) == sorted(beyond)
+    assert plane.nearest_to_centre([*beyond, *inner], 3) == plane.outwards[:3].tolist()
+
+
+@pytest.mark.parametrize("ids", [[0, 30], [-1], [2, 2], [[0]], [1.5]])
+def test_numbers_outside_the_plane_are_refused(ids: list) -> None:
+    with pytest.raises(InputError, match="sample numbers from 0 to 29"):
+        PlaneEncoding(GRID).mask(ids)
+
+
+def test_by_name() -> None:
+    assert encoding_named("lines", GRID) == LineEncoding(GRID)
+    assert encoding_named("plane", GRID) == PlaneEncoding(GRID)

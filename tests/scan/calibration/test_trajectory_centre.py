@@ -1,0 +1,67 @@
+"""The centre of k-space from samples along spokes: where it is dense, what it holds, and the noise at the rim."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.scan.calibration.centred_fft import to_kspace
+from mri_design.scan.calibration.trajectory_centre import dense_centre, gridded_centre, rim_noise_variance
+from mri_design.scan.trajectory_data import TrajectoryData
+
+N = 32
+
+
+def spokes(count: int) -> np.ndarray:
+    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(count)[:, None] / count
+    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
+
+
+def measured(trajectory: np.ndarray, images: np.ndarray, noise_sd: float = 0.0) -> TrajectoryData:
+    pytest.importorskip("finufft")
+    samples = NonUniformFourier(trajectory, (N, N))(images)[:, 0]
+    rng = np.random.default_rng(0)
+    samples = samples + noise_sd * (rng.standard_normal(samples.shape) + 1j * rng.standard_normal(samples.shape))
+    return TrajectoryData(samples[None].astype(np.complex64), trajectory, (N, N))
+
+
+def coil_images() -> np.ndarray:
+    y, x = np.meshgrid(*2 * (np.linspace(-1, 1, N),), indexing="ij")
+    head = (np.hypot(y / 0.8, x / 0.6) < 1) - 0.5 * (np.hypot(y - 0.2, x) < 0.2)
+    return np.array([head * np.exp(-((y - a) ** 2) - (x + a) ** 2 + 1j * a * x) for a in (-1, 0, 1)])
+
+
+@pytest.mark.parametrize(("count", "side"), [(4, 3), (8, 7), (16, 15), (96, 24)])
+def test_spokes_are_dense_as_far_as_they_are_close(count: int, side: int) -> None:
+    data = TrajectoryData(np.ones((1, 1, len(spokes(count))), np.complex64), spokes(count), (N, N))
+    assert abs(dense_centre(data, 24) - side) <= 1
+
+
+def test_the_centre_is_that_of_the_fourier_transform() -> None:
+    images = coil_images()
+    centre = gridded_centre(measured(spokes(48), images), 16)
+    inside = (slice(None), slice(8, 24), slice(8, 24))
+    truth = to_kspace(images)[inside]
+    assert centre.measured.sum() == 16
+    assert np.count_nonzero(centre.kspace[0]) == 3 * 16 * 16
+    assert np.linalg.norm(centre.kspace[0][inside] - truth) < 0.05 * np.linalg.norm(truth)
+
+
+def test_the_noise_is_that_of_the_outermost_samples() -> None:
+    data = measured(spokes(32), 1e-3 * coil_images(), noise_sd=0.1)
+    assert rim_noise_variance(data) == pytest.approx(0.01, rel=0.1)
+
+
+def test_a_centre_that_is_not_dense_is_refused() -> None:
+    with pytest.raises(InputError, match=r"dense in the \d central.*at least 8.*Give coil maps"):
+        gridded_centre(measured(spokes(8), coil_images()), 24)
+
+
+def test_samples_without_noise_at_the_rim_are_refused() -> None:
+    samples = np.zeros((1, 1, 64), np.complex64)
+    samples[..., 32] = 1
+    data = TrajectoryData(samples, spokes(1), (N, N))
+    with pytest.raises(InputError, match="no noise in the outermost samples"):
+        rim_noise_variance(data)

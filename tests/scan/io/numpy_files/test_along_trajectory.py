@@ -1,0 +1,112 @@
+"""Archives with a trajectory: which axes are what, which grid, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.maps import with_maps
+from mri_design.scan.trajectory_data import TrajectoryData
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.uniform(-0.5, 0.5, (3, 5, 2)) * (16, 12)
+SAMPLES = (RNG.standard_normal((2, 4, 3, 5)) + 1j * RNG.standard_normal((2, 4, 3, 5))).astype(np.complex64)
+
+
+def saved(folder: Path, **changes: object) -> Path:
+    """A scan of two slices, four coils, three readouts of five samples; None leaves an array out."""
+    arrays = {"kspace": SAMPLES, "trajectory": POINTS, "matrix": (16, 12), **changes}
+    np.savez(folder / "scan.npz", **{name: array for name, array in arrays.items() if array is not None})
+    return folder / "scan.npz"
+
+
+def scan_of(path: Path) -> TrajectoryData:
+    scan = read(path)
+    assert isinstance(scan, TrajectoryData)
+    return scan
+
+
+@pytest.mark.parametrize("lead", [(), (4,), (2, 4)], ids=str)
+@pytest.mark.parametrize("flat", [False, True])
+def test_slices_coils_and_readouts_may_be_missing(tmp_path: Path, lead: tuple[int, ...], flat: bool) -> None:
+    kspace, trajectory = SAMPLES[(0,) * (2 - len(lead))], POINTS
+    if flat:
+        kspace, trajectory = kspace.reshape(*lead, 15), POINTS.reshape(15, 2)
+    scan = scan_of(saved(tmp_path, kspace=kspace, trajectory=trajectory))
+    slices, coils = (1, 1, *lead)[-2:]
+    np.testing.assert_array_equal(scan.kspace, kspace.reshape(slices, coils, 15))
+    np.testing.assert_array_equal(scan.trajectory, POINTS.reshape(15, 2))
+    assert (scan.n_slices, scan.n_coils, scan.readouts) == (slices, coils, 1 if flat else 3)
+    assert scan.kspace.dtype == np.complex64 and scan.name == "scan" and scan.noise_variance is None
+
+
+def test_what_stands_beside_the_samples_is_read_too(tmp_path: Path) -> None:
+    maps = RNG.standard_normal((4, 16, 12)) + 0j
+    scan = scan_of(saved(tmp_path, noise_variance=0.5, coil_maps=maps, reference=np.ones((2, 16, 12))))
+    assert scan.noise_variance == 0.5 and scan.card["file"] == "scan.npz"
+    assert scan.coil_maps is not None and scan.reference is not None
+    np.testing.assert_allclose(scan.coil_maps[1], maps, rtol=1e-6)
+    assert scan.reference.shape == (2, 16, 12)
+
+
+def test_maps_of_a_file_of_their_own_take_the_place_of_its_own(tmp_path: Path) -> None:
+    scan, maps = scan_of(saved(tmp_path)), RNG.standard_normal((4, 16, 12)) + 0j
+    np.save(tmp_path / "maps.npy", maps)
+    found = with_maps(scan, tmp_path / "maps.npy")
+    assert found.coil_maps is not None and "maps.npy" in found.card["coil_maps_file"]
+    np.testing.assert_allclose(found.coil_maps[0], maps / np.linalg.norm(maps, axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("reach", "side"), [((8, 7.8), 16), ((7.96, 7.96), 16), ((7.00005, 7), 14)])
+def test_a_square_matrix_is_told_from_the_trajectory(tmp_path: Path, reach: tuple[float, float], side: int) -> None:
+    points = POINTS / np.abs(POINTS).max(axis=(0, 1)) * reach
+    assert scan_of(saved(tmp_path, trajectory=points, matrix=None)).grid_shape == (side, side)
+    assert scan_of(saved(tmp_path, trajectory=points, matrix=20)).grid_shape == (20, 20)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"matrix": None}, "matrix: got none beside a trajectory that reaches .* along ky.*Add an array matrix"),
+        ({"matrix": None, "trajectory": POINTS / 16}, "matrix: got none.*cycles per field of view"),
+        ({"trajectory": POINTS / 16}, "looks like cycles per pixel.*Multiply the columns by the grid's lengths"),
+        ({"matrix": (16.5, 12)}, r"matrix: got \[16.5, 12.0\]"),
+        ({"matrix": (16, 12, 1)}, "matrix: got"),
+        ({"matrix": (2, 12)}, "matrix: got"),
+        ({"matrix": (16, 8)}, "cycles per field of view of a larger grid; wanted .* up to 8 and 4"),
+        ({"trajectory": POINTS[:, :4]}, r"kspace: got shape \(2, 4, 3, 5\) beside a trajectory of \(3, 4, 2\)"),
+        ({"trajectory": POINTS[..., 0]}, r"trajectory: got float64 \(3, 5\).*\(readout, sample, 2\)"),
+        ({"trajectory": POINTS + 0j}, "trajectory: got complex128"),
+        ({"trajectory": np.where(POINTS[1, 2] == POINTS, np.nan, POINTS)}, "not finite"),
+        ({"kspace": SAMPLES[None]}, r"kspace: got shape \(1, 2, 4, 3, 5\)"),
+        ({"kspace": np.where(SAMPLES[0, 0, 0, 0] == SAMPLES, np.inf, SAMPLES)}, "kspace: .*infinite"),
+        ({"kspace": 0 * SAMPLES}, "kspace: got zeros only"),
+        ({"kspace": SAMPLES.real}, "kspace: got dtype float32"),
+        ({"noise_variance": -1.0}, "noise_variance"),
+        ({"coil_maps": np.ones((4, 12, 16))}, r"coil_maps: got shape \(4, 12, 16\); wanted \(4, 16, 12\)"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, object], match: str) -> None:
+    path = saved(tmp_path, **changes)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=match):
+        read(path)
+    assert path.read_bytes() == before
+
+
+def test_slices_and_readouts_are_chosen() -> None:
+    scan = TrajectoryData(SAMPLES.reshape(2, 4, 15), POINTS.reshape(15, 2), (16, 12), readouts=3)
+    second = scan.select_slice(-1)
+    np.testing.assert_array_equal(second.kspace[0], scan.kspace[1])
+    assert second.name == "scan[1]"
+    two = scan.select_readouts(np.array([True, False, True]))
+    np.testing.assert_array_equal(two.trajectory, POINTS[[0, 2]].reshape(10, 2))
+    np.testing.assert_array_equal(two.kspace, SAMPLES[:, :, [0, 2]].reshape(2, 4, 10))
+    assert two.readouts == 2
+    for wrong in (lambda: scan.select_slice(2), lambda: scan.select_readouts(np.zeros(3, dtype=bool))):
+        with pytest.raises(InputError, match=r"slice|readouts"):
+            wrong()
