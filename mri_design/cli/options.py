@@ -117,7 +117,7 @@ Maps = Annotated[
     typer.Option(
         "--maps",
         metavar="FILE",
-        help="Coil maps (.npy or .npz): (slice,) coil, rows, columns as in INPUT. [default: INPUT's, or estimated]",
+        help="Coil maps (.npy, .npz, .cfl): (slice,) coil, rows, columns as in INPUT. [default: INPUT's, or estimated]",
     ),
 ]
 MapsOfInputs = Annotated[

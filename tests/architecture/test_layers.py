@@ -97,9 +97,10 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
-    "scan/io": {"": 1, "mrd": 2, "numpy_files": 2, "fastmri": 3, "isolated": 3, "maps": 3, "mask": 3, "formats": 4},
+    "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "bart": 3, "fastmri": 4}
+    | {"isolated": 4, "maps": 4, "mask": 4, "formats": 5},
     "scan/io/mrd": {"header": 1, "noise": 1, "readouts": 2, "ismrmrd": 3},
-    "scan/io/numpy_files": {"along_trajectory": 1, "npy_stream": 1, "npz_archive": 2, "npy": 3},
+    "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
     "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
