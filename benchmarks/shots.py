@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings
 
-measures everything (some twenty minutes of processor time) and writes shots.md, shots-targets.csv and a table
+measures everything (some half an hour of processor time) and writes shots.md, shots-targets.csv and a table
 shots-SECTION.csv for each section. DATA is the folder of the study's scans (`study/split.py`). ``--only SECTION``
 (again for more) measures some; the page is made from the tables that are there. ``--quick`` is the same on toy sizes in
 seconds, where targets mean nothing; it needs no data.
@@ -58,6 +58,8 @@ class Sizes:
         Of the noise on the first image; the others have the first of them.
     repeats, runs : int
         Of the variances, and of what is timed.
+    coils : sequence of int
+        Of total-variation MAP.
     """
 
     source: str | Path
@@ -70,17 +72,18 @@ class Sizes:
     seeds: Sequence[int]
     repeats: int
     runs: int
+    coils: Sequence[int] = (1, 8)
 
     @classmethod
     def full(cls, data: Path) -> Sizes:
         """As on the page."""
         file = data / "img_3T_complex.npz"
-        return cls(file, 128, 256, 40, INTERLEAVES, SPOKES, HEADS, (0, 1, 2), 32, 3)
+        return cls(file, 128, 256, 40, INTERLEAVES, SPOKES, HEADS, (0, 1, 2), 32, 2)
 
     @classmethod
     def quick(cls) -> Sizes:
         """In seconds."""
-        return cls("phantom:t2w", 16, 16, 20, 2, 4, (0,), (0,), 3, 1)
+        return cls("phantom:t2w", 16, 16, 20, 2, 4, (0,), (0,), 3, 1, (1, 2))
 
     def scenes(self) -> list[Scene]:
         """Heads, then the scene in closed form."""
@@ -97,7 +100,7 @@ SECTIONS: Mapping[str, Callable[[Sizes], Sequence[Row]]] = {
     "radial": lambda s: radial_rows(s.matrix, s.spokes, s.scenes(), s.seeds),
     "variances": lambda s: variance_rows(s.alone(s.small), s.repeats),
     "cost": lambda s: cost_rows(s.alone(s.large), s.spokes, s.runs),
-    "tv": lambda s: total_variation_rows(s.alone(s.large), s.spokes, s.interleaves, s.runs),
+    "tv": lambda s: total_variation_rows(s.alone(s.large), s.spokes, s.interleaves, s.coils, s.runs),
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from parts.targets import Tables, Target, numbers
 from trajectories.chosen import CHOSEN
 from trajectories.sets import HALF, USUAL, Against, changes, summary
-from trajectories.total_variation import seconds_to_goal
+from trajectories.total_variation import excess, time_ratio
 
 from mri_design.evaluation.output.tables import Row, markdown_text
 
@@ -41,10 +41,12 @@ over runs of the relative error of the sum of z, `its error` the standard error 
 one run` the standard deviation of the sum of one run: what eight draws leave to chance, and what
 the bias is held against.""",
     "cost": """Processor time of the posterior mean with standard deviations, of the recipe `local`, medians.""",
-    "tv": """f = 1/2 |y - X u|^2 + lambda TV(u), anisotropic, one coil, the same samples for all; samples near
-the rim, which `bart nufft` gets wrong, are left out. Ours: whole calls. BART: its own clock after
-so many iterations. `gap`: to the smallest f that anybody found; `certified gap`: what our own
-duality certificate says, an upper bound.""",
+    "tv": """f = 1/2 |y - X u|^2 + lambda TV(u), anisotropic, the same samples for all; samples near the rim,
+which `bart nufft` gets wrong, are left out. Maps of several coils are simulated and known. Processor
+time, ours of whole calls (mean of two), BART's of the whole process after so many iterations. `gap`:
+to the smallest f that anybody found; `certified gap`: what our own duality certificate says, an upper
+bound. Where no run of BART came to a gap of 1e-3, the target's ratio is an upper bound, over BART's
+longest run.""",
 }
 TITLES = {
     "spirals": "Spirals",
@@ -102,8 +104,11 @@ def _targets() -> list[Target]:
     name = "posterior mean and std of 32 spokes, 256 x 256, over that of as many Cartesian samples"
     targets.append(Target(name, 10, False, "times", "cost", _cost_ratio))
     for measured in ("32 spokes", "12 spirals"):
-        name = f"TV MAP of {measured}, 256 x 256, to a gap of 1e-3: our seconds over BART's"
+        name = f"TV MAP of {measured}, 256 x 256, one coil, to a gap of 1e-3: our seconds over BART's"
         targets.append(Target(name, 1, False, "times", "tv", _against_bart(measured)))
+    for measured in ("32 spokes", "12 spirals"):
+        name = f"TV MAP of {measured}, 256 x 256, 8 coils: our objective over BART's, minus 1"
+        targets.append(Target(name, 1e-3, False, "1", "tv", _excess(measured)))
     return targets
 
 
@@ -185,8 +190,8 @@ def _cost_ratio(rows: Sequence[Row]) -> float | None:
 
 
 def _against_bart(measured: str) -> Callable[[Sequence[Row]], float | None]:
-    def measure(rows: Sequence[Row]) -> float | None:
-        ours, theirs = (seconds_to_goal(rows, measured, solver) for solver in ("ours", "BART pics -R T"))
-        return None if ours is None or theirs is None else ours / theirs
+    return lambda rows: time_ratio(rows, measured, 1)
 
-    return measure
+
+def _excess(measured: str) -> Callable[[Sequence[Row]], float | None]:
+    return lambda rows: excess(rows, measured, 8)

@@ -14,6 +14,7 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.scan.simulation.coil_maps import simulate_coil_maps
 from mri_design.scan.simulation.scenes import load_phantom_shots
 
 RECIPE = load_recipe("local")
@@ -50,6 +51,12 @@ class Scene:
         """
         k = np.ascontiguousarray(shots.reshape(-1, 2))
         return model_of(NonUniformFourier(k, self.shape), self.sampled(k), seed)
+
+    def seen_by_coils(self, shots: Array, coils: int, seed: int = 0) -> GeneralizedLinearModel:
+        """The same for several simulated coils, whose maps are known; samples are those of the image on the grid."""
+        maps = simulate_coil_maps(self.shape, coils, np.random.default_rng([seed, 4]))
+        X = NonUniformFourier(np.ascontiguousarray(shots.reshape(-1, 2)), self.shape, maps)
+        return model_of(X, X(self.reference.astype(np.complex128)), seed)
 
 
 def model_of(measurement: LinearOperator, clean: Array, seed: int) -> GeneralizedLinearModel:

@@ -102,20 +102,43 @@ def test_without_bart_its_rows_say_so_and_its_targets_stay_unmeasured(trajectori
     monkeypatch.setattr(tv, "bart_path", lambda: None)
     monkeypatch.setattr(tv, "OURS", {"as shipped": tv.MapEstimate()})
     scene = trajectories("scenes").heads("phantom:t2w", [0], 16)[0]
-    rows = tv.total_variation_rows(scene, 4, 2, 1)
-    assert [row["settings"] for row in rows if row["f"] is None] == ["not installed: row skipped"] * 2
+    rows = tv.total_variation_rows(scene, 4, 2, [1, 2], 1)
+    assert [row["settings"] for row in rows if row["f"] is None] == ["not installed: row skipped"] * 4
     for row in rows:
         if row["f"] is not None:
             assert 0 <= row["gap"] < 1e-3 and row["gap"] <= row["certified gap"] + 1e-6
     names = [row["name"] for row in page.target_rows({"tv": rows}) if "BART" in row["name"] and row["measured"] is None]
-    assert len(names) == 2
+    assert len(names) == 4
+
+
+def test_objectives_and_seconds_are_compared_per_number_of_coils(trajectories):
+    tv = trajectories("total_variation")
+    rows = [
+        {"measured": "32 spokes", "coils": coils, "solver": solver, "s": s, "f": f, "gap": gap}
+        for coils, solver, s, f, gap in [
+            (1, "ours", 2.0, 1.0, 0.0),
+            (1, tv.BART, 1.0, 1.1, 0.1),
+            (1, tv.BART, 6.0, 1.0, 1e-4),
+            (8, "ours", 3.0, 2.0, 0.0),
+            (8, tv.BART, 9.0, 2.5, 0.25),
+            (8, tv.BART, None, None, None),
+        ]
+    ]
+    assert tv.seconds_to_goal(rows, "32 spokes", 1, "ours") == 2.0
+    assert tv.seconds_to_goal(rows, "32 spokes", 1, tv.BART) == 6.0
+    assert tv.seconds_to_goal(rows, "32 spokes", 8, tv.BART) is None
+    assert tv.time_ratio(rows, "32 spokes", 1) == pytest.approx(1 / 3)
+    assert tv.time_ratio(rows, "32 spokes", 8) == pytest.approx(1 / 3)  # over BART's longest run
+    assert tv.excess(rows, "32 spokes", 8) == pytest.approx(-0.2)
+    assert tv.excess(rows, "12 spirals", 8) is None
 
 
 @pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")
-def test_bart_comes_to_our_minimum(trajectories, tmp_path):
+@pytest.mark.parametrize("coils", [1, 3])
+def test_bart_comes_to_our_minimum(trajectories, tmp_path, coils):
     tv = trajectories("total_variation")
     scene = trajectories("scenes").heads("phantom:t2w", [0], 32)[0]
-    problem = tv.Problem.of(scene, trajectories("sets").radial_sets(32, 12)["uniform"])
+    problem = tv.Problem.of(scene, trajectories("sets").radial_sets(32, 12)["uniform"], coils)
     ours = problem.value(tv.MapEstimate(1e-6, 6, tv.LBFGS(tolerance=1e-5)).estimate(problem.model).image)
     theirs = problem.value(tv.bart_run(problem, 6000, 0.003, tmp_path).image)
     assert theirs == pytest.approx(ours, rel=5e-3)
