@@ -33,7 +33,8 @@ fewer" and "one more" are equispaced over the full turn with an odd number of in
 angle is the one of all those of the full set that tells most (`shot_gain`, 12 draws of the
 posterior), given the data of the shots before it. Its competitors are the sets above on the same
 images with the same noise: an even number of interleaves over the full turn, as usual, and the
-equispaced sets that do not measure k and -k twice. A minus sign means that the choice is better.""",
+equispaced sets that do not measure k and -k twice. A minus sign means that the choice is better.
+The prior acts on moduli and does not relate k to -k: `k and -k` is what share the chosen sets have of it.""",
     "radial": """Diameters with samples one cycle per field of view apart; `tiny golden` is the seventh (23.6
 degrees). An even number over the full turn has every diameter twice.""",
     "variances": """z = Var[s] / sigma^2 of all coefficients with 8 draws, against dense algebra. `bias` is the mean
@@ -151,9 +152,11 @@ def shown(name: str, tables: Tables) -> tuple[Sequence[Row], dict[str, str]]:
                 found = changes([*tables.get("spirals", ()), *tables[name]], CHOSEN, density, other)
                 if found:
                     better = f"{sum(change < 0 for change in found)} of {len(found)}"
+                    twice = np.mean(numbers(tables[name], "k and -k", set=CHOSEN, density=density))
                     rows.append(
                         {"density": density, "chosen against": title, "change": float(np.mean(found))}
                         | {"best image": min(found), "worst image": max(found), "images better": better}
+                        | {"k and -k": float(twice)}
                     )
         return rows or tables[name], dict.fromkeys(("change", "best image", "worst image"), "+.1%")
     return tables[name], {}
