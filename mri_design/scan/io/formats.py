@@ -1,4 +1,4 @@
-"""One `read` for every format: the file's content decides, never its name."""
+"""One `read` for every format: the file's content decides, but for BART's pairs, whose samples are bare numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mri_design.errors import InputError, require_instance
 from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.io import fastmri
+from mri_design.scan.io import bart, fastmri
 from mri_design.scan.io.hdf5 import has_object, is_hdf5, open_read_only
 from mri_design.scan.io.isolated import read_isolated
 from mri_design.scan.io.mrd import ismrmrd
@@ -18,7 +18,12 @@ from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["SUPPORTED", "read"]
 
-SUPPORTED = ("NumPy .npy or .npz", "fastMRI HDF5 (kspace)", "ISMRMRD HDF5 (dataset/xml, dataset/data)")
+SUPPORTED = (
+    "NumPy .npy or .npz",
+    "fastMRI HDF5 (kspace)",
+    "ISMRMRD HDF5 (dataset/xml, dataset/data)",
+    "BART .cfl with its .hdr",
+)
 """The formats `read` knows, for people."""
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -36,7 +41,8 @@ def read(
     Parameters
     ----------
     path : path
-        The file. Its first bytes tell the container, and what an HDF5 file holds tells the format.
+        The file. Its first bytes tell the container, and what an HDF5 file holds tells the format; either file of a
+        BART pair.
     limits : ReadLimits
         Bounds that the file is held to before anything is allocated.
     duplicates : {"error", "average", "last"}
@@ -52,6 +58,8 @@ def read(
     """
     require_instance((str, os.PathLike), wanted="the path of a file", path=path)
     path = Path(path)
+    if bart.is_bart(path):
+        return bart.read(path, limits=limits)
     check_file(path)
     with path.open("rb") as stream:
         head = stream.read(8)

@@ -1,4 +1,4 @@
-"""Coil maps from a file of their own (.npy, .npz), for scans of any format."""
+"""Coil maps from a file of their own (.npy, .npz, BART's .cfl), for scans of any format."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.bart import is_bart, read_pair
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC, read_npy_stream
 from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 from mri_design.scan.io.samples import to_complex64
+from mri_design.scan.trajectories.exchange import maps_from_bart
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["with_maps"]
@@ -33,8 +35,9 @@ def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) ->
         Several coils; maps that it brings along are replaced.
     path : Path
         A ``.npy`` array, or a ``.npz`` archive with a member ``coil_maps``, ``maps`` or ``sensitivities``: (coil, row,
-        column), the same for all slices, or (slice, coil, row, column). Rows and columns lie as in the scan's own file.
-        They are scaled to a root-sum-of-squares of 1 at every pixel; pixels without any stay 0.
+        column), the same for all slices, or (slice, coil, row, column). Rows and columns lie as in the scan's own
+        file. Or BART's pair of files, (x, y, 1, coil), with the phase encode along y. They are scaled to a
+        root-sum-of-squares of 1 at every pixel; pixels without any stay 0.
     limits : ReadLimits
         Bounds of untrusted files.
 
@@ -43,8 +46,9 @@ def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) ->
     InputError
         For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
     """
-    stored = _stored(path, limits)
-    turned = isinstance(data, KSpaceData) and data.orientation == "ky-columns"
+    from_bart = is_bart(path)
+    stored = maps_from_bart(read_pair(path, limits)) if from_bart else _stored(path, limits)
+    turned = isinstance(data, KSpaceData) and data.orientation == "ky-columns" and not from_bart
     if turned and stored.ndim >= 2:
         stored = stored.swapaxes(-1, -2)
     maps = to_complex64(path.name, stored.astype(np.complex128) if stored.dtype.kind == "f" else stored)

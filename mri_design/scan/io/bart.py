@@ -1,0 +1,194 @@
+"""BART's pairs of files: NAME.hdr, the lengths of up to 16 axes as text, and NAME.cfl, complex64 in Fortran order."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.io.card import ArrayCard, read_card
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
+from mri_design.scan.io.stored_arrays import scan_of_arrays
+from mri_design.scan.trajectories.exchange import from_bart
+from mri_design.scan.trajectory_data import TrajectoryData
+
+__all__ = ["is_bart", "pair_of", "read", "read_pair"]
+
+AXES: tuple[str, ...] = (
+    *("read", "phs1", "phs2", "coil", "maps", "te", "coeff", "coeff2"),
+    *("iter", "cshift", "time", "time2", "level", "slice", "avg", "batch"),
+)
+"""What BART's axes mean, by its own names in lower case."""
+
+_DATA = ("read", "phs1", "phs2", "coil", "slice")
+_LONGEST_HEADER = 2**20
+_CURES = {"avg": "Average first: `bart avg -w $(bart bitmask 14) NAME averaged`.", "maps": "Take one set of maps."}
+
+
+def pair_of(path: Path) -> tuple[Path, Path]:
+    """Header and samples of the pair that a name means: NAME, NAME.hdr or NAME.cfl."""
+    stem = path.with_suffix("") if path.suffix in (".hdr", ".cfl") else path
+    return stem.with_name(stem.name + ".hdr"), stem.with_name(stem.name + ".cfl")
+
+
+def is_bart(path: Path) -> bool:
+    """Whether a path names such a pair: it ends in .cfl or .hdr, or nothing is there but a header of that name."""
+    return path.suffix in (".hdr", ".cfl") or (not path.exists() and pair_of(path)[0].exists())
+
+
+def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.complex64]:
+    """The array of a pair, with BART's 16 axes.
+
+    Parameters
+    ----------
+    path : Path
+        NAME, NAME.hdr or NAME.cfl.
+    limits : ReadLimits
+        Bounds that the header's lengths are held to before the samples are read.
+
+    Returns
+    -------
+    complex64 array of 16 axes
+
+    Raises
+    ------
+    InputError
+        Where half of the pair is missing, the header has no such lengths, or there are more or fewer samples.
+    """
+    header, samples = pair_of(path)
+    for half, other in ((header, samples), (samples, header)):
+        if not half.exists() and other.exists():
+            wanted = "both files of the pair, NAME.hdr and NAME.cfl"
+            raise InputError(field=str(half), got="no such file", wanted=wanted, cure="Copy both.")
+    shape = _lengths(header)
+    held = check_file(samples)
+    needed = check_declared_shape(str(header), shape, 8, limits)
+    if held != needed:
+        raise InputError(
+            field=str(samples),
+            got=f"{held} bytes",
+            wanted=f"{needed} bytes, 8 for each sample of the header's {'x'.join(map(str, shape))}",
+            cure="One half is cut short, or the halves do not belong together: copy both again.",
+        )
+    return np.fromfile(samples, dtype="<c8").astype(np.complex64, copy=False).reshape(shape, order="F")
+
+
+def read(
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+) -> KSpaceData | TrajectoryData | ImageStack:
+    """Read k-space, or with a card ``kind`` ("image domain ...") images, that BART or its like wrote.
+
+    Axes are BART's: readout, phase encode, second phase encode, coil and, 14th, slice; all others must have length 1.
+    A volume becomes one plane (ky, kz) for each readout position. Samples along a trajectory have a readout of
+    length 1, (1, sample, shot, coil), and their trajectory (3, sample, shot) in a pair NAME_traj beside them, or the
+    one that the card names as ``trajectory``; there it may say the ``matrix`` of the image, too. The card NAME.json
+    may also say ``noise_variance`` and ``zero_filled_k1_columns``.
+
+    Parameters
+    ----------
+    path : path
+        NAME, NAME.hdr or NAME.cfl.
+    limits : ReadLimits
+        Bounds that the files are held to before anything is allocated.
+
+    Raises
+    ------
+    InputError
+        On anything else than such a pair, naming the file and the field.
+    """
+    path = Path(path)
+    header, samples = pair_of(path)
+    card = read_card(samples, limits)
+    stored = read_pair(path, limits)
+    with errors_named(header):
+        _refuse_further_axes(stored)
+        array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
+        card = replace(card, text={**(card.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
+        if array.shape[0] == 1 and not card.image_domain:
+            return _along_trajectory(samples, array, card, limits)
+        dims = ("x", "y", "z", "coil", "slice") if card.image_domain else ("k0", "k1", "k2", "coil", "slice")
+        kept = [axis for axis in range(5) if array.shape[axis] > 1 or axis < 2]
+        named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
+        if card.image_domain:
+            return _images(samples, array, named, card, limits)
+        return scan_of_arrays(samples, "kspace", {"kspace": array}, replace(card, dims=named), limits)
+
+
+def _lengths(header: Path) -> tuple[int, ...]:
+    """The axes that a header declares, as 16 lengths."""
+    if check_file(header) > _LONGEST_HEADER:
+        raise InputError(field=str(header), got="an over-long header", wanted=f"at most {_LONGEST_HEADER} bytes")
+    lines = header.read_bytes().decode("ascii", "replace").splitlines()
+    wanted = f"a line '# Dimensions' and under it up to {len(AXES)} whole numbers of at least 1"
+    try:
+        words = lines[[line.strip() for line in lines].index("# Dimensions") + 1].split()
+    except (ValueError, IndexError):
+        raise InputError(field=str(header), got=(lines or [""])[0][:60], wanted=wanted) from None
+    # Numbers of more than nine digits are no length of anything that could be read.
+    good = 1 <= len(words) <= len(AXES) and all(word.isdecimal() and len(word) < 10 for word in words)
+    lengths = tuple(int(word) for word in words) if good else (0,)
+    if min(lengths) < 1:
+        got = f"{len(words)} values, {' '.join(words)[:60]}"
+        raise InputError(field=f"{header}: Dimensions", got=got, wanted=wanted)
+    return (*lengths, *[1] * (len(AXES) - len(lengths)))
+
+
+def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
+    for number, (name, length) in enumerate(zip(AXES, stored.shape, strict=True)):
+        if name not in _DATA and length > 1:
+            raise InputError(
+                field=f"axis {number} ({name})",
+                got=f"{length} entries",
+                wanted=f"one: only the axes {', '.join(_DATA)} are read",
+                cure=_CURES.get(name, f"Take one: `bart slice {number} 0 NAME first`."),
+            )
+
+
+def _along_trajectory(
+    samples: Path, array: NDArray[np.complex64], card: ArrayCard, limits: ReadLimits
+) -> KSpaceData | TrajectoryData | ImageStack:
+    """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
+    named = (card.text or {}).get("trajectory", f"{samples.stem}_traj")
+    if Path(named).name != named or not pair_of(samples.with_name(named))[0].exists():
+        raise InputError(
+            field="axis 0 (read)",
+            got="one sample in a readout, and no trajectory beside it",
+            wanted=f"readouts, or a trajectory in the pair {samples.stem}_traj in the same folder",
+            cure="Name another pair of the folder as 'trajectory' in the card. For a plane (ky, kz) without readout, "
+            "put one of its axes first: `bart transpose 0 2 NAME plane`.",
+        )
+    trajectory = from_bart(read_pair(samples.with_name(named), limits))
+    kspace = np.transpose(array[0], (3, 2, 1, 0))  # (slice, coil, shot, sample)
+    arrays: dict[str, NDArray[Any]] = {"kspace": kspace, "trajectory": trajectory}
+    matrix = (card.text or {}).get("matrix")
+    if matrix is not None:
+        arrays["matrix"] = _matrix(matrix)
+    return scan_of_arrays(samples, "kspace", arrays, card, limits)
+
+
+def _matrix(text: str) -> NDArray[np.float64]:
+    """Sizes that a card gives as a number or a list of numbers."""
+    try:
+        return np.array([float(word) for word in text.strip("[]").split(",")])
+    except ValueError:
+        raise InputError(field="matrix", got=text[:40], wanted="one or two whole numbers") from None
+
+
+def _images(
+    samples: Path, array: NDArray[np.complex64], named: tuple[str, ...], card: ArrayCard, limits: ReadLimits
+) -> KSpaceData | TrajectoryData | ImageStack:
+    """Images (x, y), (x, y, slice), or a volume (x, y, z)."""
+    if "coil" in named:
+        wanted = "images that are combined over coils"
+        raise InputError(field="axis 3 (coil)", got=f"{array.shape[named.index('coil')]} entries", wanted=wanted)
+    if named == ("x", "y", "slice"):
+        array, named = np.moveaxis(array, -1, 0), ("slice", "row", "col")
+    elif named == ("x", "y"):
+        named = ("row", "col")
+    return scan_of_arrays(samples, "image", {"image": array}, replace(card, dims=named), limits)

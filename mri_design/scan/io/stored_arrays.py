@@ -1,0 +1,163 @@
+"""Arrays by name, with the card that says what their axes mean, become a scan or a stack of images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.io.along_trajectory import along_trajectory
+from mri_design.scan.io.axes import KSpaceAxes, kspace_axes
+from mri_design.scan.io.card import ArrayCard
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32
+from mri_design.scan.trajectory_data import TrajectoryData
+
+__all__ = ["COMPANIONS", "scan_of_arrays"]
+
+COMPANIONS = ("measured", "coil_maps", "noise_variance", "reference")
+"""Arrays that may stand beside k-space."""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def scan_of_arrays(
+    path: Path, key: str, arrays: Arrays, card: ArrayCard, limits: ReadLimits
+) -> KSpaceData | TrajectoryData | ImageStack:
+    """What the arrays of a file hold.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for names and messages.
+    key : str
+        Which of the arrays is the data: complex k-space, or images.
+    arrays : mapping of str to array
+        The data, `COMPANIONS`, and for samples along a trajectory what `along_trajectory` takes.
+    card : ArrayCard
+        Names of axes, and what else is known.
+    limits : ReadLimits
+        Bounds on slices, coils and the sides of the grid.
+
+    Raises
+    ------
+    InputError
+        For arrays that contradict the card or each other, or hold no such data.
+    """
+    if "trajectory" in arrays and key == "kspace":
+        noise_variance = _noise_variance(arrays.get("noise_variance"), card)
+        return along_trajectory(
+            arrays, limits, name=path.stem, noise_variance=noise_variance, card=_provenance(path, card)
+        )
+    stored = arrays[key]
+    if card.shape is not None and card.shape != stored.shape:
+        raise InputError(field=f"{key}: shape", got=f"{stored.shape}", wanted=f"{card.shape}, as its card says")
+    if card.float_pairs:
+        stored = _joined_pairs(key, stored)
+    real_without_card = stored.dtype.kind != "c" and card.dims is None and key != "kspace"
+    if card.image_domain or key == "image" or "row" in (card.dims or ()) or real_without_card:
+        return _images(path, key, stored, card, limits)
+    return _kspace(path, key, stored, arrays, card, limits)
+
+
+def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
+    if stored.ndim < 2 or stored.shape[-1] != 2:
+        raise InputError(field=key, got=f"shape {stored.shape}", wanted="real and imaginary parts on the last axis")
+    parts = to_float32(key, stored)
+    return parts.view(np.complex64)[..., 0]
+
+
+def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayCard, limits: ReadLimits) -> ImageStack:
+    names = None if card.dims is None else tuple(name for name in card.dims if name != "real/imag")
+    known = {("slice", "row", "col")[-stored.ndim :], ("x", "y", "z")}
+    if stored.ndim not in (2, 3) or (names is not None and names not in known):
+        raise InputError(
+            field=key,
+            got=f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}"),
+            wanted="images (row, col) or (slice, row, col), or a volume (x, y, z) whose readout is x",
+        )
+    _check_sides(key, ("slice", "row", "col")[-stored.ndim :], stored.shape, limits)
+    pixels = to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
+    return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, card=_provenance(path, card))
+
+
+def _kspace(
+    path: Path, key: str, stored: NDArray[Any], arrays: Arrays, card: ArrayCard, limits: ReadLimits
+) -> KSpaceData:
+    axes = kspace_axes(stored.ndim, card.dims, card.phase_encode_axis)
+    _check_sides(key, axes.roles, stored.shape, limits)
+    kspace = to_complex64(key, axes.arrange(key, stored)).copy()
+    if axes.volume:
+        kspace = readout_positions(kspace)
+    n_lines = kspace.shape[2]
+    provenance = _provenance(path, card)
+    if axes.volume:
+        provenance["volume"] = f"{len(kspace)} readout positions, each a plane (ky, kz) of {kspace.shape[2:]}"
+    if "rep" in axes.roles:
+        provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; the others were not read"
+    declared = _declared_lines(path, card, arrays.get("measured"), n_lines)
+    return KSpaceData(
+        kspace=kspace,
+        measured=measured_lines("measured lines", kspace, declared),
+        name=path.stem,
+        noise_variance=_noise_variance(arrays.get("noise_variance"), card),
+        coil_maps=_companion("coil_maps", arrays, axes, without=""),
+        reference=_companion("reference", arrays, axes, without="coil"),
+        orientation=axes.orientation,
+        card=provenance,
+    )
+
+
+def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limits: ReadLimits) -> None:
+    bounds = {"rep": limits.max_slices, "slice": limits.max_slices, "coil": limits.max_coils}
+    for role, side in zip(roles, shape, strict=True):
+        bound = bounds.get(role, limits.max_side)
+        if not 1 <= side <= bound:
+            raise InputError(field=f"{key}: {role}", got=str(side), wanted=f"1 to {bound}")
+
+
+def _declared_lines(path: Path, card: ArrayCard, measured: NDArray[Any] | None, n_lines: int) -> NDArray[np.bool_]:
+    declared = np.ones(n_lines, dtype=bool)
+    if measured is not None:
+        flags = measured.shape == (n_lines,) and measured.dtype.kind in "biu"
+        if not flags or not np.isin(measured, (0, 1)).all():
+            raise InputError(
+                field="measured",
+                got=f"{measured.dtype} {measured.shape}",
+                wanted=f"{n_lines} flags, one per line",
+            )
+        declared &= measured.astype(bool)
+    for line in card.zero_filled:
+        if not 0 <= line < n_lines:
+            raise InputError(
+                field=f"{path.with_suffix('.json').name}: zero_filled_k1_columns",
+                got=str(line),
+                wanted=f"lines 0 to {n_lines - 1}",
+            )
+        declared[line] = False
+    return declared
+
+
+def _noise_variance(stored: NDArray[Any] | None, card: ArrayCard) -> float | None:
+    if stored is None:
+        return card.noise_variance
+    if stored.size != 1 or stored.dtype.kind not in "iuf":
+        raise InputError(field="noise_variance", got=f"{stored.dtype} {stored.shape}", wanted="one real number")
+    return float(stored.reshape(-1)[0])
+
+
+def _companion(name: str, arrays: Arrays, axes: KSpaceAxes, *, without: str) -> NDArray[np.complex64] | None:
+    if name not in arrays:
+        return None
+    stored = arrays[name]
+    arranged = axes.arrange(name, stored, without=without)
+    return to_complex64(name, arranged.astype(np.complex128) if stored.dtype.kind in "iuf" else arranged)
+
+
+def _provenance(path: Path, card: ArrayCard) -> dict[str, str]:
+    return {**(card.text or {}), "file": path.name}

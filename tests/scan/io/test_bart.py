@@ -1,0 +1,174 @@
+"""BART's pairs of files: what their axes become, and every pair that is none refused before its samples are read."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.calibration.centred_fft import to_kspace
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.io.bart import read_pair
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.maps import with_maps
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.trajectories.exchange import to_bart
+from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.trajectory_data import TrajectoryData
+
+RNG = np.random.default_rng(3)
+GOOD = "# Dimensions\n6 8 1 2 1 1 1 1 1 1 1 1 1 1 1 1\n# Creator\nBART 0.8\n"
+
+
+def complex_numbers(*shape: int) -> np.ndarray:
+    return (RNG.standard_normal(shape) + 1j * RNG.standard_normal(shape)).astype(np.complex64)
+
+
+def write_pair(stem: Path, array: np.ndarray, card: dict[str, object] | None = None) -> Path:
+    stem.with_suffix(".hdr").write_text(f"# Dimensions\n{' '.join(map(str, array.shape))}\n")
+    stem.with_suffix(".cfl").write_bytes(array.astype("<c8").tobytes(order="F"))
+    if card is not None:
+        stem.with_suffix(".json").write_text(json.dumps(card))
+    return stem.with_suffix(".cfl")
+
+
+@pytest.mark.parametrize("suffix", ["", ".cfl", ".hdr"])
+def test_readouts_coils_and_slices_keep_their_places(tmp_path: Path, suffix: str) -> None:
+    stored = complex_numbers(6, 8, 1, 2, *[1] * 9, 3)
+    stored[:, 5] = 0
+    write_pair(tmp_path / "ksp", stored, {"noise_variance": 0.25})
+    scan = read(tmp_path / f"ksp{suffix}")
+    assert isinstance(scan, KSpaceData)
+    assert scan.kspace.shape == (3, 2, 8, 6) and scan.orientation == "ky-columns"
+    for part, coil, ky, kx in np.ndindex(scan.kspace.shape):
+        assert scan.kspace[part, coil, ky, kx] == stored[(kx, ky, 0, coil, *[0] * 9, part)]
+    assert np.flatnonzero(~scan.measured).tolist() == [5]
+    assert scan.noise_variance == 0.25 and scan.card["format"] == "BART cfl"
+
+
+def test_a_volume_becomes_planes_along_its_readout(tmp_path: Path) -> None:
+    images = complex_numbers(5, 2, 8, 6)  # x, coil, ky, kz
+    spread = np.fft.fftshift(np.fft.fft(np.fft.ifftshift(images, axes=0), axis=0, norm="ortho"), axes=0)
+    scan = read(write_pair(tmp_path / "vol", np.transpose(spread, (0, 2, 3, 1))))
+    assert isinstance(scan, KSpaceData)
+    np.testing.assert_allclose(scan.kspace, images, atol=1e-5)
+
+
+@pytest.mark.parametrize("card", [None, {"trajectory": "spokes", "matrix": [32, 28]}])
+def test_samples_find_their_trajectory_beside_them(tmp_path: Path, card: dict[str, object] | None) -> None:
+    spokes = radial_spokes(24, np.array([0.0, 1.0, np.pi / 2]))
+    kspace = complex_numbers(1, *spokes.shape[1::-1], 4)
+    write_pair(tmp_path / ("ksp_traj" if card is None else "spokes"), to_bart(spokes))
+    scan = read(write_pair(tmp_path / "ksp", kspace, card))
+    assert isinstance(scan, TrajectoryData)
+    assert scan.grid_shape == ((24, 24) if card is None else (32, 28)) and scan.readouts == 3
+    np.testing.assert_allclose(scan.trajectory, spokes.reshape(-1, 2), atol=1e-5)
+    for coil, shot in np.ndindex(4, 3):
+        part = scan.kspace[0, coil].reshape(3, -1)[shot]
+        np.testing.assert_array_equal(part, kspace[0, :, shot, coil])
+
+
+@pytest.mark.parametrize(("shape", "shown"), [((6, 8), (1, 6, 8)), ((6, 8, *[1] * 11, 2), (2, 6, 8))])
+def test_images_are_told_by_their_card(tmp_path: Path, shape: tuple[int, ...], shown: tuple[int, ...]) -> None:
+    stored = complex_numbers(*shape)
+    stack = read(write_pair(tmp_path / "im", stored, {"kind": "image domain"}))
+    assert isinstance(stack, ImageStack) and stack.images.shape == shown
+    np.testing.assert_array_equal(stack.images[-1], stored.reshape(6, 8, -1)[..., -1])
+
+
+def test_maps_lie_on_the_scan(tmp_path: Path) -> None:
+    maps = complex_numbers(6, 8, 1, 2)
+    scan = read(write_pair(tmp_path / "ksp", complex_numbers(6, 8, 1, 2)))
+    found = with_maps(scan, write_pair(tmp_path / "maps", maps)).coil_maps
+    assert found is not None
+    np.testing.assert_allclose(found[0], (maps / np.linalg.norm(maps, axis=3, keepdims=True))[:, :, 0].T, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("header", "bytes_kept", "match"),
+    [
+        (None, None, "both files of the pair"),
+        (GOOD, None, "both files of the pair"),
+        (GOOD, 0, "empty file"),
+        (GOOD, 767, "767 bytes; wanted 768"),
+        (GOOD, 769, "769 bytes; wanted 768"),
+        (GOOD, 384, "cut short"),
+        (GOOD.replace("6 8", "-6 8"), 768, "Dimensions: got 16 values"),
+        (GOOD.replace("6 8", "0 8"), 768, "at least 1"),
+        (GOOD.replace("6 8", "six 8"), 768, "whole numbers"),
+        (GOOD.replace("6 8", "6.0 8"), 768, "whole numbers"),
+        (GOOD.replace("6 8", "999999999 8"), 768, "GiB; wanted at most"),
+        (GOOD.replace("6 8", "99999999999999999999 8"), 768, "Dimensions"),
+        (GOOD.replace("6 8", " ".join(["999999999"] * 15)), 768, "Dimensions"),
+        (GOOD.replace("1 1\n", "1 1 1\n"), 768, "17 values"),
+        (GOOD.replace("# Dimensions", "# Sizes"), 768, "a line '# Dimensions'"),
+        ("# Dimensions", 768, "a line '# Dimensions'"),
+        ("# Dimensions\n\n# Creator\n", 768, "Dimensions: got 0 values"),
+        ("# Dimensions\n" + "1 " * 2**20, 768, "over-long"),
+        ("\x93\x00\xff", 768, "a line '# Dimensions'"),
+    ],
+)
+def test_a_pair_that_is_none_is_refused(tmp_path: Path, header: str | None, bytes_kept: int | None, match: str) -> None:
+    samples = complex_numbers(6, 8, 1, 2).tobytes() + b"tail"
+    if header is not None:
+        (tmp_path / "ksp.hdr").write_bytes(header.encode("latin-1"))
+    if header is None or bytes_kept is not None:
+        (tmp_path / "ksp.cfl").write_bytes(samples[:bytes_kept])
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(InputError, match=match):
+        read(tmp_path / "ksp.cfl")
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("shape", "card", "match"),
+    [
+        ((6, 8, 1, 2, 2), None, r"axis 4 \(maps\): got 2 entries"),
+        ((6, 8, 1, 2, *[1] * 6, 3), None, r"axis 10 \(time\).*bart slice 10 0"),
+        ((6, 8, 1, 2, *[1] * 10, 3), None, r"axis 14 \(avg\).*bart avg"),
+        ((1, 8, 6, 2), None, "no trajectory beside it.*ksp_traj.*bart transpose 0 2"),
+        ((1, 8, 6, 2), {"trajectory": "../ksp_traj"}, "no trajectory beside it"),
+        ((6, 8, 5, 2, *[1] * 9, 3), None, "a volume's axes alone"),
+        ((6, 8, 1, 2), {"kind": "image domain"}, "combined over coils"),
+        ((6, 1), None, "at least 4 x 4"),
+    ],
+)
+def test_axes_that_are_not_read_are_named(
+    tmp_path: Path, shape: tuple[int, ...], card: dict[str, object] | None, match: str
+) -> None:
+    with pytest.raises(InputError, match=match):
+        read(write_pair(tmp_path / "ksp", complex_numbers(*shape), card))
+
+
+def test_bounds_hold_before_samples_are_read(tmp_path: Path) -> None:
+    path = write_pair(tmp_path / "ksp", complex_numbers(6, 8))
+    for limits in (ReadLimits(max_side=7), ReadLimits(max_bytes=300)):
+        with pytest.raises(InputError, match="wanted"):
+            read(path, limits=limits)
+
+
+def test_samples_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    stored = complex_numbers(6, 8)
+    stored[2, 3] = np.nan
+    with pytest.raises(InputError, match="1 NaN or infinite values"):
+        read(write_pair(tmp_path / "ksp", stored))
+
+
+@pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART")
+def test_bart_and_this_reader_agree(tmp_path: Path) -> None:
+    def bart(*words: str) -> None:
+        subprocess.run(["bart", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    bart("phantom", "-k", "-s", "3", "-x", "32", "ksp")
+    bart("fft", "-i", "-u", "7", "ksp", "im")
+    scan, image = read(tmp_path / "ksp.cfl"), read_pair(tmp_path / "im")
+    assert isinstance(scan, KSpaceData) and scan.kspace.shape == (1, 3, 32, 32)
+    wanted = to_kspace(np.moveaxis(image[..., 0, :, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], -1, 0).swapaxes(1, 2))
+    np.testing.assert_allclose(scan.kspace[0], wanted, atol=1e-5 * np.abs(wanted).max())
+    bart("traj", "-r", "-x", "32", "-y", "9", "ksp_traj")
+    bart("phantom", "-k", "-t", "ksp_traj", "ksp")
+    radial = read(tmp_path / "ksp.cfl")
+    assert isinstance(radial, TrajectoryData) and radial.readouts == 9
