@@ -207,6 +207,9 @@ class ImageStack:
         Short name for tables and figures.
     card : mapping of str to str
         Provenance.
+    geometry : SliceGeometry, optional
+        Size of pixels and place of the first slice, which the others follow at the distance of their thickness; None
+        where the file does not say.
 
     Raises
     ------
@@ -217,6 +220,7 @@ class ImageStack:
     images: NDArray[np.float32] | NDArray[np.complex64]
     name: str = "images"
     card: Mapping[str, str] = field(default_factory=dict)
+    geometry: SliceGeometry | None = None
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)

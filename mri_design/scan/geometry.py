@@ -106,6 +106,18 @@ class SliceGeometry:
         affine[:2] *= -1
         return affine + 0.0  # no negative zeros
 
+    def slice_after(self, number: int) -> SliceGeometry:
+        """That of a later slice of a stack, whose slices follow one another at the distance of their thickness.
+
+        Without a place where the thickness is not known.
+        """
+        if self.centre is None or number == 0:
+            return self
+        if self.thickness is None:
+            return SliceGeometry(self.pixel, None)
+        centre, _, _, normal = self.vectors
+        return replace(self, centre=_vector(centre + number * self.thickness * normal))
+
     def with_field_of_view(self, extents: tuple[float, float], shape: tuple[int, int]) -> SliceGeometry:
         """The same place with another field of view (ky, kx), metres, over an image of a shape."""
         return replace(self, pixel=(1e3 * extents[0] / shape[0], 1e3 * extents[1] / shape[1]))
@@ -138,7 +150,7 @@ class SliceGeometry:
     def of_header(
         cls, pixel: tuple[float, float], thickness: float, place: Sequence[Sequence[float]] = ()
     ) -> SliceGeometry | None:
-        """From what a file says: None where sizes are missing, without a place where that makes no sense.
+        """From what a file says: None where sizes of pixels are missing, without a place where that makes no sense.
 
         Parameters
         ----------
@@ -147,19 +159,20 @@ class SliceGeometry:
         place : sequence of vectors
             Centre, and the directions of ky, kx and the slice. Many files have zeros there.
         """
-        if not all(math.isfinite(size) for size in (*pixel, thickness)):
+        if not all(math.isfinite(size) for size in pixel):
             return None
+        known = thickness if math.isfinite(thickness) else None
         if len(place):
             try:
-                return cls(pixel, thickness, *map(_vector, place))
+                return cls(pixel, known, *map(_vector, place))
             except InputError:
                 pass
         try:
-            return cls(pixel, thickness)
+            return cls(pixel, known)
         except InputError:
             return None
 
 
-def _vector(values: Sequence[float]) -> Vector:
+def _vector(values: Sequence[float] | NDArray[np.float64]) -> Vector:
     x, y, z = map(float, values)
     return x, y, z

@@ -75,6 +75,17 @@ def test_headers_without_sizes_give_nothing_and_those_without_directions_the_siz
     assert SliceGeometry.of_header((1.0, 2.0), 3.0, AXIAL) == SliceGeometry((1.0, 2.0), 3.0, *AXIAL)
 
 
+def test_a_thickness_that_is_missing_leaves_the_pixels() -> None:
+    assert SliceGeometry.of_header((1.0, 2.0), math.nan) == SliceGeometry((1.0, 2.0), None)
+
+
+def test_slices_of_a_stack_follow_along_the_normal() -> None:
+    later = SliceGeometry((1.0, 2.0), 3.0, *AXIAL).slice_after(2)
+    assert later == SliceGeometry((1.0, 2.0), 3.0, (10.0, 20.0, 36.0), *AXIAL[1:])
+    assert SliceGeometry((1.0, 2.0), None, *AXIAL).slice_after(1) == SliceGeometry((1.0, 2.0), None)
+    assert SliceGeometry((1.0, 2.0), 3.0).slice_after(1) == SliceGeometry((1.0, 2.0), 3.0)
+
+
 def test_another_field_of_view_changes_the_pixels_alone() -> None:
     place = _turned().with_field_of_view((0.24, 0.32), (12, 16))
     assert place.pixel == pytest.approx((20.0, 20.0))

@@ -34,10 +34,10 @@ def _dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
     study = hashlib.sha256(images.tobytes()).hexdigest()
     names = [out] if len(images) == 1 else [name_beside(out, ".dcm", f"_{i:04d}") for i in range(1, len(images) + 1)]
     derivation = f"converted by mri-design from {stack.card.get('file', stack.name)}"
-    files = {
-        name: dicom_bytes(image, geometry, DicomLabels("image", derivation, study, instance=number))
-        for number, (name, image) in enumerate(zip(names, images, strict=True), 1)
-    }
+    files = {}
+    for number, (name, image) in enumerate(zip(names, images, strict=True)):
+        place = None if geometry is None else geometry.slice_after(number)
+        files[name] = dicom_bytes(image, place, DicomLabels("image", derivation, study, instance=number + 1))
     said = _said(stack, names[0] if len(names) == 1 else f"{names[0]} to {names[-1].name}")
     if geometry is None:
         said.append(
@@ -47,19 +47,24 @@ def _dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
 
 
 def _npz(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
-    return MadeFiles({out: npz_bytes({"image": stack.images})}, (f"{_counted(stack)}: {out}",))
+    return MadeFiles({out: npz_bytes({"image": stack.images})}, (f"{_counted(stack)}: {out}", *_lost_sizes(stack)))
 
 
 def _npy(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
     if np.iscomplexobj(stack.images):
         raise UsageError(f"a complex array in {out.name} would be read as k-space; give a name that ends in .npz")
-    return MadeFiles({out: npy_bytes(stack.images)}, (f"{_counted(stack)}: {out}",))
+    return MadeFiles({out: npy_bytes(stack.images)}, (f"{_counted(stack)}: {out}", *_lost_sizes(stack)))
 
 
 def _geometry(stack: ImageStack, extents: Extents) -> SliceGeometry | None:
-    """Files of images do not say how large pixels are."""
+    if extents is None:
+        return stack.geometry
     rows, columns = stack.images.shape[1:]
-    return None if extents is None else NO_SIZES.with_field_of_view(extents, (rows, columns))
+    return (stack.geometry or NO_SIZES).with_field_of_view(extents, (rows, columns))
+
+
+def _lost_sizes(stack: ImageStack) -> list[str]:
+    return [] if stack.geometry is None else ["Not in this file: sizes and places of slices."]
 
 
 def _real(stack: ImageStack) -> NDArray[np.floating]:

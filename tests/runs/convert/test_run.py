@@ -12,11 +12,13 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.runs.convert.run import convert_file
 from mri_design.runs.made_files import MadeFiles, write_made_files
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json, write_npy, write_npz
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.maps import with_maps
 from mri_design.scan.simulation.scenes import load_phantom
 from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.writing.nifti import nifti_bytes
 
 SHAPE = (12, 10)
 Convert = Callable[..., MadeFiles]
@@ -189,6 +191,30 @@ def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: P
     made = convert(tmp_path / "single.npy", "single.dcm")
     assert [path.name for path in made.files] == ["single.dcm"]
     assert "neither do the files" in made.sentences[-1]
+
+
+def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: Path) -> None:
+    pytest.importorskip("nibabel")
+    pytest.importorskip("pydicom")
+    turned, _ = np.linalg.qr(np.random.default_rng(7).standard_normal((3, 3)))
+    phase, read_out, _ = turned
+    normal = np.cross(read_out, phase)
+    place = SliceGeometry(
+        (1.5, 2.0), 4.0, (10.0, -20.0, 30.0), *(tuple(map(float, v)) for v in (phase, read_out, normal))
+    )
+    stack = np.random.default_rng(8).random((3, 6, 5)).astype(np.float32)
+    (tmp_path / "stack.nii").write_bytes(nifti_bytes(stack, place, "x", compressed=False))
+    assert len(convert(tmp_path / "stack.nii", "slice.dcm").sentences) == 1
+    assert "sizes and places" in convert(tmp_path / "stack.nii", "a.npy").sentences[-1]
+    for number in range(3):
+        source = f"slice_{number + 1:04d}"
+        convert(tmp_path / "out" / f"{source}.dcm", f"{source}.nii")
+        again = read(tmp_path / "out" / f"{source}.nii")
+        assert isinstance(again, ImageStack) and again.geometry is not None and again.geometry.centre is not None
+        np.testing.assert_allclose(again.images[0], stack[number], atol=2e-5)
+        np.testing.assert_allclose(again.geometry.centre, place.slice_after(number).centre, atol=1e-4)
+        np.testing.assert_allclose(again.geometry.vectors[1:], (phase, read_out, normal), atol=1e-5)
+        assert again.geometry.pixel == pytest.approx((1.5, 2.0)) and again.geometry.thickness == pytest.approx(4.0)
 
 
 def test_volumes_become_no_lines(convert: Convert, tmp_path: Path) -> None:

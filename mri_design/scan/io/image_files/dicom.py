@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.image_files.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
 from mri_design.scan.io.samples import to_float32
@@ -90,7 +91,22 @@ def _images(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
         float(file.get(name) or other) for name, other in (("RescaleSlope", 1), ("RescaleIntercept", 0))
     )
     pixels = to_float32("PixelData", stored.astype(np.float64) * slope + intercept)
-    return ImageStack(pixels, name=path.stem, card=_card(file, path, pixels))
+    return ImageStack(pixels, name=path.stem, card=_card(file, path, pixels), geometry=_geometry(file, rows, columns))
+
+
+def _geometry(file: Any, rows: int, columns: int) -> SliceGeometry | None:
+    """Sizes, and place and directions where the file has them."""
+    spacing = file.get("PixelSpacing")
+    if not spacing:
+        return None
+    along_y, along_x = map(float, spacing)
+    corner, directions = file.get("ImagePositionPatient"), file.get("ImageOrientationPatient")
+    place: list[Any] = []
+    if corner and directions:
+        read, phase = np.array(directions, dtype=float).reshape(2, 3)
+        centre = np.array(corner, dtype=float) + rows // 2 * along_y * phase + columns // 2 * along_x * read
+        place = [centre, phase, read, np.cross(read, phase)]
+    return SliceGeometry.of_header((along_y, along_x), float(file.get("SliceThickness") or np.nan), place)
 
 
 def _card(file: Any, path: Path, pixels: NDArray[np.float32]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import struct
 import zlib
@@ -15,6 +16,7 @@ import numpy as np
 
 from mri_design.errors import InputError, MissingPackageError, optional_package
 from mri_design.scan.data import ImageStack
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import (
     DEFAULT_LIMITS,
     ReadLimits,
@@ -29,6 +31,7 @@ __all__ = ["is_nifti", "read"]
 
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"n+1\x00", b"n+2\x00")
+_SAME_SIZE = 1e-3
 _HEADER, _LARGEST_HEADER, _CHUNK = 352, 2**20, 2**20
 WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
 """What a card says of such images."""
@@ -97,12 +100,30 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         stored = np.frombuffer(data, dtype).reshape(volume, order="F")
         pixels = _scaled(stored, *header.get_slope_inter())
         sides = [float(side) for side in header.get_zooms()[:3]]
+        geometry = _geometry(header, sides, volume)
     with errors_named(path):
         card = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
         card["pixel_mm"] = " x ".join(f"{side:g}" for side in sides)
         if len(shape) == 4 and shape[3] > 1:
             card["volumes"] = f"first of {shape[3]}; the others were not read"
-        return ImageStack(np.ascontiguousarray(np.transpose(pixels, (2, 1, 0))), name=_stem(path), card=card)
+        images = np.ascontiguousarray(np.transpose(pixels, (2, 1, 0)))
+        return ImageStack(images, name=_stem(path), card=card, geometry=geometry)
+
+
+def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> SliceGeometry | None:
+    """Sizes, and place and directions where the header says that its affine leads to coordinates."""
+    if header.get_xyzt_units()[0] not in ("mm", "unknown"):
+        return None
+    along_x, along_y, along_z = (*sides, math.nan)[:3]
+    place: list[Any] = []
+    if int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0:
+        affine = np.diag([-1.0, -1.0, 1.0, 1.0]) @ header.get_best_affine()
+        lengths = np.linalg.norm(affine[:3, :3], axis=0)
+        if np.allclose(lengths[: len(sides)], sides, rtol=_SAME_SIZE) and lengths.all():
+            read, phase, normal = (affine[:3, :3] / lengths).T
+            middle = affine @ [volume[0] // 2, volume[1] // 2, 0, 1]
+            place = [middle[:3], phase, read, normal]
+    return SliceGeometry.of_header((along_y, along_x), along_z, place)
 
 
 def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
