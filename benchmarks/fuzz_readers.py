@@ -36,9 +36,9 @@ COMMAND = "OMP_NUM_THREADS=1 python benchmarks/fuzz_readers.py"
 READER = Path(__file__).parent / "fuzzing" / "reading.py"
 MEMORY, PATIENCE = 3 * 2**30, 10.0
 HDF5 = ("fastmri", "mrd")
-CHECKED = ("npz", "trajectory", "fastmri", "maps_file", "trained", "checkpoint")
+CHECKED = ("nifti", "npz", "trajectory", "fastmri", "maps_file", "trained", "checkpoint")
 """Kinds whose bytes have a checksum."""
-CASES, WANTED = 2240, 2000
+CASES, WANTED = 2560, 2000
 SECRET = b"what nobody asked for\n" * 200
 
 

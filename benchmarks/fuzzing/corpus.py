@@ -18,6 +18,9 @@ from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trained_file import save_trained
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.writing.nifti import nifti_bytes
 
 __all__ = ["CORPUS", "KINDS"]
 
@@ -118,6 +121,20 @@ def hdr(folder: Path) -> Path:
     return folder / "scan.hdr"
 
 
+def nifti(folder: Path) -> Path:
+    """An image as NIfTI, compressed."""
+    place = SliceGeometry((1.5, 2.0), 5.0)
+    (folder / "image.nii.gz").write_bytes(nifti_bytes(np.abs(samples(NY, NX)), place, "fuzzing"))
+    return folder / "image.nii.gz"
+
+
+def dicom(folder: Path) -> Path:
+    """An image as DICOM."""
+    labels = DicomLabels("magnitude", "fuzzing", "fuzzing")
+    (folder / "image.dcm").write_bytes(dicom_bytes(np.abs(samples(NY, NX)), None, labels))
+    return folder / "image.dcm"
+
+
 def maps_file(folder: Path) -> Path:
     """Coil maps."""
     np.savez(folder / "maps.npz", coil_maps=samples(COILS, NY, NX))
@@ -162,7 +179,7 @@ def checkpoint(folder: Path) -> Path:
     return folder / "design.npz"
 
 
-_SCANS = (npy, npz, trajectory, card, fastmri, mrd, cfl, hdr)
+_SCANS = (npy, npz, trajectory, card, fastmri, mrd, cfl, hdr, nifti, dicom)
 _OTHERS = (maps_file, mask, recipe, ellipses, trained, checkpoint)
 CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_SCANS, *_OTHERS)}
 """Makes a sound file in a folder, and whatever stands beside it; returns the file that is damaged then."""

@@ -100,8 +100,9 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
-    "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "bart": 3, "fastmri": 4}
+    "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "fastmri": 4}
     | {"isolated": 4, "maps": 4, "mask": 4, "formats": 5},
+    "scan/io/image_files": {"nifti": 1, "dicom": 2},
     "scan/io/mrd": {"header": 1, "noise": 1, "readouts": 2, "ismrmrd": 3},
     "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
     "scan/writing": {"*": 1},
@@ -129,8 +130,8 @@ DOORS = {
     "matplotlib": ("evaluation/plots",),
     "finufft": ("operators/nonuniform/",),
     "sigpy": ("scan/calibration/",),
-    "nibabel": ("scan/writing/nifti",),
-    "pydicom": ("scan/writing/dicom",),
+    "nibabel": ("scan/writing/nifti", "scan/io/image_files/nifti"),
+    "pydicom": ("scan/writing/dicom", "scan/io/image_files/dicom"),
     "pypulseq": ("sequences/",),
     "random": (),  # the standard library's global generator
 }

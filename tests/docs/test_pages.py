@@ -25,10 +25,10 @@ COUNTS = ("--lines", "--start", "--forbid", "--require", "--max-jump", "--swaps"
 """Options whose value counts lines or names them."""
 MANY_IMAGES = ("compare", "protocol", "train")
 """Verbs that reconstruct many times. They are run under the recipe `local`, the others under the default prior."""
-PAGES_NEED = {"beyond-lines": "finufft"}
-"""Page to a package that not every machine has."""
 NEEDED = {"nifti": "nibabel", "dicom": "pydicom", "seq": "pypulseq"}
 """Packages of the extra `export`, by the format that needs them; where one is missing, nobody runs the command."""
+NEEDED_BY_PAGE = {"beyond-lines": "finufft"}
+"""Page to a package that not every machine has."""
 OPTIONS = {
     name: {option for parameter in verb.params for option in parameter.opts if option.startswith("--")} | {"--help"}
     for name, verb in typer.main.get_command(app).commands.items()
@@ -61,8 +61,8 @@ def _smaller(command: str) -> list[str]:
     "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if _runs_verbs(page) else []) for page in PAGES]
 )
 def test_everything_on_the_page_runs(page: Path, desk: Path) -> None:
-    if page.stem in PAGES_NEED:
-        pytest.importorskip(PAGES_NEED[page.stem])
+    if page.stem in NEEDED_BY_PAGE:
+        pytest.importorskip(NEEDED_BY_PAGE[page.stem])
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page):
         if block.language == "python":

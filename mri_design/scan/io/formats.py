@@ -9,6 +9,7 @@ from mri_design.errors import InputError, require_instance
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io import bart, fastmri
 from mri_design.scan.io.hdf5 import has_object, is_hdf5, open_read_only
+from mri_design.scan.io.image_files import dicom, nifti
 from mri_design.scan.io.isolated import read_isolated
 from mri_design.scan.io.mrd import ismrmrd
 from mri_design.scan.io.numpy_files import npy
@@ -23,6 +24,7 @@ SUPPORTED = (
     "fastMRI HDF5 (kspace)",
     "ISMRMRD HDF5 (dataset/xml, dataset/data)",
     "BART .cfl with its .hdr",
+    "NIfTI or DICOM images",
 )
 """The formats `read` knows, for people."""
 
@@ -53,6 +55,8 @@ def read(
 
     Raises
     ------
+    MissingPackageError
+        For NIfTI and DICOM images without the package that reads them.
     InputError
         Where the format is unknown or the file does not pass its reader's checks.
     """
@@ -65,6 +69,10 @@ def read(
         head = stream.read(8)
     if head.startswith((MAGIC, *_ZIP)):
         return npy.read(path, limits=limits)
+    if dicom.is_dicom(path):
+        return dicom.read(path, limits=limits)
+    if nifti.is_nifti(path):
+        return nifti.read(path, limits=limits)
     if is_hdf5(path):
         if isolated:
             return read_isolated(path, limits=limits, duplicates=duplicates)

@@ -1,0 +1,1 @@
+"""Files of images without k-space, as radiology keeps them."""

@@ -1,0 +1,147 @@
+"""NIfTI images: magnitudes to simulate scans from."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mri_design.errors import InputError, MissingPackageError, optional_package
+from mri_design.scan.data import ImageStack
+from mri_design.scan.io.safe import (
+    DEFAULT_LIMITS,
+    ReadLimits,
+    check_declared_shape,
+    check_expansion,
+    check_file,
+    errors_named,
+)
+from mri_design.scan.io.samples import to_complex64, to_float32
+
+__all__ = ["is_nifti", "read"]
+
+_GZIP = b"\x1f\x8b"
+_MAGIC = (b"n+1\x00", b"n+2\x00")
+_HEADER, _LARGEST_HEADER, _CHUNK = 352, 2**20, 2**20
+WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
+"""What a card says of such images."""
+
+
+def is_nifti(path: Path) -> bool:
+    """Whether a file begins as a NIfTI-1 or NIfTI-2 image does, compressed or not."""
+    try:
+        with _opened(path) as stream:
+            head = stream.read(348)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return head[344:348] in _MAGIC or head[4:8] in _MAGIC
+
+
+def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
+    """Read images (x, y), (x, y, z) or the first volume of (x, y, z, time).
+
+    Slices lie along z. Rows, the phase encode, are y, and columns x, in the order of the file: nothing is turned.
+    There is neither k-space nor noise in such a file, so it serves simulations only.
+
+    Parameters
+    ----------
+    path : path
+        A ``.nii`` or ``.nii.gz`` file.
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+
+    Raises
+    ------
+    MissingPackageError
+        Where nibabel is not installed.
+    InputError
+        On anything else than such a file, naming the file and the field.
+    """
+    path = Path(path)
+    size = check_file(path)
+    nibabel = optional_package("nibabel", "export")
+    with errors_named(path), _typed(), _opened(path) as stream:
+        content = stream.read(_HEADER)
+        kind = nibabel.Nifti2Image if content[4:8] in _MAGIC else nibabel.Nifti1Image
+        if kind is nibabel.Nifti2Image:
+            content += stream.read(544 - _HEADER)
+        header = kind.header_class(content[: kind.header_class.template_dtype.itemsize])
+        shape = tuple(int(side) for side in header.get_data_shape())
+        if len(shape) not in (2, 3, 4):
+            raise InputError(field="dim", got=f"{shape}", wanted="images (x, y), (x, y, z) or (x, y, z, time)")
+        volume = (*shape, 1)[:3]
+        for name, side, bound in zip("xyz", volume, (limits.max_side, limits.max_side, limits.max_slices), strict=True):
+            if not 1 <= side <= bound:
+                raise InputError(field=f"dim: {name}", got=str(side), wanted=f"1 to {bound}")
+        dtype = header.get_data_dtype()
+        if dtype.kind not in "iufc":
+            raise InputError(field="datatype", got=str(dtype), wanted="numbers, one a pixel")
+        needed = check_declared_shape("dim", volume, dtype.itemsize, limits)
+        check_expansion("data", size, needed, limits)
+        offset = int(header.get_data_offset())
+        if not len(content) <= offset <= _LARGEST_HEADER:
+            raise InputError(field="vox_offset", got=str(offset), wanted=f"{len(content)} to {_LARGEST_HEADER}")
+        stream.read(offset - len(content))
+        data = stream.read(needed)
+        if len(data) != needed:
+            cure = "The file is truncated: copy or download it again."
+            raise InputError(field="data", got=f"{len(data)} bytes", wanted=f"{needed} bytes", cure=cure)
+        _read_on(stream, limits.max_bytes)
+        stored = np.frombuffer(data, dtype).reshape(volume, order="F")
+        pixels = _scaled(stored, *header.get_slope_inter())
+        sides = [float(side) for side in header.get_zooms()[:3]]
+    with errors_named(path):
+        card = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
+        card["pixel_mm"] = " x ".join(f"{side:g}" for side in sides)
+        if len(shape) == 4 and shape[3] > 1:
+            card["volumes"] = f"first of {shape[3]}; the others were not read"
+        return ImageStack(np.ascontiguousarray(np.transpose(pixels, (2, 1, 0))), name=_stem(path), card=card)
+
+
+def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
+    with path.open("rb") as stream:
+        compressed = stream.read(2) == _GZIP
+    return gzip.open(path, "rb") if compressed else path.open("rb")
+
+
+def _read_on(stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
+    """To the end, where a compressed file has its checksum."""
+    while most > 0 and (passed := len(stream.read(_CHUNK))):
+        most -= passed
+
+
+def _scaled(stored: Any, slope: float | None, intercept: float | None) -> Any:
+    """Values from what is stored, as the header says; complex ones stay complex."""
+    factor = 1.0 if slope is None else float(slope)
+    added = 0.0 if intercept is None else float(intercept)
+    if stored.dtype.kind == "c":
+        return to_complex64("data", stored * factor + added if (factor, added) != (1.0, 0.0) else stored)
+    return to_float32("data", stored.astype(np.float64) * factor + added)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".nii")
+
+
+@contextmanager
+def _typed() -> Iterator[None]:
+    """Every error of a damaged file as an `InputError`."""
+    try:
+        yield
+    except (InputError, MissingPackageError):
+        raise
+    except (OSError, EOFError, zlib.error, struct.error, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise InputError(
+            field="header", got=str(error)[:120] or type(error).__name__, wanted="a NIfTI image"
+        ) from error
+    except Exception as error:  # nibabel's own errors have no other common ancestor
+        if type(error).__module__.partition(".")[0] != "nibabel":
+            raise
+        raise InputError(field="header", got=str(error)[:120], wanted="a NIfTI image") from error

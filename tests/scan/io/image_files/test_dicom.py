@@ -1,0 +1,84 @@
+"""DICOM images become stacks of images, without anything about the patient; damaged ones are refused."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.data import ImageStack
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+
+IMAGE = np.random.default_rng(0).random((6, 5))
+
+
+def changed(path: Path, **elements: Any) -> Path:
+    """A sound file with other elements."""
+    pydicom = pytest.importorskip("pydicom")
+    content = dicom_bytes(IMAGE, SliceGeometry((1.5, 2.0), 5.0), DicomLabels("magnitude", "6 of 6 lines", "a run"))
+    file = pydicom.dcmread(io.BytesIO(content))
+    for name, value in elements.items():
+        if name == "TransferSyntaxUID":
+            file.file_meta.TransferSyntaxUID = value
+        else:
+            setattr(file, name, value)
+    file.save_as(path)
+    return path
+
+
+def test_pixels_are_rescaled_and_the_patient_is_left_out(tmp_path: Path) -> None:
+    stack = read(changed(tmp_path / "slice.dcm", PatientName="Somebody^Else", PatientID="77"))
+    assert isinstance(stack, ImageStack) and stack.images.shape == (1, 6, 5)
+    np.testing.assert_allclose(stack.images[0], IMAGE, atol=1e-4)
+    assert stack.card["pixel_mm"] == "1.5 x 2" and "noise are simulated" in stack.card["kind"]
+    assert "Somebody" not in str(stack.card) and "77" not in str(stack.card)
+
+
+def test_frames_are_slices(tmp_path: Path) -> None:
+    counts = np.arange(48, dtype=np.uint16).reshape(2, 6, 4)
+    scaled = {"RescaleSlope": 2, "RescaleIntercept": -1}
+    path = changed(tmp_path / "two.dcm", NumberOfFrames=2, Columns=4, PixelData=counts.tobytes(), **scaled)
+    stack = read(path)
+    np.testing.assert_array_equal(stack.images, 2.0 * counts - 1)
+    assert "no magnitudes" in stack.card["values"]
+
+
+@pytest.mark.parametrize(
+    ("elements", "match"),
+    [
+        ({"Rows": 60000, "Columns": 60000}, "Rows: got 60000"),
+        ({"Rows": 600}, "truncated|bytes"),
+        ({"NumberOfFrames": 100000}, "NumberOfFrames"),
+        ({"SamplesPerPixel": 3}, "grey pixels"),
+        ({"BitsAllocated": 64}, "BitsAllocated"),
+        ({"PixelData": bytes(8)}, "DICOM image|bytes"),
+        ({"PixelData": bytes(60)}, "all zeros"),
+    ],
+)
+def test_what_is_no_grey_image_is_refused(tmp_path: Path, elements: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        read(changed(tmp_path / "x.dcm", **elements), limits=ReadLimits(max_slices=64))
+
+
+def test_compressed_pixels_are_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path / "x.dcm")
+    explicit, lossless = b"1.2.840.10008.1.2.1\0", b"1.2.840.10008.1.2.5\0"
+    content = path.read_bytes()
+    assert content.count(explicit) == 1
+    path.write_bytes(content.replace(explicit, lossless))
+    with pytest.raises(InputError, match=r"uncompressed pixels.*Decompress"):
+        read(path)
+
+
+def test_a_cut_file_is_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path / "x.dcm")
+    whole = path.read_bytes()
+    for length in (140, 400, len(whole) - 20):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"x\.dcm"):
+            read(path)

@@ -1,0 +1,107 @@
+"""NIfTI images become stacks of images; damaged ones are refused before memory is taken."""
+
+import gzip
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError, MissingPackageError
+from mri_design.scan.data import ImageStack
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.writing.nifti import nifti_bytes
+
+VOLUME = np.random.default_rng(0).random((6, 5, 3)).astype(np.float32)
+SHAPE_AT, TYPE_AT, OFFSET_AT, SLOPE_AT = 40, 70, 108, 112
+
+
+def saved(path: Path, data: np.ndarray, *, second: bool = False) -> Path:
+    nibabel = pytest.importorskip("nibabel")
+    made = (nibabel.Nifti2Image if second else nibabel.Nifti1Image)(data, np.diag([2.0, 1.5, 5.0, 1.0]))
+    nibabel.save(made, path)
+    return path
+
+
+def changed(path: Path, place: int, values: bytes) -> Path:
+    content = bytearray(path.read_bytes())
+    content[place : place + len(values)] = values
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("name", ["head.nii", "head.nii.gz"])
+def test_slices_lie_along_z_and_rows_along_y(tmp_path: Path, name: str, second: bool) -> None:
+    stack = read(saved(tmp_path / name, VOLUME, second=second))
+    assert isinstance(stack, ImageStack) and stack.name == "head"
+    np.testing.assert_array_equal(stack.images, VOLUME.transpose(2, 1, 0))
+    assert stack.card["pixel_mm"] == "2 x 1.5 x 5" and "noise are simulated" in stack.card["kind"]
+
+
+def test_what_export_writes_is_read_as_it_was(tmp_path: Path) -> None:
+    pytest.importorskip("nibabel")
+    image = VOLUME[..., 0]
+    (tmp_path / "x.nii.gz").write_bytes(nifti_bytes(image, SliceGeometry((1.5, 2.0), 5.0), "magnitude"))
+    np.testing.assert_array_equal(read(tmp_path / "x.nii.gz").images[0], image)
+
+
+def test_integers_are_scaled_and_complex_images_stay_complex(tmp_path: Path) -> None:
+    counts = np.arange(24, dtype=np.int16).reshape(4, 6)
+    path = changed(saved(tmp_path / "counts.nii", counts), SLOPE_AT, struct.pack("<2f", 0.5, 3.0))
+    np.testing.assert_allclose(read(path).images[0], 0.5 * counts.T + 3)
+    wave = (VOLUME[..., 0] + 1j).astype(np.complex64)
+    np.testing.assert_array_equal(read(saved(tmp_path / "wave.nii", wave)).images[0], wave.T)
+
+
+def test_the_first_of_several_volumes_is_read(tmp_path: Path) -> None:
+    stack = read(saved(tmp_path / "x.nii", np.stack([VOLUME, 2 * VOLUME], axis=-1)))
+    np.testing.assert_array_equal(stack.images, VOLUME.transpose(2, 1, 0))
+    assert stack.card["volumes"] == "first of 2; the others were not read"
+
+
+@pytest.mark.parametrize(
+    ("place", "values", "match"),
+    [
+        (SHAPE_AT, struct.pack("<4h", 3, 30000, 30000, 3), "GiB"),
+        (SHAPE_AT, struct.pack("<4h", 3, -6, 5, 3), "dim"),
+        (SHAPE_AT, struct.pack("<4h", 3, 0, 5, 3), "dim"),
+        (SHAPE_AT, struct.pack("<2h", 7, 6), "dim"),
+        (SHAPE_AT, struct.pack("<4h", 3, 6, 5, 30), "truncated"),
+        (TYPE_AT, struct.pack("<h", 128), "datatype"),
+        (TYPE_AT, struct.pack("<h", 999), "NIfTI image"),
+        (OFFSET_AT, struct.pack("<f", 1e9), "vox_offset"),
+        (OFFSET_AT, struct.pack("<f", -5), "vox offset"),
+        (OFFSET_AT, struct.pack("<f", np.nan), "NIfTI image|vox_offset"),
+        (352, struct.pack("<f", np.inf), "NaN or infinite"),
+    ],
+)
+def test_lies_of_the_header_are_refused(tmp_path: Path, place: int, values: bytes, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        read(changed(saved(tmp_path / "x.nii", VOLUME), place, values))
+
+
+def test_cut_files_and_bombs_are_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "x.nii.gz", VOLUME)
+    whole = path.read_bytes()
+    for length in (len(whole) // 2, len(whole) - 9):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"x\.nii\.gz"):
+            read(path)
+    bomb = bytearray(gzip.decompress(whole)[:352])
+    bomb[SHAPE_AT : SHAPE_AT + 8] = struct.pack("<4h", 3, 4096, 4096, 2)
+    path.write_bytes(gzip.compress(bytes(bomb) + bytes(4096 * 4096 * 8), 1))
+    with pytest.raises(InputError, match="compress"):
+        read(path)
+    with pytest.raises(InputError, match="1 to 5"):
+        read(saved(tmp_path / "y.nii", VOLUME), limits=ReadLimits(max_side=5))
+
+
+def test_without_nibabel_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path / "x.nii", VOLUME)
+    monkeypatch.setitem(sys.modules, "nibabel", None)
+    with pytest.raises(MissingPackageError, match="pip install nibabel"):
+        read(path)
