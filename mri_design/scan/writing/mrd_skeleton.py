@@ -12,6 +12,7 @@ from ismrmrd.hdf5 import acquisition_dtype, acquisition_header_dtype
 from mri_design.errors import InputError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd.header import parse_mrd_header
+from mri_design.scan.io.mrd.purposes import sort_by_purpose
 from mri_design.scan.io.mrd.readouts import plan_readouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 
@@ -105,7 +106,8 @@ def _flag(number: int) -> np.uint64:
 def _check(header: str, heads: np.ndarray, lines: Sequence[int]) -> None:
     """Refuse what this package's own reader would place elsewhere."""
     parsed = parse_mrd_header("MRD header", header, DEFAULT_LIMITS)
-    plan = plan_readouts("MRD readouts", heads, parsed, DEFAULT_LIMITS, repeats_allowed=False)
+    purposes = sort_by_purpose("MRD readouts", heads, parsed)
+    plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
     found = [readout.line for readout in plan.readouts]
     if found != list(lines):
         at = next(i for i, (a, b) in enumerate(zip(found, lines, strict=True)) if a != b)
