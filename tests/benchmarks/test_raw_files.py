@@ -73,6 +73,15 @@ def test_what_is_not_right_is_noticed(raw_files: ModuleType, tmp_path: Path, wro
     assert row["right"] is False
 
 
+def test_the_page_counts_every_kind_and_quotes_refusals(raw_files: ModuleType) -> None:
+    read = {"variant": "plain", "kind": "slices", "outcome": "read", "right": True, "largest difference": 2e-7}
+    refused = {"variant": "bad", "kind": "slices", "outcome": "refused", "right": True, "what the reader says": "why"}
+    rows = [read, refused, read | {"kind": "volume", "right": False, "largest difference": 1.0}]
+    text = raw_files.page(rows, raw_files.targets(rows))
+    assert "| slices | 2 | 1 | 1 | 2e-07 |" in text and "| volume | 1 | 0 | 0 | 1 |" in text
+    assert "| bad | slices | why |" in text and "plain | slices" not in text
+
+
 def test_targets_stand_beside_those_of_others(raw_files: ModuleType, tmp_path: Path) -> None:
     rows = [
         {"outcome": "read", "right": True, "largest difference": 1e-7},

@@ -70,7 +70,7 @@ def read_run(folder: Path) -> StoredRun:
     Raises
     ------
     UsageError
-        Where it is no folder of such a run, or of one that has not ended.
+        Where it is no folder of such a run, or of one that has not ended or chose no whole lines.
     InputError
         Where its files are damaged or contradict each other.
     """
@@ -79,6 +79,10 @@ def read_run(folder: Path) -> StoredRun:
         cure = "finish it with --resume first" if unfinished else f"give {_WANTED}"
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
     manifest = _manifest(folder / "manifest.json")
+    settings, plane = manifest["settings"], (folder / "samples.csv").is_file()
+    for other, chosen in (("samples along a trajectory", "readouts" in settings), ("samples of a plane", plane)):
+        if chosen:
+            raise UsageError(f"{folder} is a run over {other}; only runs over whole lines can be exported")
     mask = _array(folder / "mask.npy", "b", 1)
     order = _order(folder, manifest, mask)
     image, std = (_image(folder / name, kind, len(mask)) for name, kind in (("recon.npy", "c"), ("std.npy", "f")))
@@ -86,7 +90,6 @@ def read_run(folder: Path) -> StoredRun:
         raise InputError(
             field=f"{folder.name}/std.npy", got=f"shape {std.shape}", wanted=f"{image.shape}, as recon.npy"
         )
-    settings = manifest["settings"]
     stored = settings.get("geometry")
     return StoredRun(
         name=folder.resolve().name,
@@ -106,7 +109,8 @@ def _manifest(path: Path) -> dict[str, Any]:
             raise InputError(field=field, got="a very long file", wanted=f"at most {_MOST_TEXT} bytes")
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         lines = manifest["lines"]
-        if not isinstance(manifest["settings"], dict) or not all(type(line) is int for line in lines) or not lines:
+        known = isinstance(manifest["settings"], dict) and all(type(line) is int for line in lines)
+        if not known or not (lines or "readouts" in manifest["settings"]):
             raise TypeError("no list of lines, or no settings")
     except InputError:
         raise

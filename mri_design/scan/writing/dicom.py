@@ -87,6 +87,7 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
     made.BitsAllocated, made.BitsStored, made.HighBit = 16, 16, 15
     made.Rows, made.Columns = pixels.shape
     made.RescaleIntercept, made.RescaleSlope, made.RescaleType = "0", f"{slope:.9e}", "US"
+    made.VOILUTFunction = "LINEAR_EXACT"
     made.WindowCenter, made.WindowWidth = f"{slope * _GREYS / 2:.6e}", f"{slope * _GREYS:.6e}"
     if geometry is not None:
         made.PixelSpacing = [_decimal(size) for size in geometry.pixel]

@@ -38,6 +38,17 @@ def test_other_folders_are_refused(tmp_path: Path, folder: Callable[..., Path]) 
         read_run(path)
 
 
+def test_runs_over_anything_but_lines_are_refused(folder: Callable[..., Path]) -> None:
+    path = folder()
+    (path / "samples.csv").write_text("sample,ky,kz,block\n8,0,0,0\n")
+    with pytest.raises(UsageError, match="samples of a plane; only runs over whole lines"):
+        read_run(path)
+    (path / "samples.csv").unlink()
+    (path / "manifest.json").write_text(json.dumps({"lines": [], "settings": {"readouts": 5}}))
+    with pytest.raises(UsageError, match="samples along a trajectory; only runs over whole lines"):
+        read_run(path)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

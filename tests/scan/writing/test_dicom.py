@@ -68,6 +68,7 @@ def test_identifiers_follow_from_the_contents(content: bytes) -> None:
 
 
 def test_an_empty_image_is_a_file_too() -> None:
+    pytest.importorskip("pydicom")
     assert not _read(dicom_bytes(np.zeros((4, 4)), None, LABELS)).pixel_array.any()
 
 
@@ -77,6 +78,15 @@ def test_dcmdump_finds_nothing_to_complain_about(content: bytes, tmp_path: Path)
     done = subprocess.run(["dcmdump", "-v", tmp_path / "image.dcm"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert not [line for line in done.stderr.splitlines() if line.startswith(("W:", "E:"))]
+
+
+@pytest.mark.skipif(shutil.which("dciodvfy") is None, reason="needs dciodvfy, of the system package dicom3tools")
+@pytest.mark.parametrize("place", [PLACED, SliceGeometry((1.5, 2.0), 5.0), None], ids=["placed", "sizes", "unknown"])
+def test_dciodvfy_finds_no_error(place: SliceGeometry | None, tmp_path: Path) -> None:
+    pytest.importorskip("pydicom")
+    (tmp_path / "image.dcm").write_bytes(dicom_bytes(IMAGE, place, LABELS))
+    done = subprocess.run(["dciodvfy", tmp_path / "image.dcm"], capture_output=True, text=True, check=False)
+    assert "SCImage" in done.stderr and "Error" not in done.stderr
 
 
 def test_without_pydicom_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
