@@ -89,10 +89,12 @@ def read_shots(
         their length or between slices, or a shot comes again.
     """
     plan = _planned(acquisitions, purposes, limits)
+    length = plan.kept.stop - plan.kept.start
+    for declared in ((len(plan.places), plan.channels, length), (len(plan.places), length, 3)):
+        check_declared_shape("number_of_samples", declared, 8, limits)
     shots = _shots(acquisitions, plan, duplicates)
     trajectory, notes = _in_cycles(acquisitions.field, _coordinates(acquisitions.field, plan, shots), purposes.encoding)
-    shape = (len(shots), plan.channels, len(shots[0]), plan.kept.stop - plan.kept.start)
-    check_declared_shape("number_of_samples", shape, 8, limits)
+    shape = (len(shots), plan.channels, len(shots[0]), length)
     kspace, times = _filled(acquisitions, plan, shots, shape, duplicates)
     coils, coil_notes = working_coils(kspace)
     repeats = int(times.min()) if duplicates == "average" else 1
