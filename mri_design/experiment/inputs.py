@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,8 +36,10 @@ __all__ = [
     "mr_image_model",
     "ordinary_scale",
     "prepare",
+    "whitened",
 ]
 
+Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
 ORDINARY = 1e10
@@ -123,7 +126,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
-    loaded = read(source, duplicates=recipe.input.duplicates)
+    loaded = read(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
     if isinstance(loaded, ImageStack):
         return simulate_scan(
             loaded,
@@ -243,16 +246,16 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     if variance is not None:
         return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe"
     if data.noise_covariance is not None:
-        return _whitened(data, data.noise_covariance), "from the noise readouts"
+        return whitened(data, data.noise_covariance), "from the noise readouts"
     if data.noise_variance is not None:
         return data, "given with the data"
     if data.n_coils > 1:
-        return _whitened(data, estimate_noise_covariance(data)), "estimated from the data"
+        return whitened(data, estimate_noise_covariance(data)), "estimated from the data"
     return replace(data, noise_variance=estimate_noise_variance(data)), "estimated from the data"
 
 
-def _whitened(data: KSpaceData, covariance: Array) -> KSpaceData:
-    """One coil keeps its units; several get independent noise of variance 1."""
+def whitened(data: Scan, covariance: Array) -> Scan:
+    """A scan of known noise covariance: one coil keeps its units, several get independent noise of variance 1."""
     if data.n_coils == 1:
         return replace(data, noise_variance=float(covariance[0, 0].real), noise_covariance=None)
     return prewhiten(data, covariance)

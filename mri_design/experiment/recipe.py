@@ -38,6 +38,7 @@ __all__ = ["Recipe", "load_recipe", "require_recipe", "shipped_recipes"]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+Number = Annotated[int, Field(ge=0, le=65535)]
 
 
 _ORACLES_TOO = {"oracles": True}
@@ -112,9 +113,22 @@ class PhaseRecipe(_Settings):
 
 
 class InputRecipe(_Settings):
-    """Reading: what becomes of a phase-encode line that raw data hold twice."""
+    """Reading raw data: what becomes of a phase-encode line that comes twice, and which series is read.
+
+    Numbers of contrast, phase, repetition and set are those of the file; None reads the first.
+    """
 
     duplicates: Literal["error", "average", "last"] = "error"
+    contrast: Number | None = None
+    phase: Number | None = None
+    repetition: Number | None = None
+    set: Number | None = None
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The numbers that are given, by name."""
+        numbers = {name: getattr(self, name) for name in ("contrast", "phase", "repetition", "set")}
+        return {name: number for name, number in numbers.items() if number is not None}
 
 
 class NoiseRecipe(_Settings):

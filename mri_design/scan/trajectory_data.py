@@ -40,6 +40,8 @@ class TrajectoryData:
         True image (simulated data only); None for scans.
     card : mapping of str to str
         Provenance (source, licence, anatomy, caveats).
+    noise_covariance : complex128 array, shape (coil, coil), optional
+        E[n n^H] / 2 of the coils' noise, as the scanner measured it; None where unknown.
 
     Raises
     ------
@@ -58,6 +60,7 @@ class TrajectoryData:
     coil_maps: NDArray[np.complex64] | None = None
     reference: NDArray[np.complex64] | None = None
     card: Mapping[str, str] = field(default_factory=dict)
+    noise_covariance: NDArray[np.complex128] | None = None
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, sample)", kspace=self.kspace)
@@ -75,6 +78,7 @@ class TrajectoryData:
         self._check("kspace", k, k.shape)
         self._check("coil_maps", self.coil_maps, (*k.shape[:2], *self.grid_shape))
         self._check("reference", self.reference, (k.shape[0], *self.grid_shape))
+        self._check("noise_covariance", self.noise_covariance, (k.shape[1], k.shape[1]))
 
     @staticmethod
     def _check(name: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> None:
@@ -103,6 +107,7 @@ class TrajectoryData:
             kspace=self.kspace * single,
             reference=None if self.reference is None else self.reference * single,
             noise_variance=None if self.noise_variance is None else self.noise_variance * factor**2,
+            noise_covariance=None if self.noise_covariance is None else self.noise_covariance * factor**2,
         )
 
     def select_slice(self, index: int) -> TrajectoryData:

@@ -104,7 +104,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "fastmri": 4}
     | {"isolated": 4, "maps": 4, "mask": 4, "formats": 5},
     "scan/io/image_files": {"nifti": 1, "dicom": 2},
-    "scan/io/mrd": {"header": 1, "noise": 1, "readouts": 2, "ismrmrd": 3},
+    "scan/io/mrd": {"acquisitions": 1, "header": 1, "purposes": 2, "noise": 2, "readouts": 3}
+    | {"cartesian": 4, "shots": 4, "ismrmrd": 5},
     "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
     "scan/writing": {"mrd_file": 1, "*": 2},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}

@@ -1,4 +1,4 @@
-"""``[input] duplicates`` of a recipe reaches the reader of raw data."""
+"""``[input]`` of a recipe reaches the reader of raw data."""
 
 from pathlib import Path
 
@@ -51,3 +51,15 @@ def test_a_line_that_comes_twice_needs_a_recipe_that_says_what_to_do(twice: Path
         kspace = load_input(str(twice), load_recipe(mine)).kspace
         np.testing.assert_allclose(kspace[0, 0, 5], value, rtol=1e-6)
         np.testing.assert_allclose(kspace[0, 0, 6], 1, rtol=1e-6)
+
+
+def test_the_contrast_that_a_recipe_names_is_the_one_that_is_asked_for(twice: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[input]\nduplicates = "last"\ncontrast = 1\n')
+    recipe = load_recipe(mine)
+    assert recipe.input.counters == {"contrast": 1}
+    with pytest.raises(InputError, match=r"contrast: got no image with number 1; wanted .* holds: 0\. .*\[input\]"):
+        load_input(str(twice), recipe)
+    mine.write_text("[input]\nset = -1\n")
+    with pytest.raises(InputError, match=r"input\.set"):
+        load_recipe(mine)

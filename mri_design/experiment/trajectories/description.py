@@ -52,7 +52,8 @@ def _calibration(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
         return {"calibration": f"not possible: {error}"}
     deviation = scan.unit * float(np.sqrt(scan.data.noise_variance or 0.0))
     peak = scan.unit * float(np.abs(scan.data.kspace).max())
+    whitened = ", after whitening" if data.noise_covariance is not None and scan.data.noise_variance == 1 else ""
     return {
-        "noise": f"sd {deviation:.4g} per real component, {scan.noise_source}; largest sample {peak:.4g}",
+        "noise": f"sd {deviation:.4g} per real component, {scan.noise_source}{whitened}; largest sample {peak:.4g}",
         "coil maps": scan.maps_source,
     }

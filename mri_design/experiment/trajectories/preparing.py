@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mri_design.experiment.inputs import ordinary_scale
+from mri_design.experiment.inputs import ordinary_scale, whitened
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.trajectory_slice import TrajectorySlice
 from mri_design.operators.nonuniform.fourier import NonUniformFourier
@@ -13,6 +13,8 @@ from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_no
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["PreparedSamples", "prepare_samples"]
+
+_MEASURED = "from the noise readouts"
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class PreparedSamples:
 def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryData | None = None) -> PreparedSamples:
     """Estimate what is unknown: the noise, then the coil maps.
 
-    Coils count as equally noisy and independent, as in scans of lines with holes: the outermost samples hold signal
-    too, whose correlations would shade the image if they were taken for those of noise.
+    Coils are whitened by the covariance of the scanner's noise readouts. Without one they count as equally noisy and
+    independent, as in scans of lines with holes: the outermost samples hold signal too, whose correlations would shade
+    the image if they were taken for those of noise.
 
     Parameters
     ----------
@@ -65,21 +68,29 @@ def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryDat
         Where there is not enough data to calibrate.
     """
     scale = ordinary_scale(data.kspace)
-    variance, noise_source = recipe.noise.variance, "given in the recipe"
-    if variance is None:
-        variance, noise_source = data.noise_variance, "given with the data"
-    if variance is None:
-        variance = rim_noise_variance(data)
-        noise_source = "estimated from the outermost samples, signal in them included"
-    known = replace(data if used is None else used, noise_variance=variance).scaled(scale)
+    known, noise_source = _with_noise(data, (data if used is None else used).scaled(scale), recipe, scale)
+    # Whitened coils are in units of the noise, whatever the scale.
+    unit = 1.0 if noise_source == _MEASURED and known.n_coils > 1 else 1 / scale
     if known.n_coils == 1:
-        return PreparedSamples(known, noise_source, "one coil", 1 / scale)
+        return PreparedSamples(known, noise_source, "one coil", unit)
     if known.coil_maps is not None:
-        return PreparedSamples(
-            known, noise_source, f"given ({data.card.get('coil_maps_file', 'with the data')})", 1 / scale
-        )
+        source = f"given ({data.card.get('coil_maps_file', 'with the data')})"
+        return PreparedSamples(known, noise_source, source, unit)
     centre = gridded_centre(known, recipe.coils.calibration_lines)
     lines = int(centre.measured.sum())
     maps = estimate_coil_maps(centre, lines=lines).coil_maps
     source = f"estimated from {lines} x {lines} samples that were gridded around DC"
-    return PreparedSamples(replace(known, coil_maps=maps), noise_source, source, 1 / scale)
+    return PreparedSamples(replace(known, coil_maps=maps), noise_source, source, unit)
+
+
+def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scale: float) -> tuple[TrajectoryData, str]:
+    """``used``, which is scaled, with the noise known, and where it is from."""
+    variance, source = recipe.noise.variance, "given in the recipe"
+    if variance is None and used.noise_covariance is not None:
+        return whitened(used, used.noise_covariance), _MEASURED
+    if variance is None:
+        variance, source = data.noise_variance, "given with the data"
+    if variance is None:
+        variance = rim_noise_variance(data)
+        source = "estimated from the outermost samples, signal in them included"
+    return replace(used, noise_variance=variance * scale**2, noise_covariance=None), source

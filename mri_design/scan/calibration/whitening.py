@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,14 @@ from mri_design.errors import InputError, require_instance
 from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.noise import estimate_noise_covariance
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["prewhiten"]
 
+Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
 
-def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None) -> KSpaceData:
+
+def prewhiten(data: Scan, covariance: NDArray[np.complex128] | None = None) -> Scan:
     r"""The same scan with noise that is independent between coils, of variance 1 per real component.
 
     Every sample is multiplied by :math:`\Psi^{-1/2}`, the Hermitian inverse root of the noise covariance: of
@@ -23,15 +27,15 @@ def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None
 
     Parameters
     ----------
-    data : KSpaceData
+    data : KSpaceData or TrajectoryData
         Scan with any number of coils.
     covariance : complex array, shape (coil, coil), optional
         :math:`\Psi = E[n n^H] / 2`, Hermitian and positive definite; by default that of the data's noise readouts,
-        or `estimate_noise_covariance` of the data where there are none.
+        or `estimate_noise_covariance` of the data where there are none. Samples along a trajectory need one of the two.
 
     Returns
     -------
-    KSpaceData
+    KSpaceData or TrajectoryData
         ``kspace`` in units of the noise's standard deviation, and ``noise_variance`` 1. Coil maps, where
         given, are whitened too and divided by their new root-sum-of-squares :math:`r(x)`; a reference image is
         multiplied by :math:`r(x)`, so that maps times image is still what the coils see. Maps that are zero
@@ -44,9 +48,13 @@ def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None
         On a covariance of another size, that is not Hermitian or not positive definite; and as
         `estimate_noise_covariance`.
     """
-    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    wanted = "a KSpaceData, as load_kspace reads it, or a TrajectoryData"
+    require_instance((KSpaceData, TrajectoryData), wanted=wanted, data=data)
     known = data.noise_covariance if covariance is None else covariance
-    root = inverse_root(_checked(data, known) if known is not None else estimate_noise_covariance(data))
+    if known is None and isinstance(data, KSpaceData):
+        root = inverse_root(estimate_noise_covariance(data))
+    else:
+        root = inverse_root(_checked(data, known))
     maps, reference = data.coil_maps, data.reference
     if maps is not None:
         seen = mix_coils(root, maps)
@@ -57,18 +65,13 @@ def prewhiten(data: KSpaceData, covariance: NDArray[np.complex128] | None = None
     elif reference is not None:
         single = data.n_coils == 1
         reference = (reference * root[0, 0].real).astype(np.complex64) if single else None
-    return replace(
-        data,
-        kspace=mix_coils(root, data.kspace),
-        noise_variance=1.0,
-        noise_covariance=None,
-        coil_maps=maps,
-        reference=reference,
-        calibration=None if data.calibration is None else mix_coils(root, data.calibration),
-    )
+    mixed: dict[str, Any] = {"kspace": mix_coils(root, data.kspace), "coil_maps": maps, "reference": reference}
+    if isinstance(data, KSpaceData) and data.calibration is not None:
+        mixed["calibration"] = mix_coils(root, data.calibration)
+    return replace(data, noise_variance=1.0, noise_covariance=None, **mixed)
 
 
-def _checked(data: KSpaceData, covariance: NDArray[np.complex128]) -> NDArray[np.complex128]:
+def _checked(data: KSpaceData | TrajectoryData, covariance: NDArray[np.complex128] | None) -> NDArray[np.complex128]:
     wanted = f"a Hermitian positive definite matrix ({data.n_coils}, {data.n_coils})"
     matrix = np.asarray(covariance)
     square = matrix.shape == (data.n_coils, data.n_coils) and matrix.dtype.kind in "fc"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.coils import only_coils, working_coils
 from mri_design.scan.io.hdf5 import has_object, open_read_only, read_array, read_text
 from mri_design.scan.io.mrd.header import EncodedSpace, parse_mrd_header
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
@@ -61,6 +62,8 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         card, encoded = _card(file, path, limits)
     with errors_named(path):
         kspace = to_complex64("kspace", stored.swapaxes(-1, -2))
+        coils, notes = working_coils(kspace)
+        kspace = only_coils(kspace, coils)
         if np.shares_memory(kspace, stored):
             kspace = kspace.copy()
         return KSpaceData(
@@ -68,7 +71,7 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
             measured=measured_lines("mask", kspace, declared),
             name=path.stem,
             orientation="ky-columns",
-            card=card,
+            card={**card, **notes},
             geometry=_geometry(encoded, kspace.shape),
         )
 

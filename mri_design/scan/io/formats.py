@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from mri_design.errors import InputError, require_instance
@@ -12,6 +13,7 @@ from mri_design.scan.io.hdf5 import has_object, is_hdf5, open_read_only
 from mri_design.scan.io.image_files import dicom, nifti
 from mri_design.scan.io.isolated import read_isolated
 from mri_design.scan.io.mrd import ismrmrd
+from mri_design.scan.io.mrd.purposes import checked_counters
 from mri_design.scan.io.numpy_files import npy
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
@@ -36,6 +38,7 @@ def read(
     *,
     limits: ReadLimits = DEFAULT_LIMITS,
     duplicates: ismrmrd.DuplicatePolicy = "error",
+    counters: Mapping[str, int] | None = None,
     isolated: bool = True,
 ) -> KSpaceData | TrajectoryData | ImageStack:
     """Read a scan or a stack of images in any supported format.
@@ -49,6 +52,9 @@ def read(
         Bounds that the file is held to before anything is allocated.
     duplicates : {"error", "average", "last"}
         For raw data in which a line comes twice; other formats have no such lines.
+    counters : mapping of str to int, optional
+        Which "contrast", "phase", "repetition" and "set" of raw data to read, by the file's own numbers; the first of
+        those that are not named. Other formats have none but number 0.
     isolated : bool
         Read HDF5 in a process of its own (half a second more), because damaged files can crash or stall its
         library. Only files that are trusted should be read without.
@@ -61,13 +67,15 @@ def read(
         Where the format is unknown or the file does not pass its reader's checks.
     """
     require_instance((str, os.PathLike), wanted="the path of a file", path=path)
-    path = Path(path)
+    path, counters = Path(path), checked_counters(counters or {})
     if bart.is_bart(path):
+        _require_first(path, counters)
         return bart.read(path, limits=limits)
     check_file(path)
     with path.open("rb") as stream:
         head = stream.read(8)
     if head.startswith((MAGIC, *_ZIP)):
+        _require_first(path, counters)
         return npy.read(path, limits=limits)
     if dicom.is_dicom(path):
         return dicom.read(path, limits=limits)
@@ -75,19 +83,34 @@ def read(
         return nifti.read(path, limits=limits)
     if is_hdf5(path):
         if isolated:
-            return read_isolated(path, limits=limits, duplicates=duplicates)
-        return _read_hdf5(path, limits, duplicates)
+            return read_isolated(path, limits=limits, duplicates=duplicates, counters=counters)
+        return _read_hdf5(path, limits, duplicates, counters)
     raise InputError(field=str(path), got=f"a file starting with {head!r}", wanted="; ".join(SUPPORTED))
 
 
-def _read_hdf5(path: Path, limits: ReadLimits, duplicates: ismrmrd.DuplicatePolicy) -> KSpaceData:
+def _require_first(path: Path, counters: Mapping[str, int]) -> None:
+    """Refuse numbers that a format without such counters does not have."""
+    for name, number in counters.items():
+        if number:
+            raise InputError(
+                field=f"{path}: {name}",
+                got=f"{number} asked for in a file that has no numbers of this kind",
+                wanted="0, or none",
+                cure=f"Leave out {name} under [input] in the recipe.",
+            )
+
+
+def _read_hdf5(
+    path: Path, limits: ReadLimits, duplicates: ismrmrd.DuplicatePolicy, counters: Mapping[str, int]
+) -> KSpaceData | TrajectoryData:
     with open_read_only(path) as file:
         # Links of any kind count here, so that the reader can say which link it refuses.
         names = {str(name) for name in file} if len(file) <= 1000 else set()
         raw = "dataset" in names and not has_object(file, "kspace")
     if raw:
-        return ismrmrd.read(path, limits=limits, duplicates=duplicates)
+        return ismrmrd.read(path, limits=limits, duplicates=duplicates, counters=counters)
     if "kspace" in names:
+        _require_first(path, counters)
         return fastmri.read(path, limits=limits)
     got = f"HDF5 with {', '.join(sorted(names)[:6]) or 'nothing this package reads'}"
     raise InputError(field=str(path), got=got, wanted="; ".join(SUPPORTED))

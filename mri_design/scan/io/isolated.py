@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -26,16 +26,26 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["read_isolated", "serve"]
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.read)"
 _SECONDS, _BYTES_PER_SECOND = 30, 5_000_000
-_ARRAYS = ("kspace", "noise_covariance", "calibration")  # what raw data hold, in the order in which they are sent
+# What raw data hold, in the order in which it is sent, and the plain values that go before.
+_ARRAYS = ("kspace", "trajectory", "noise_covariance", "calibration")
+_VALUES = ("name", "card", "noise_variance", "orientation", "readouts", "grid_shape")
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
 
 
-def read_isolated(path: Path, *, limits: ReadLimits, duplicates: str, seconds: float | None = None) -> KSpaceData:
+def read_isolated(
+    path: Path,
+    *,
+    limits: ReadLimits,
+    duplicates: str,
+    counters: Mapping[str, int] | None = None,
+    seconds: float | None = None,
+) -> KSpaceData | TrajectoryData:
     """Read an HDF5 scan in a child process with bounded memory and time.
 
     Parameters
@@ -46,6 +56,8 @@ def read_isolated(path: Path, *, limits: ReadLimits, duplicates: str, seconds: f
         Bounds as for reading here; the child's address space is four times ``max_bytes`` and 2 GiB.
     duplicates : str
         Policy for repeated lines.
+    counters : mapping of str to int, optional
+        Which series of raw data to read.
     seconds : float, optional
         Longest time; by default half a minute, and a second for every 5 MB of the file.
 
@@ -55,7 +67,8 @@ def read_isolated(path: Path, *, limits: ReadLimits, duplicates: str, seconds: f
         As reading here would, and where the library crashes or does not come to an end.
     """
     allowed = _SECONDS + path.stat().st_size / _BYTES_PER_SECOND if seconds is None else seconds
-    request = json.dumps({"path": str(path), "limits": asdict(limits), "duplicates": duplicates})
+    settings = {"limits": asdict(limits), "duplicates": duplicates, "counters": dict(counters or {})}
+    request = json.dumps({"path": str(path), **settings})
     home = str(Path(__file__).parents[3])
     folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
@@ -101,18 +114,11 @@ def serve(read: Callable[..., Any]) -> None:
     reply: dict[str, Any]
     arrays: dict[str, NDArray[Any]] = {}
     try:
-        scan = read(request["path"], limits=limits, duplicates=request["duplicates"], isolated=False)
-        known = {name: getattr(scan, name) for name in _ARRAYS}
+        policy = {name: request[name] for name in ("duplicates", "counters")}
+        scan = read(request["path"], limits=limits, **policy, isolated=False)
+        known = {name: getattr(scan, name, None) for name in _ARRAYS}
         arrays = {name: np.ascontiguousarray(array) for name, array in known.items() if array is not None}
-        reply = {
-            "arrays": list(arrays),
-            "measured": np.flatnonzero(scan.measured).tolist(),
-            "name": scan.name,
-            "orientation": scan.orientation,
-            "card": dict(scan.card),
-            "noise_variance": scan.noise_variance,
-            "geometry": scan.geometry and [place.as_settings() for place in scan.geometry],
-        }
+        reply = {"arrays": list(arrays), **_values(scan)}
     except InputError as error:
         reply = {"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}}
     stream = sys.stdout.buffer
@@ -123,12 +129,23 @@ def serve(read: Callable[..., Any]) -> None:
     stream.flush()
 
 
+def _values(scan: KSpaceData | TrajectoryData) -> dict[str, Any]:
+    """What a scan holds beside arrays, as JSON has it."""
+    values = {name: getattr(scan, name) for name in _VALUES if hasattr(scan, name)}
+    values["card"] = dict(scan.card)
+    if isinstance(scan, TrajectoryData):
+        return values
+    del values["grid_shape"]  # that of the array
+    places = None if scan.geometry is None else [place.as_settings() for place in scan.geometry]
+    return {**values, "measured": np.flatnonzero(scan.measured).tolist(), "geometry": places}
+
+
 def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
     stalled.set()
     child.kill()
 
 
-def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | None:
+def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | None:
     """The scan that the child sends; None where it ended before or sends something else."""
     try:
         reply = json.loads(stream.readline(2 * limits.max_text_bytes))
@@ -136,15 +153,18 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | None:
         return None
     if "error" in reply:
         raise InputError(**reply["error"])
+    sent = reply.pop("arrays")
     try:
-        names = [name for name in _ARRAYS if name in reply["arrays"]]
-        arrays: dict[str, Any] = {name: read_npy_stream(stream, None, name, limits, alone=False) for name in names}
+        arrays: dict[str, Any] = {
+            name: read_npy_stream(stream, None, name, limits, alone=False) for name in _ARRAYS if name in sent
+        }
     except InputError:  # cut short: the child was killed
         return None
+    if "trajectory" in arrays:
+        return TrajectoryData(grid_shape=tuple(reply.pop("grid_shape")), **arrays, **reply)
     measured = np.zeros(arrays["kspace"].shape[2], dtype=bool)
     measured[reply.pop("measured")] = True
-    del reply["arrays"]
-    places = reply.pop("geometry")
+    places = reply.pop("geometry", None)
     if places is not None:
         reply["geometry"] = tuple(SliceGeometry.from_settings("geometry", place) for place in places)
     return KSpaceData(measured=measured, **arrays, **reply)

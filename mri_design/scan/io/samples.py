@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.sampling import ROUND_OFF
 
-__all__ = ["measured_lines", "readout_positions", "to_complex64", "to_float32"]
+__all__ = ["measured_lines", "readout_positions", "to_complex64", "to_float32", "volume_note"]
 
 
 def readout_positions(volume: NDArray[np.complex64]) -> NDArray[np.complex64]:
@@ -21,6 +21,11 @@ def readout_positions(volume: NDArray[np.complex64]) -> NDArray[np.complex64]:
     """
     spread = scipy.fft.ifftshift(volume, axes=0)
     return np.ascontiguousarray(scipy.fft.fftshift(scipy.fft.ifft(spread, axis=0, norm="ortho"), axes=0))
+
+
+def volume_note(planes: NDArray[np.complex64]) -> str:
+    """What became of a volume, for its card, from the planes of `readout_positions`."""
+    return f"{len(planes)} readout positions, each a plane (ky, kz) of {planes.shape[2:]}"
 
 
 def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:

@@ -15,7 +15,7 @@ from mri_design.scan.io.along_trajectory import along_trajectory
 from mri_design.scan.io.axes import KSpaceAxes, kspace_axes
 from mri_design.scan.io.card import ArrayCard
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32
+from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["COMPANIONS", "scan_of_arrays"]
@@ -97,7 +97,7 @@ def _kspace(
     n_lines = kspace.shape[2]
     provenance = _provenance(path, card)
     if axes.volume:
-        provenance["volume"] = f"{len(kspace)} readout positions, each a plane (ky, kz) of {kspace.shape[2:]}"
+        provenance["volume"] = volume_note(kspace)
     if "rep" in axes.roles:
         provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; the others were not read"
     declared = _declared_lines(path, card, arrays.get("measured"), n_lines)

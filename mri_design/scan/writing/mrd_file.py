@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd.header import parse_mrd_header
+from mri_design.scan.io.mrd.purposes import sort_by_purpose
 from mri_design.scan.io.mrd.readouts import plan_readouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 
@@ -177,7 +178,8 @@ def _flag(number: int) -> np.uint64:
 def _check(header: str, heads: NDArray[Any]) -> None:
     """Refuse what this package's own reader would place elsewhere."""
     parsed = parse_mrd_header("MRD header", header, DEFAULT_LIMITS)
-    plan = plan_readouts("MRD readouts", heads, parsed, DEFAULT_LIMITS, repeats_allowed=False)
+    purposes = sort_by_purpose("MRD readouts", heads, parsed)
+    plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
     for at, (readout, labels) in enumerate(zip(plan.readouts, heads["idx"], strict=True)):
         wanted = int(labels["slice"]), int(labels["kspace_encode_step_1"])
         if (readout.slice, readout.line) != wanted:

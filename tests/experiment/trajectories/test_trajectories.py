@@ -100,6 +100,25 @@ def test_given_noise_and_amplitudes_far_from_one(scan: TrajectoryData) -> None:
     np.testing.assert_allclose(images[0], 1e-14 * images[1], rtol=1e-3, atol=1e-16)
 
 
+def test_noise_that_the_scanner_measured_whitens_the_coils(scan: TrajectoryData) -> None:
+    gains = np.linspace(1, 4, scan.n_coils)
+    louder = (scan.kspace * gains[:, None]).astype(np.complex64)
+    covariance = np.diag((NOISE_SD * gains) ** 2).astype(np.complex128)
+    unknown = replace(scan, kspace=louder, noise_variance=None, noise_covariance=covariance, reference=None)
+    prepared = prepare_samples(unknown, RECIPE)
+    assert prepared.noise_source == "from the noise readouts"
+    if scan.n_coils == 1:
+        assert prepared.data.noise_variance == pytest.approx(NOISE_SD**2)
+        np.testing.assert_array_equal(prepared.data.kspace, scan.kspace)
+        return
+    assert prepared.data.noise_variance == prepared.unit == 1
+    np.testing.assert_allclose(prepared.data.kspace, scan.kspace / NOISE_SD, rtol=1e-4)
+    assert "after whitening" in describe_samples(unknown, RECIPE)["noise"]
+    tiny = prepare_samples(unknown.scaled(1e-14), RECIPE)
+    np.testing.assert_allclose(tiny.data.kspace, prepared.data.kspace, rtol=1e-4)
+    assert prepare_samples(unknown, RECIPE.replacing("noise", variance=2.0)).data.noise_variance == 2.0
+
+
 def test_the_description_says_what_there_is(scan: TrajectoryData) -> None:
     rows = describe_samples(scan, RECIPE)
     assert rows["grid"] == "32 x 32 pixels (ky, kx)"

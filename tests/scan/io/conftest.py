@@ -19,9 +19,9 @@ _HEADER = """<?xml version="1.0"?>
  <experimentalConditions><H1resonanceFrequency_Hz>127000000</H1resonanceFrequency_Hz></experimentalConditions>
  <encoding>
   <encodedSpace><matrixSize><x>{nx}</x><y>{ny}</y><z>{nz}</z></matrixSize>
-   <fieldOfView_mm><x>{fov}</x><y>200</y><z>5</z></fieldOfView_mm></encodedSpace>
-  <reconSpace><matrixSize><x>{rx}</x><y>{ny}</y><z>1</z></matrixSize>
-   <fieldOfView_mm><x>{rfov}</x><y>200</y><z>5</z></fieldOfView_mm></reconSpace>
+   <fieldOfView_mm><x>{fov}</x><y>200</y><z>{fovz}</z></fieldOfView_mm></encodedSpace>
+  <reconSpace><matrixSize><x>{rx}</x><y>{ny}</y><z>{nz}</z></matrixSize>
+   <fieldOfView_mm><x>{rfov}</x><y>200</y><z>{fovz}</z></fieldOfView_mm></reconSpace>
   <encodingLimits>{limits}</encodingLimits>
   <trajectory>{trajectory}</trajectory>{parallel}
  </encoding>{more}
@@ -66,19 +66,27 @@ class MrdFile:
     rx: int = 16
     fov: object = 200
     rfov: object = 200
+    fovz: object = 5
     trajectory: str = "cartesian"
     centre: int | None = None
+    centre_partition: int | None = None
     system: str = ""
     parallel: str = ""
     more: str = ""
     header: str | None = None
     readouts: list[ismrmrd.Acquisition] = field(default_factory=list)
 
-    def add(self, samples: np.ndarray, **fields: int) -> ismrmrd.Acquisition:
-        """Append a readout (coil, sample); fields go to the counters or the header."""
+    def add(self, samples: np.ndarray, coordinates: np.ndarray | None = None, **fields: int) -> ismrmrd.Acquisition:
+        """Append a readout (coil, sample), perhaps with coordinates (sample, dimension).
+
+        Fields go to the counters or the header.
+        """
         readout = ismrmrd.Acquisition()
-        readout.resize(samples.shape[1], samples.shape[0])
+        axes = 0 if coordinates is None else coordinates.shape[1]
+        readout.resize(samples.shape[1], samples.shape[0], axes)
         readout.data[:] = samples
+        if coordinates is not None:
+            readout.traj[:] = coordinates
         readout.center_sample = samples.shape[1] // 2
         for name, value in fields.items():
             if name == "flag":
@@ -99,9 +107,10 @@ class MrdFile:
         text = self.header
         if text is None:
             limits = ""
-            if self.centre is not None:
-                step = f"<minimum>0</minimum><maximum>{self.ny - 1}</maximum><center>{self.centre}</center>"
-                limits = f"<kspace_encoding_step_1>{step}</kspace_encoding_step_1>"
+            for number, centre in ((1, self.centre), (2, self.centre_partition)):
+                if centre is not None:
+                    step = f"<minimum>0</minimum><maximum>{self.ny - 1}</maximum><center>{centre}</center>"
+                    limits += f"<kspace_encoding_step_{number}>{step}</kspace_encoding_step_{number}>"
             text = _HEADER.format(**{**vars(self), "limits": limits})
         file = ismrmrd.Dataset(str(path), "dataset", mode="w")
         file.write_xml_header(text.encode())

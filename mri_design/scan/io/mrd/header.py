@@ -1,4 +1,4 @@
-"""The parts of an ISMRMRD XML header that place Cartesian readouts, read without trusting it."""
+"""The parts of an ISMRMRD XML header that place readouts, read without trusting it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class MrdEncoding:
     ----------
     encoded, reconstructed : EncodedSpace
         What was measured and what the image is cut to.
-    centre_line : int, optional
-        Value of the phase-encode counter at the centre of k-space; None where the header gives none.
+    centre_line, centre_partition : int, optional
+        Values of the first and second phase-encode counter at the centre of k-space; None where the header gives none.
     trajectory : str
         "cartesian", "radial", ... in lower case; empty where the header gives none.
     calibration_mode : str
@@ -51,6 +51,7 @@ class MrdEncoding:
     centre_line: int | None
     trajectory: str
     calibration_mode: str = ""
+    centre_partition: int | None = None
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,19 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
 
 
 def _encoding(field: str, encoding: ET.Element, limits: ReadLimits) -> MrdEncoding:
-    centre = encoding.findtext("{*}encodingLimits/{*}kspace_encoding_step_1/{*}center")
     return MrdEncoding(
         encoded=_space(field, encoding, "encodedSpace", limits),
         reconstructed=_space(field, encoding, "reconSpace", limits),
-        centre_line=None if centre is None else _whole(f"{field}: kspace_encoding_step_1.center", centre, 0, 65535),
+        centre_line=_centre(field, encoding, "kspace_encoding_step_1"),
+        centre_partition=_centre(field, encoding, "kspace_encoding_step_2"),
         trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
         calibration_mode=(encoding.findtext("{*}parallelImaging/{*}calibrationMode") or "").strip().lower(),
     )
+
+
+def _centre(field: str, encoding: ET.Element, step: str) -> int | None:
+    text = encoding.findtext(f"{{*}}encodingLimits/{{*}}{step}/{{*}}center")
+    return None if text is None else _whole(f"{field}: {step}.center", text, 0, 65535)
 
 
 def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits) -> EncodedSpace:

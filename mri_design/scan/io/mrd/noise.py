@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["noise_covariance", "noise_scale"]
+from mri_design.scan.io.mrd.acquisitions import Acquisitions
+
+__all__ = ["noise_covariance", "noise_of_data", "noise_scale"]
 
 _SAMPLES_PER_COIL = 4
 """Fewer noise samples than this many times the channels leave a covariance that nothing should be whitened with."""
@@ -68,3 +70,44 @@ def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None
         scale /= bandwidth
         reasons.append(f"relative receiver noise bandwidth {bandwidth:g}")
     return scale, ", ".join(reasons)
+
+
+def noise_of_data(
+    acquisitions: Acquisitions,
+    noise: NDArray[np.intp],
+    data: Sequence[int],
+    coils: NDArray[np.intp],
+    *,
+    bandwidth: float | None,
+    repeats: int,
+) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
+    """Noise covariance of the data from the noise readouts, where there are any, and notes for the card.
+
+    Parameters
+    ----------
+    acquisitions : Acquisitions
+        Of the open file.
+    noise : int array, shape (acquisition,)
+        Positions of the noise readouts.
+    data : sequence of int
+        Positions of the readouts of the image.
+    coils : int array, shape (coil,)
+        Channels that are read.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver, see `noise_scale`.
+    repeats : int
+        How many readouts the data are an average of, at least.
+    """
+    if not len(noise):
+        return None, {}
+    heads = acquisitions.heads
+    alike = noise[heads["active_channels"][noise] == heads["active_channels"][data[0]]]
+    covariance, samples = noise_covariance(readout[coils] for _, readout in acquisitions.samples(alike.tolist()))
+    if covariance is None:
+        why = "too few samples" if len(alike) else "other channels than the data"
+        return None, {"noise_readouts": f"{len(noise)}, not used: {why}"}
+    dwell = heads["sample_time_us"]
+    scale, reason = noise_scale(dwell[alike], dwell[data], bandwidth)
+    if repeats > 1:
+        reason += f", {repeats} averages"
+    return covariance * scale / repeats, {"noise_readouts": f"{len(alike)}, {samples} samples a channel; {reason}"}

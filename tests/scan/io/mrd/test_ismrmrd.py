@@ -214,7 +214,8 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHead
         (header(nx="1e3"), "encodedSpace.matrixSize.x"),
         (header(nx=10**9), "encodedSpace.matrixSize.x"),
         (header(ny=4), "data[4]: kspace_encode_step_1"),
-        (header(nz=4), "encodedSpace.matrixSize.z"),
+        (header(nz=4), "data[12]: slice"),
+        (header(nz=0), "encodedSpace.matrixSize.z"),
         (header(fov="nan"), "encodedSpace.fieldOfView_mm.x"),
         (header(fov=0), "encodedSpace.fieldOfView_mm.x"),
         (header(rfov="wide"), "reconSpace.fieldOfView_mm.x"),
@@ -302,9 +303,10 @@ def test_missing_and_foreign_parts(tmp_path: Path, scan: np.ndarray, mrd: type, 
 
 
 def test_flag_numbers_are_those_of_the_library() -> None:
-    from mri_design.scan.io.mrd import readouts as plan
+    from mri_design.scan.io.mrd import purposes as plan
+    from mri_design.scan.io.mrd import readouts
 
-    assert plan._REVERSED == library.ACQ_IS_REVERSE
+    assert readouts._REVERSED == library.ACQ_IS_REVERSE
     assert plan._CALIBRATION == library.ACQ_IS_PARALLEL_CALIBRATION
     assert plan._CALIBRATION_AND_IMAGING == library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
     assert plan._NOISE == library.ACQ_IS_NOISE_MEASUREMENT

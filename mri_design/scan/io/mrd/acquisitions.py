@@ -1,0 +1,161 @@
+"""The acquisitions of a raw-data file as stored: headers, samples and coordinates, a bounded number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.io.hdf5 import require_dataset
+from mri_design.scan.io.safe import ReadLimits
+
+__all__ = ["Acquisitions", "open_acquisitions"]
+
+_COUNTERS = (
+    "kspace_encode_step_1",
+    "kspace_encode_step_2",
+    "slice",
+    "contrast",
+    "phase",
+    "repetition",
+    "set",
+)
+_NUMBERS = (
+    *("flags", "number_of_samples", "active_channels", "encoding_space_ref"),
+    *("discard_pre", "discard_post", "center_sample"),
+)
+_REALS = ("sample_time_us",)
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Acquisitions:
+    """The acquisitions of a file.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file.
+    field : str
+        File and dataset, for messages.
+    dataset : h5py Dataset
+        Of the open file.
+    heads : structured array, shape (acquisition,)
+        Their headers.
+    batch : int
+        How many to load at once: each may be as long as the file, whatever its header says.
+    """
+
+    path: Path
+    field: str
+    dataset: h5py.Dataset
+    heads: NDArray[Any]
+    batch: int
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """File and format, for the card."""
+        return {"file": self.path.name, "format": "ISMRMRD"}
+
+    @property
+    def dimensions(self) -> NDArray[np.intp]:
+        """Coordinates of a sample in each acquisition; 0 where there are none."""
+        known = "trajectory_dimensions" in (self.heads.dtype.names or ()) and "traj" in (self.dataset.dtype.names or ())
+        axes = self.heads["trajectory_dimensions"] if known else np.zeros(len(self.heads))
+        return np.asarray(axes, dtype=np.intp)
+
+    def samples(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.complex64]]]:
+        """(position, samples (channel, sample)) of the acquisitions at some positions, in the file's order.
+
+        Raises
+        ------
+        InputError
+            For one with more or fewer samples than its header says, or samples that are not finite.
+        """
+        for at, floats in self._numbers("data", wanted):
+            channels, length = int(self.heads["active_channels"][at]), int(self.heads["number_of_samples"][at])
+            self._check(at, "data", floats, 2 * channels * length, f"2 x {channels} channels x {length} samples")
+            joined = np.ascontiguousarray(floats, np.float32).view(np.complex64)
+            yield at, joined.reshape(channels, length)
+
+    def coordinates(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """(position, coordinates (sample, dimension)) in the same way.
+
+        Raises
+        ------
+        InputError
+            For one with more or fewer coordinates than its header says, or coordinates that are not finite.
+        """
+        for at, floats in self._numbers("traj", wanted):
+            length, axes = (int(self.heads[name][at]) for name in ("number_of_samples", "trajectory_dimensions"))
+            self._check(at, "traj", floats, length * axes, f"{length} samples x {axes} dimensions")
+            yield at, np.ascontiguousarray(floats, np.float32).reshape(length, axes)
+
+    def _numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+        column = self.dataset.fields(name)
+        positions = sorted(wanted)
+        while positions:
+            part = [at for at in positions if at < positions[0] + self.batch]
+            positions = positions[len(part) :]
+            loaded = column[part[0] : part[-1] + 1]
+            for at in part:
+                yield at, loaded[at - part[0]]
+
+    def _check(self, at: int, name: str, floats: NDArray[Any], count: int, product: str) -> None:
+        field = f"{self.field}[{at}]: {name}"
+        if floats.size != count:
+            raise InputError(field=field, got=f"{floats.size} numbers", wanted=f"{count}: {product}")
+        bad = ~np.isfinite(floats)
+        if bad.any():
+            raise InputError(
+                field=field,
+                got=f"{int(bad.sum())} NaN or infinite values, the first at index {int(np.argmax(bad))}",
+                wanted="finite samples",
+                cure="Repair or remove the samples before loading.",
+            )
+
+
+def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisitions:
+    """The acquisitions of an open file; only their headers are loaded.
+
+    Parameters
+    ----------
+    file : h5py File
+        Open for reading.
+    name : str
+        Of the dataset.
+    limits : ReadLimits
+        Bounds on the number of acquisitions and on memory.
+
+    Raises
+    ------
+    InputError
+        For anything but a list of ISMRMRD acquisitions.
+    """
+    field = f"{file.filename}: {name}"
+    dataset = require_dataset(file, name, limits)
+    if len(dataset.shape) != 1 or not 1 <= dataset.shape[0] <= limits.max_readouts:
+        raise InputError(field=field, got=f"shape {dataset.shape}", wanted=f"1 to {limits.max_readouts} acquisitions")
+    dtype = dataset.dtype
+    head = dtype["head"] if dtype.names and {"head", "data"} <= set(dtype.names) else None
+    if head is None or not (_has(head, _NUMBERS, "iu") and _has(head, _REALS, "f")) or "idx" not in (head.names or ()):
+        raise InputError(field=field, got="elements of another type", wanted="ISMRMRD acquisitions")
+    if not _has(head["idx"], _COUNTERS, "iu"):
+        raise InputError(field=f"{field}: head.idx", got="counters of another type", wanted="ISMRMRD counters")
+    for part in {"data", "traj"} & set(dtype.names):
+        if h5py.check_vlen_dtype(dtype[part]) != np.dtype("float32"):
+            raise InputError(field=f"{field}: {part}", got=f"{dtype[part]}", wanted="variable-length float32")
+    # Only this field: the samples behind it are read later, a bounded number at a time.
+    heads: NDArray[Any] = dataset.fields("head")[()]
+    size = max(file.id.get_filesize(), 1)
+    return Acquisitions(Path(file.filename), field, dataset, heads, max(1, min(_AT_ONCE, limits.max_bytes // size)))
+
+
+def _has(dtype: np.dtype[Any], names: tuple[str, ...], kinds: str) -> bool:
+    return set(names) <= set(dtype.names or ()) and all(dtype[name].kind in kinds for name in names)
