@@ -14,6 +14,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import calibrates_itself, estimate_coil_maps
+from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.calibration.given_maps import explained_by_maps
 from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
@@ -29,12 +30,14 @@ from mri_design.scan.trajectory_data import TrajectoryData
 __all__ = [
     "PHANTOM_PREFIX",
     "PreparedScan",
+    "calibration_count",
     "load_input",
     "load_kspace",
     "load_scan",
     "mr_image_model",
     "ordinary_scale",
     "prepare",
+    "with_given_maps",
 ]
 
 PHANTOM_PREFIX = "phantom:"
@@ -98,6 +101,17 @@ def load_scan(
         return data
     if isinstance(data, TrajectoryData):
         return with_maps(data, maps)
+    return with_given_maps(data, maps)
+
+
+def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
+    """The scan with the coil maps of a file, which have to be those of its coils.
+
+    Raises
+    ------
+    InputError
+        Where they cannot be used, or explain too little of the centre of k-space.
+    """
     known = with_maps(data, maps)
     explained = explained_by_maps(known)
     if explained < LEAST_EXPLAINED:
@@ -152,6 +166,8 @@ class PreparedScan:
     unit : float
         What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
         are scaled to ordinary numbers.
+    mixing : complex array, shape (coil, coil), optional
+        What samples as read were multiplied by over the coils, to be those of ``data``; the identity by default.
     """
 
     data: KSpaceData
@@ -159,6 +175,11 @@ class PreparedScan:
     noise_source: str = ""
     maps_source: str = ""
     unit: float = 1.0
+    mixing: Array | None = None
+
+    def as_prepared(self, samples: Array) -> Array:
+        """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
+        return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
@@ -216,18 +237,23 @@ def prepare(
     require_recipe(recipe)
     scale = ordinary_scale(data.kspace) if ordinary else 1.0
     before = data if scale == 1 else data.scaled(scale)
-    data, noise_source = _with_noise(before, recipe, scale)
-    white = data.n_coils > 1 and data.kspace is not before.kspace  # in units of the noise, whatever the scale
-    unit = 1.0 if white else 1 / scale
+    data, noise_source, root = _with_noise(before, recipe, scale)
+    unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
+    mixing = None if root is None and scale == 1 else scale * (np.eye(data.n_coils) if root is None else root)
     known_maps = "one coil" if data.n_coils == 1 else f"given ({data.card.get('coil_maps_file', 'with the data')})"
     if data.n_coils == 1 or data.coil_maps is not None:
-        return PreparedScan(data, 0, noise_source, known_maps, unit)
-    lines = calibration_lines or min(recipe.coils.calibration_lines, data.grid_shape[0])
+        return PreparedScan(data, 0, noise_source, known_maps, unit, mixing)
+    lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
     allowed = data if measured is None else _only(data, measured)
     known = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
     if calibrates_itself(allowed):
-        return PreparedScan(known, lines, noise_source, f"estimated from {lines} centre lines at most", unit)
-    return PreparedScan(known, 0, noise_source, "estimated from the calibration scan", unit)
+        return PreparedScan(known, lines, noise_source, f"estimated from {lines} centre lines at most", unit, mixing)
+    return PreparedScan(known, 0, noise_source, "estimated from the calibration scan", unit, mixing)
+
+
+def calibration_count(asked: int | None, recipe: Recipe, n_lines: int) -> int:
+    """Centre lines that coil maps are estimated from, on a grid of ``n_lines``: those asked for, or the recipe's."""
+    return asked or min(recipe.coils.calibration_lines, n_lines)
 
 
 def ordinary_scale(kspace: Array) -> float:
@@ -237,25 +263,26 @@ def ordinary_scale(kspace: Array) -> float:
     return 1.0 if ordinary else 2.0 ** -round(np.log2(strongest))
 
 
-def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str]:
-    """The data with their noise known, and where it is from: the recipe, the scanner, the file or the data."""
+def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
+    """The data with their noise known, where it is from (recipe, scanner, file, data), and what whitened the coils."""
     variance = recipe.noise.variance
     if variance is not None:
-        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe"
+        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None
     if data.noise_covariance is not None:
-        return _whitened(data, data.noise_covariance), "from the noise readouts"
+        return _whitened(data, data.noise_covariance, "from the noise readouts")
     if data.noise_variance is not None:
-        return data, "given with the data"
+        return data, "given with the data", None
     if data.n_coils > 1:
-        return _whitened(data, estimate_noise_covariance(data)), "estimated from the data"
-    return replace(data, noise_variance=estimate_noise_variance(data)), "estimated from the data"
+        return _whitened(data, estimate_noise_covariance(data), "estimated from the data")
+    return replace(data, noise_variance=estimate_noise_variance(data)), "estimated from the data", None
 
 
-def _whitened(data: KSpaceData, covariance: Array) -> KSpaceData:
+def _whitened(data: KSpaceData, covariance: Array, source: str) -> tuple[KSpaceData, str, Array | None]:
     """One coil keeps its units; several get independent noise of variance 1."""
     if data.n_coils == 1:
-        return replace(data, noise_variance=float(covariance[0, 0].real), noise_covariance=None)
-    return prewhiten(data, covariance)
+        known = replace(data, noise_variance=float(covariance[0, 0].real), noise_covariance=None)
+        return known, source, None
+    return prewhiten(data, covariance), source, inverse_root(covariance)
 
 
 def _only(data: KSpaceData, measured: Array) -> KSpaceData:

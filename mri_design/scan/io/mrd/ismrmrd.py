@@ -22,7 +22,7 @@ from mri_design.scan.io.mrd.readouts import Readout, ReadoutPlan, plan_readouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
 from mri_design.scan.io.samples import measured_lines
 
-__all__ = ["DuplicatePolicy", "read"]
+__all__ = ["DuplicatePolicy", "check_encoding", "kept_columns", "read", "without_oversampling"]
 
 DuplicatePolicy = Literal["error", "average", "last"]
 """What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
@@ -92,7 +92,7 @@ def read(
         dataset = require_dataset(file, f"{group}/data", limits)
         heads = _heads(field, dataset, limits)
         plan = plan_readouts(field, heads, header, limits, repeats_allowed=duplicates != "error")
-        _check_encoding(f"{path}: {group}/xml", plan.encoding)
+        check_encoding(f"{path}: {group}/xml", plan.encoding)
         check_declared_shape(f"{path}: encodedSpace.matrixSize", plan.shape, 8, limits)
         source = _Samples(field, dataset, heads, plan.shape[1], _batch(path, limits))
         kspace, times = _fill(source, plan.shape, plan.readouts, duplicates)
@@ -103,7 +103,7 @@ def read(
         counts = f"up to {times.max()} readouts a line, at least {times[times > 0].min()}"
         notes["duplicates"] = f"{duplicates} of {counts}"
     with errors_named(path):
-        kspace = _without_oversampling(kspace, plan.readouts, plan.encoding)
+        kspace = without_oversampling(kspace, plan.readouts, plan.encoding)
         return KSpaceData(
             kspace=kspace,
             measured=measured_lines("data", kspace),
@@ -112,11 +112,18 @@ def read(
             noise_covariance=covariance,
             calibration=None
             if calibration is None
-            else _without_oversampling(calibration, plan.calibration, plan.encoding),
+            else without_oversampling(calibration, plan.calibration, plan.encoding),
         )
 
 
-def _check_encoding(field: str, encoding: MrdEncoding) -> None:
+def check_encoding(field: str, encoding: MrdEncoding) -> None:
+    """Refuse anything but Cartesian lines of a plane.
+
+    Raises
+    ------
+    InputError
+        Naming the part of the header.
+    """
     if encoding.trajectory not in ("cartesian", ""):
         raise InputError(field=f"{field}: trajectory", got=encoding.trajectory[:40], wanted="cartesian")
     if encoding.encoded.matrix[2] != 1:
@@ -237,7 +244,15 @@ def _noise(
     return covariance * scale / repeats, {"noise_readouts": f"{len(alike)}, {samples} samples a channel; {reason}"}
 
 
-def _without_oversampling(
+def kept_columns(encoding: MrdEncoding, nx: int) -> int:
+    """Columns of the image's field of view, of ``nx`` that were measured; all where the header names no larger one."""
+    encoded, reconstructed = encoding.encoded.field_of_view[0], encoding.reconstructed.field_of_view[0]
+    if math.isnan(encoded) or math.isnan(reconstructed) or reconstructed >= encoded:
+        return nx
+    return min(nx, max(4, round(nx * reconstructed / encoded)))
+
+
+def without_oversampling(
     kspace: NDArray[np.complex64], readouts: Sequence[Readout], encoding: MrdEncoding
 ) -> NDArray[np.complex64]:
     """The same lines over the field of view of the image, cut out in the image domain.
@@ -245,11 +260,8 @@ def _without_oversampling(
     What a partial echo leaves out stays empty, however far the transform spreads its neighbours.
     """
     nx = kspace.shape[-1]
-    encoded, reconstructed = encoding.encoded.field_of_view[0], encoding.reconstructed.field_of_view[0]
-    if math.isnan(encoded) or math.isnan(reconstructed) or reconstructed >= encoded:
-        return kspace
-    keep = max(4, round(nx * reconstructed / encoded))
-    if keep >= nx:
+    keep = kept_columns(encoding, nx)
+    if keep == nx:
         return kspace
     nearest = np.clip(np.rint((np.arange(keep) - keep // 2) * nx / keep).astype(int) + nx // 2, 0, nx - 1)
     held = np.zeros((kspace.shape[0], *kspace.shape[2:]), dtype=bool)

@@ -13,7 +13,7 @@ from mri_design.errors import InputError
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = ["Readout", "ReadoutPlan", "plan_readouts"]
+__all__ = ["Readout", "ReadoutPlan", "is_noise", "plan_readouts"]
 
 # Numbers of the MRD acquisition flags; flag n is bit n - 1.
 _NOISE, _CALIBRATION, _CALIBRATION_AND_IMAGING, _REVERSED = 19, 20, 21, 22
@@ -140,6 +140,11 @@ def plan_readouts(
         (int(slices.size), channels, grid.ny, grid.nx),
         notes,
     )
+
+
+def is_noise(heads: NDArray[Any]) -> bool:
+    """Whether the first of some readouts holds noise alone."""
+    return bool(_has_flag(heads["flags"].astype(np.uint64), _NOISE)[0])
 
 
 Places = NDArray[np.intp]
