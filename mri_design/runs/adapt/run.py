@@ -188,6 +188,9 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         state = live.designed()
         status = live.status(state)
         scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
+    except MriDesignError as error:
+        channel.send({"kind": "refused", "why": str(error)})
+        raise
     finally:
         channel.close()
         journal.close()

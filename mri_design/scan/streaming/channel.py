@@ -118,17 +118,20 @@ class Channel:
         """Say that it is over, and stop."""
         self._write(self.protocol.closing())
         self._stopped.set()
-        if self._present is not None:
-            self._present.close()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        present, self._present = self._present, None
+        if present is not None:
+            present.close()
 
     def _read(self) -> None:
         try:
             for connection in self._connections:
+                self._hang_up()
                 self._present = connection
                 self._events.put(Connected())
                 why = self._conversation(connection)
-                self._present = None
-                connection.close()
                 if self._stopped.is_set():
                     return
                 self._events.put(Gone(why))
@@ -142,11 +145,13 @@ class Channel:
                 read = self.protocol.read(connection.source)
             except InputError as error:
                 self.send({"kind": "refused", "why": str(error)})
+                self._hang_up()
                 return f"refused: {error}"
             except (OSError, ValueError) as error:
+                self._hang_up()
                 return f"the connection broke ({error})"
             if read is None:
-                return "the stream ended"
+                return "the stream ended"  # who says nothing more may still listen
             raw, message = read
             if not isinstance(message, Closed):  # a scan that is begun again goes on behind it
                 self._keep(raw)

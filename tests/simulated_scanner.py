@@ -2,7 +2,7 @@
 
 It speaks through the ismrmrd package, not through this one, and can do what real scanners do wrong.
 
-    python benchmarks/simulated_scanner.py scan.npz 9002 --lose 12,30 --shuffle
+    python tests/simulated_scanner.py scan.npz 9002 --lose 12,30 --shuffle
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from ismrmrd import ACQ_IS_NOISE_MEASUREMENT, Acquisition
+from ismrmrd import ACQ_IS_NOISE_MEASUREMENT, Acquisition, Dataset
 from ismrmrd.serialization import ConfigFile, ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
@@ -45,6 +45,37 @@ def readout(samples: np.ndarray, counter: int = 0, flag: int | None = None) -> A
     if flag is not None:
         made.set_flag(flag)
     return made
+
+
+def header_text(kspace: np.ndarray) -> str:
+    """The header of a scan (coil, ky, kx)."""
+    coils, ny, nx = kspace.shape
+    known = f"<receiverChannels>{coils}</receiverChannels>" if coils > 1 else ""
+    return HEADER.format(nx=nx, ny=ny, last=counter_of(ny - 1), centre=counter_of(ny // 2), coils=known)
+
+
+def counter_of(line: int) -> int:
+    """What the scanner calls a line of the grid: another number, as with real ones."""
+    return line + 7
+
+
+def noise_readouts(kspace: np.ndarray, variance: float, count: int) -> list[Acquisition]:
+    """Readouts without a signal; the coils are unequally loud, and the second hears the first."""
+    rng = np.random.default_rng(0)
+    coils, _, nx = kspace.shape
+    mixed = np.diag(1 + 0.2 * np.arange(coils)) + 0.3 * np.eye(coils, k=-1)
+    real, imaginary = np.sqrt(variance) * rng.standard_normal((2, count, coils, nx))
+    return [readout((mixed @ one).astype(np.complex64), flag=ACQ_IS_NOISE_MEASUREMENT) for one in real + 1j * imaginary]
+
+
+def write_file(path: Path, kspace: np.ndarray, noise: list[Acquisition]) -> None:
+    """The whole scan as an MRD file."""
+    file = Dataset(str(path), "dataset", mode="w")
+    file.write_xml_header(header_text(kspace).encode())
+    ny = kspace.shape[1]
+    for made in [*noise, *(readout(kspace[:, line], counter_of(line)) for line in range(ny))]:
+        file.append_acquisition(made)
+    file.close()
 
 
 def connected(port: int, seconds: float = 60.0) -> socket.socket:
@@ -80,9 +111,6 @@ def main() -> None:
     given = parser.parse_args()
     stored = np.load(given.scan)
     kspace = stored["kspace"][0]
-    coils, ny, nx = kspace.shape
-    centre = ny // 2 - 1  # another number than that of the grid's line, as scanners have it
-    rng = np.random.default_rng(0)
     sent = 0
     with connected(given.port) as client, client.makefile("rwb") as stream:
         out, heard = ProtocolSerializer(stream), ProtocolDeserializer(stream)
@@ -98,15 +126,12 @@ def main() -> None:
 
         def measure(line: int) -> None:
             for strength in (1, 3) if given.twice else (1,):
-                send(readout(strength * kspace[:, line], line - ny // 2 + centre))
+                send(readout(strength * kspace[:, line], counter_of(line)))
 
-        known = f"<receiverChannels>{coils}</receiverChannels>"
-        header = HEADER.format(nx=nx, ny=ny, last=ny - 1, centre=centre, coils=known if coils > 1 else "")
         out.serialize(ConfigFile("adaptive.xml"))
-        out.serialize(CreateFromDocument(header))
-        for _ in range(given.noise):
-            noise = rng.standard_normal((2, coils, nx)) * np.sqrt(float(stored["noise_variance"]))
-            send(readout((noise[0] + 1j * noise[1]).astype(np.complex64), flag=ACQ_IS_NOISE_MEASUREMENT))
+        out.serialize(CreateFromDocument(header_text(kspace)))
+        for noise in noise_readouts(kspace, float(stored["noise_variance"]), given.noise):
+            send(noise)
         for line in given.ahead:
             measure(line)
         stream.flush()
@@ -120,7 +145,7 @@ def main() -> None:
                 if message["kind"] != "measure":
                     continue
                 if "again" not in message:
-                    counters = [line - ny // 2 + centre for line in message["lines"]]
+                    counters = [counter_of(line) for line in message["lines"]]
                     assert counters == message["kspace_encode_step_1"], message
                 asked = [line for line in message["lines"] if line not in message.get("arrived", [])]
                 lost = {*given.never, *(() if "again" in message else given.lose)}
