@@ -108,9 +108,14 @@ def main() -> None:
     parser.add_argument("--slow", type=float, default=0.0, help="seconds before every readout")
     parser.add_argument("--die-after", type=int, default=-1, help="readouts after which the process is gone")
     parser.add_argument("--log", type=Path, help="file for the messages that came, as JSON lines")
+    parser.add_argument("--file", type=Path, help="write the whole scan as an MRD file instead of connecting")
     given = parser.parse_args()
     stored = np.load(given.scan)
     kspace = stored["kspace"][0]
+    noises = noise_readouts(kspace, float(stored["noise_variance"]), given.noise)
+    if given.file is not None:
+        write_file(given.file, kspace, noises)
+        return
     sent = 0
     with connected(given.port) as client, client.makefile("rwb") as stream:
         out, heard = ProtocolSerializer(stream), ProtocolDeserializer(stream)
@@ -130,7 +135,7 @@ def main() -> None:
 
         out.serialize(ConfigFile("adaptive.xml"))
         out.serialize(CreateFromDocument(header_text(kspace)))
-        for noise in noise_readouts(kspace, float(stored["noise_variance"]), given.noise):
+        for noise in noises:
             send(noise)
         for line in given.ahead:
             measure(line)

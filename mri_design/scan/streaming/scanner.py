@@ -54,6 +54,8 @@ class Exchange:
         Those asked for.
     deciding, waiting : float
         Seconds from the last readout that was waited for to the request, and from there to the last line of it.
+    processor : float
+        Seconds of processor time in ``deciding``.
     requests : int
         How often it was made.
     lost : tuple of int
@@ -64,6 +66,7 @@ class Exchange:
     lines: tuple[int, ...]
     deciding: float
     waiting: float
+    processor: float
     requests: int
     lost: tuple[int, ...] = ()
 
@@ -73,6 +76,7 @@ class Exchange:
             "order": self.order,
             "lines": " ".join(map(str, self.lines)),
             "deciding_seconds": round(self.deciding, 6),
+            "processor_seconds": round(self.processor, 6),
             "waiting_seconds": round(self.waiting, 6),
             "requests": self.requests,
             "lost": " ".join(map(str, self.lost)) or None,
@@ -117,7 +121,7 @@ class Scanner:
         self._channel, self._patience, self._say, self._note = channel, patience, say, note
         self._connected = False
         self._request: Mapping[str, object] | None = None
-        self._free_since = time.perf_counter()
+        self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         self._silences = 0
 
     def header(self) -> ScanHeader:
@@ -134,7 +138,7 @@ class Scanner:
             self._take(event)
         if self.arrivals.header is None:
             raise InputError(field="stream", got=self.ended, wanted="the header of a scan, then its readouts")
-        self._free_since = time.perf_counter()
+        self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         return self.arrivals.header
 
     def measure(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
@@ -150,7 +154,7 @@ class Scanner:
         while (event := self._channel.next(0)) is not None:  # what came while the lines were decided
             self._take(event)
         began = time.perf_counter()
-        deciding = began - self._free_since
+        deciding, processor = began - self._free_since, time.process_time() - self._processor_then
         order = sum(len(one.lines) - len(one.lost) for one in self.exchanges)
         missing = self._missing(lines)
         told = {"kind": "measure", "order": order, **about, "seconds": round(deciding, 6)}
@@ -174,8 +178,8 @@ class Scanner:
             self._tell({"kind": "lost", "lines": missing})
             self._say(f"lost: {_listed(missing)}" + (f" ({self.ended})" if self.ended else ""))
         now = time.perf_counter()
-        self.exchanges.append(Exchange(order, tuple(lines), deciding, now - began, requests, tuple(missing)))
-        self._free_since = now
+        self.exchanges.append(Exchange(order, tuple(lines), deciding, now - began, processor, requests, tuple(missing)))
+        self._free_since, self._processor_then = now, time.process_time()
         return missing
 
     def finish(self, content: Mapping[str, object]) -> None:
