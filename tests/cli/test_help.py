@@ -15,7 +15,7 @@ from mri_design.experiment.strategy_names import strategy_names
 from mri_design.scan.simulation.phantoms import phantom_names
 
 Run = Callable[..., Result]
-VERBS = ["demo", "info", "design", "recon", "compare", "protocol", "train"]
+VERBS = ["demo", "info", "design", "adapt", "recon", "compare", "protocol", "train"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
