@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
+from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "InputError",
+    "MissingPackageError",
     "MriDesignError",
     "UsageError",
     "described",
     "did_you_mean",
     "number_array",
+    "optional_package",
     "positive_number",
     "require_counts",
     "require_grid",
@@ -58,6 +61,35 @@ class InputError(MriDesignError, ValueError):
 
 class UsageError(MriDesignError):
     """The command or call itself is wrong (unknown strategy name, contradicting options)."""
+
+
+class MissingPackageError(MriDesignError):
+    """A package that only some tasks need is not installed."""
+
+
+def optional_package(name: str, extra: str) -> Any:
+    """A package that the plain installation does not bring.
+
+    Parameters
+    ----------
+    name : str
+        Of the module.
+    extra : str
+        The extra of this package that brings it.
+
+    Raises
+    ------
+    MissingPackageError
+        Saying how to install it.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise MissingPackageError(
+            f"this needs the package {package}, which cannot be imported ({error}); install it (pip install {package}) "
+            f"or this package with its extra {extra} (pip install '.[{extra}]')"
+        ) from error
 
 
 def described(value: object) -> str:

@@ -27,7 +27,7 @@ MOST_ITERATIONS = 20_000
 
 @dataclass(frozen=True)
 class BartRun:
-    """One call: the image, and BART's own clock (reading files and setting up included, starting the process not)."""
+    """One call: the image and seconds, by BART's own clock (with reading and setting up) or of the process."""
 
     image: Array
     seconds: float

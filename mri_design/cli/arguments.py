@@ -28,6 +28,14 @@ _PARAMETERS = {
     "partial Fourier": ("partial_fourier",),
     "maximum jump": ("max_jump",),
     "order": ("order", "block", "max_jump"),
+    "field of view": ("fov",),
+    "echo time": ("te", "bandwidth"),
+    "repetition time": ("tr", "dummies", "te"),
+    "flip angle": ("flip",),
+    "bandwidth": ("bandwidth", "resolution", "fov"),
+    "slice thickness": ("thickness",),
+    "samples of a readout": ("resolution",),
+    "RF spoiling": ("spoiling",),
 }
 
 

@@ -11,6 +11,7 @@ from mri_design.cli.adapt import adapt
 from mri_design.cli.compare import compare
 from mri_design.cli.demo import demo
 from mri_design.cli.design import design
+from mri_design.cli.export import export
 from mri_design.cli.info import info
 from mri_design.cli.protocol import protocol
 from mri_design.cli.recon import recon
@@ -51,6 +52,11 @@ app.command(
     epilog="Example: mri-design train heads.h5#all --rule residual-greedy --lines 64 --out order.npz; "
     "then mri-design design scan.h5 --strategy trained:order.npz --lines 48 --out run",
 )(train)
+app.command(
+    "export",
+    epilog="Example: mri-design export run --to seq --fov 0.24 --scanner siemens-skyra --out lines.seq; "
+    "mri-design export run --to nifti --out image.nii.gz",
+)(export)
 
 
 def _print_version(wanted: bool) -> None:

@@ -46,6 +46,9 @@ __all__ = [
 ]
 
 PHANTOMS = ("shepp-logan", "brain", "t2w", "t1w", "lf-gre")
+FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
+SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")
+SEQUENCES = ("gre", "tse")
 RECIPES = ("default", "fast", "lanczos", "local", "tv-wavelet")
 METHODS = ("mean", "map", "least-squares", "zero-filled")
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")

@@ -19,7 +19,11 @@ def recon(
     out: Out,
     mask: Annotated[
         Path | None,
-        typer.Option("--mask", metavar="MASK.npy", help="bool (ky,): use only these lines. [default: all measured]"),
+        typer.Option(
+            "--mask",
+            metavar="MASK.npy",
+            help="bool (ky,) or, of a plane, (ky, kz): use only these. [default: all measured]",
+        ),
     ] = None,
     maps: Maps = None,
     method: MethodName = None,

@@ -132,14 +132,34 @@ def least_sample_energies(
 
 
 def squared_correlation(posteriors: Sequence[GaussianPosterior]) -> NDArray[np.float64]:
-    """How much one sample tells of another at a distance, (ky, kz), DC at ``N // 2``: 1 at distance 0.
+    """What share of a sample's variance the measurement of another removes, by their distance, (ky, kz).
 
-    If pixels are independent under the posterior, the errors on two samples of a plane are correlated by rho, the
-    Fourier transform of the map of pixel variances at their distance over its sum. Measuring one removes the share
-    |rho|^2 of the other's variance. Means over posteriors.
+    DC stands at ``N // 2``; there the share is 1 with one coil, and nearly 1 with several. Means over posteriors.
+
+    Notes
+    -----
+    Pixels count as independent under the posterior. The covariance of the errors on two samples is then the Fourier
+    transform C(d) of the map of pixel variances at their distance d. With several coils C(d) is a matrix over pairs of
+    coils: each entry transforms the map times one coil's sensitivity and the conjugate of another's. Measuring one
+    sample with noise of variance s removes the share tr(C(d) (C(0) + s)^-1 C(d)^H) / tr C(0) of the other's variance.
+    With one coil that is |C(d) / C(0)|^2, where noise is neglected.
     """
-    total: Array | float = 0.0
-    for posterior in posteriors:
-        spectrum = scipy.fft.fft2(np.asarray(posterior.image_variances, dtype=np.float64))
-        total = total + np.abs(spectrum / spectrum[0, 0]) ** 2
-    return np.asarray(scipy.fft.fftshift(np.asarray(total) / len(posteriors)))
+    shares = [_removed_share(posterior) for posterior in posteriors]
+    return np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0)))
+
+
+def _removed_share(posterior: GaussianPosterior) -> NDArray[np.float64]:
+    """For one posterior, distance 0 first."""
+    variances = np.asarray(posterior.image_variances, dtype=np.float64)
+    _, measured = plane_of(posterior)
+    if measured.maps is None:
+        spectrum = scipy.fft.fft2(variances)
+        return np.asarray(np.abs(spectrum / spectrum[0, 0]) ** 2)
+    maps = measured.maps.astype(np.complex64)
+    weighted = maps[:, None] * np.conj(maps) * variances.astype(np.float32)
+    joint = np.moveaxis(scipy.fft.fft2(weighted), (0, 1), (2, 3)) / variances.size  # (ky, kz, coil, coil)
+    own = joint[0, 0]
+    noise = 2 * posterior.model.noise_variance * np.eye(len(own))
+    explained = joint @ np.linalg.inv(own + noise).astype(np.complex64)
+    shares = np.sum(explained * np.conj(joint), axis=(2, 3)).real / np.trace(own).real
+    return np.asarray(np.clip(shares, 0, 1), dtype=np.float64)

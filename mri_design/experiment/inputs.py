@@ -220,8 +220,8 @@ def prepare(
         Given noise and calibration settings.
     calibration_lines : int, optional
         Centre lines for the coil maps instead of the recipe's number.
-    measured : bool array, shape (ky,), optional
-        Lines that coil calibration may look at (a mask's); all measured ones by default. The noise is the
+    measured : bool array, shape (ky,) or (ky, kx), optional
+        Lines or samples that coil calibration may look at (a mask's); all measured ones by default. The noise is the
         scanner's, not the mask's: it is always estimated from everything that was measured.
     ordinary : bool
         Whether amplitudes far from 1 (beyond 1e10 or its inverse) stay scaled to ordinary numbers, in which case images
@@ -286,9 +286,9 @@ def _whitened(data: KSpaceData, covariance: Array, source: str) -> tuple[KSpaceD
 
 
 def _only(data: KSpaceData, measured: Array) -> KSpaceData:
-    """The data with every other line emptied, as if it had never been acquired."""
-    keep = data.measured & measured
-    return replace(data, kspace=np.where(keep[:, None], data.kspace, 0), measured=keep)
+    """The data with every other line (or sample, of a mask with two axes) emptied, as if it had never been acquired."""
+    keep = data.measured[:, None] & (measured if measured.ndim == 2 else measured[:, None])
+    return replace(data, kspace=np.where(keep, data.kspace, 0), measured=np.asarray(keep.any(axis=1)))
 
 
 def load_kspace(path: str | Path, *, recipe: Recipe | None = None, seed: int = 0) -> KSpaceData:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, positive_number, require_instance
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling, measured_samples
 
 __all__ = ["ImageStack", "KSpaceData", "Orientation"]
@@ -41,6 +42,8 @@ class KSpaceData:
         squared; it says more than ``noise_variance`` and is used before it.
     calibration : complex64 array, shape (slice, coil, ky, kx), optional
         Samples for coil maps that are no data of the image (a separate calibration scan), on the same grid.
+    geometry : tuple of SliceGeometry, optional
+        Size and place of every slice; None where the file does not say.
     reference : complex64 array, shape (slice, ky, kx), optional
         True image (simulated data only); None for scans.
     orientation : {"ky-rows", "ky-columns"}
@@ -65,6 +68,7 @@ class KSpaceData:
     card: Mapping[str, str] = field(default_factory=dict)
     noise_covariance: NDArray[np.complex128] | None = None
     calibration: NDArray[np.complex64] | None = None
+    geometry: tuple[SliceGeometry, ...] | None = None
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
@@ -94,6 +98,8 @@ class KSpaceData:
         self._check_companion("calibration", self.calibration, k.shape)
         self._check_companion("noise_covariance", self.noise_covariance, (k.shape[1], k.shape[1]))
         self._check_companion("reference", self.reference, (k.shape[0], *k.shape[2:]))
+        if self.geometry is not None and len(self.geometry) != k.shape[0]:
+            raise InputError(field="geometry", got=f"{len(self.geometry)} slices", wanted=f"{k.shape[0]}")
 
     @staticmethod
     def _check_companion(name: str, array: NDArray[np.complexfloating] | None, shape: tuple[int, ...]) -> None:
@@ -184,6 +190,7 @@ class KSpaceData:
             coil_maps=None if self.coil_maps is None else self.coil_maps[place],
             calibration=None if self.calibration is None else self.calibration[place],
             reference=None if self.reference is None else self.reference[place],
+            geometry=None if self.geometry is None else self.geometry[place],
             name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
         )
 

@@ -24,6 +24,7 @@ FLOORS = {
     "experiment": 7,
     "design": 6,
     "active_learning": 6,
+    "sequences": 6,
     "inference": 5,
     "variances": 4,
     "estimation": 4,
@@ -59,6 +60,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"admm": 4, "automatic": 5, "map_estimate": 6},
     "evaluation": {"": 1, "output": 2, "plots": 2, "predictions": 3},
     "evaluation/output": {"folder_ledger": 1, "folder_lock": 1, "manifest": 1, "tables": 1, "vector_picture": 1}
+    | {"step_explorer": 1}
     | {"picture": 2, "run_folder": 3, "identity": 4, "page": 4, "run_files": 5},
     "evaluation/plots": {"style": 1, "*": 2},
     "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
@@ -85,27 +87,31 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"*": 4},
     "potentials/likelihoods": {"*": 1, "responses": 2},
     "runs": {"": 1, "held_out": 2, "sections": 2}
-    | dict.fromkeys(("compare", "design", "protocol", "recon", "train"), 3)
+    | dict.fromkeys(("compare", "design", "export", "protocol", "recon", "train"), 3)
     | {"adapt": 4, "demo": 4},  # a design; a comparison and a design
     "runs/adapt": {"run": 1, "report": 2},
     "runs/compare": {"run": 1, "report": 2},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
+    "runs/export": {"stored_run": 1, "run": 2, "report": 3},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/protocol": {"run": 1, "report": 2},
     "runs/recon": {"trajectory": 1, "run": 2, "trajectory_report": 2, "report": 3},
     "runs/sections": {"steps": 1, "*": 2},
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
-    "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4},
+    "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "bart": 3, "fastmri": 4}
     | {"isolated": 4, "maps": 4, "mask": 4, "formats": 5},
     "scan/io/mrd": {"header": 1, "noise": 1, "readouts": 2, "ismrmrd": 3},
     "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
+    "scan/writing": {"*": 1},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
     "scan/streaming": {"messages": 1, "*": 2, "scanner": 3},
     "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
+    "sequences": {"scanner": 1, "settings": 1, "events": 2, "timing": 3, "verification": 3}
+    | {"gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
     "variances": {"base": 1, "*": 2, "columns": 3, "monte_carlo": 3, "control_variate": 4},
 }
 MOST_FILES = 15
@@ -125,6 +131,9 @@ DOORS = {
     "matplotlib": ("evaluation/plots",),
     "finufft": ("operators/nonuniform/",),
     "sigpy": ("scan/calibration/",),
+    "nibabel": ("scan/writing/nifti",),
+    "pydicom": ("scan/writing/dicom",),
+    "pypulseq": ("sequences/",),
     "random": (),  # the standard library's global generator
 }
 # What numpy.random offers without global state.
@@ -205,7 +214,7 @@ def _imports(tree: ast.Module, dotted: list[str]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{source}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in {"__import__", "import_module"}:
+            if called in {"__import__", "import_module", "optional_package"}:
                 yield node.lineno, str(node.args[0].value)
 
 
@@ -413,6 +422,7 @@ def test_the_checker_reads_the_real_package() -> None:
         ("design/engine.py", "import matplotlib.pyplot as plt", "only evaluation/plots may"),
         ("evaluation/report.py", "from matplotlib import pyplot", "only evaluation/plots may"),
         ("scan/simulation/coil_maps.py", "from sigpy.mri import app", "only scan/calibration/ may"),
+        ("runs/a.py", "from mri_design import errors\nerrors.optional_package('pypulseq', 'x')", "only sequences/ may"),
         ("design/engine.py", "import random", "nothing in the package may"),
         ("design/engine.py", "import numpy as np\nnp.random.seed(0)", "uses numpy.random.seed"),
         ("design/engine.py", "import numpy\nx = numpy.random.rand(3)", "uses numpy.random.rand"),

@@ -135,6 +135,9 @@ def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(
     again = run("recon", out / "kspace.npz", "--recipe", "fast.toml", "--out", tmp_path / "recon")
     assert again.exit_code == 0, again.output
     np.testing.assert_array_equal(np.load(tmp_path / "recon" / "recon.npy"), np.load(out / "recon.npy"))
+    assert manifest["settings"]["geometry"]["pixel_mm"] == [200 / 24, 200 / 20]
+    exported = run("export", out, "--to", "csv", "--out", tmp_path / "exported")
+    assert exported.exit_code == 0, exported.output
 
 
 def test_the_readouts_can_be_played_again(adapt: Adapt, run: Run, tmp_path: Path, blind: list[int]) -> None:

@@ -119,10 +119,13 @@ def test_the_report_is_one_file(designed: Designed, work: Path) -> None:
     out, _ = designed
     page = (out / "report.html").read_text()
     drawn = {kind: {p.stem for p in (out / "figures").glob(f"*.{kind}")} for kind in ("png", "svg")}
-    assert page.count("<svg") == len(drawn["svg"]) and drawn["svg"] == drawn["png"]
-    for outside in ("http://", "https://", 'src="figures', "<script", "<link", str(work)):
+    assert page.count('<div class="plot"><svg') == len(drawn["svg"]) and drawn["svg"] == drawn["png"]
+    for outside in ("http://", "https://", 'src="figures', "<script src", "<link", str(work)):
         assert outside not in page
     assert "Line design: scan" in page
+    told = json.loads(page.split('<script type="application/json">')[1].split("</script>")[0])
+    assert [*told["start"], *(step["line"] for step in told["steps"])] == order(out)
+    assert told["images"] and all(image["mean"] and image["deviation"] for image in told["images"])
     assert "Not converged" not in page
 
 

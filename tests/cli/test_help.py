@@ -12,10 +12,13 @@ from mri_design.cli import options
 from mri_design.experiment.recipe import shipped_recipes
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.experiment.strategy_names import strategy_names
+from mri_design.runs.export.run import ENDINGS
 from mri_design.scan.simulation.phantoms import phantom_names
+from mri_design.sequences.scanner import shipped_scanners
+from mri_design.sequences.settings import KINDS
 
 Run = Callable[..., Result]
-VERBS = ["demo", "info", "design", "adapt", "recon", "compare", "protocol", "train"]
+VERBS = ["demo", "info", "design", "adapt", "recon", "compare", "protocol", "train", "export"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -35,6 +38,9 @@ def test_the_names_in_the_help_are_the_real_ones() -> None:
     assert phantom_names() == options.PHANTOMS
     assert shipped_recipes() == options.RECIPES
     assert options.METHODS == METHODS
+    assert tuple(ENDINGS) == options.FORMATS
+    assert shipped_scanners() == options.SCANNERS
+    assert options.SEQUENCES == KINDS
     assert strategy_names() == (*options.STRATEGIES, *options.TRAINING_RULES)
 
 

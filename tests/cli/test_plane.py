@@ -72,6 +72,25 @@ def test_an_interrupted_design_goes_on_to_the_same_samples(
         assert rows[0] == rows[1]
 
 
+def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+    scan = np.load(work / "scan.npz")
+    flags = np.random.default_rng(0).uniform(size=(24, 20)) < 0.3
+    flags[8:16, 6:14] = True
+    np.save(tmp_path / "mask.npy", flags)
+    made = run("recon", "scan.npz", "--mask", tmp_path / "mask.npy", "--recipe", quick, "--out", tmp_path / "masked")
+    assert made.exit_code in (0, 4), made.output
+    holed = np.where(flags, scan["kspace"], 0)
+    np.savez(tmp_path / "holed.npz", kspace=holed, noise_variance=scan["noise_variance"])
+    again = run("recon", tmp_path / "holed.npz", "--recipe", quick, "--out", tmp_path / "holed")
+    assert again.exit_code in (0, 4), again.output
+    images = [np.load(tmp_path / name / "recon.npy") for name in ("masked", "holed")]
+    np.testing.assert_allclose(images[0], images[1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(np.load(tmp_path / "masked" / "mask.npy"), flags)
+    np.save(tmp_path / "ones.npy", np.ones((24, 20), dtype=bool))
+    refused = run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x")
+    assert refused.exit_code == 3 and "hold no data" in " ".join(refused.output.split())
+
+
 @pytest.mark.slow
 def test_positions_share_one_mask(run: Run, quick: Path, tmp_path: Path) -> None:
     kspace = [load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(seed)).kspace[0] for seed in (0, 1)]

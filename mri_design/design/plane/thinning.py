@@ -71,7 +71,7 @@ def thinned(scores: NDArray[np.float64], squared: NDArray[np.float64], plane: Pl
     scores : float array, shape (size,)
         NaN where a sample cannot be taken; then there may be fewer than ``count`` to return.
     squared : float array, shape (ky, kz)
-        |rho|^2 by distance, DC at ``N // 2``, see `squared_correlation`.
+        |rho|^2 by distance, DC at ``N // 2``: the share of `squared_correlation`.
     plane : PlaneEncoding
         The samples.
     count : int

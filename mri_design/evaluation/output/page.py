@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 
@@ -13,10 +15,11 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
 from mri_design.errors import InputError
-from mri_design.evaluation.colours import COLOURS
+from mri_design.evaluation.colours import COLOURS, PALETTE
 from mri_design.evaluation.output.manifest import Manifest, manifest_text
 from mri_design.evaluation.output.picture import Drawing, svg_text
 from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.output.step_explorer import StepExplorer
 from mri_design.evaluation.output.tables import Row, column_names, format_cell, is_numeric, shown_texts
 from mri_design.evaluation.output.vector_picture import inline
 from mri_design.scan.io.atomic import write_text
@@ -145,7 +148,7 @@ class Links:
             raise InputError(field="link", got=ascii(far[0]), wanted="a relative path of letters, digits and . _ + - %")
 
 
-Block = Paragraph | ReportTable | ReportFigure | SideBySide | Links
+Block = Paragraph | ReportTable | ReportFigure | SideBySide | Links | StepExplorer
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,9 @@ def write_report(
         manifest=None if manifest is None else manifest_text(manifest),
         light={role: colour.light for role, colour in COLOURS.items()},
         dark={role: colour.dark for role, colour in COLOURS.items()},
+        accent=PALETTE[1],
+        script=_script(),
+        digest=b64encode(sha256(_script().encode()).digest()).decode(),
     )
     write_text(path, page)
 
@@ -216,8 +222,18 @@ def _anchors(sections: Sequence[Section]) -> list[str]:
     return anchors
 
 
+def _resource(name: str) -> str:
+    return resources.files("mri_design.evaluation.output").joinpath(name).read_text("utf-8")
+
+
+@cache
+def _script() -> str:
+    """The only script of a page; its digest in the page's policy keeps every other one from running."""
+    return "\n" + _resource("page.js")
+
+
 @cache
 def _template() -> Template:
-    source = resources.files("mri_design.evaluation.output").joinpath("page.html.j2").read_text("utf-8")
+    source = _resource("page.html.j2")
     surroundings = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return surroundings.from_string(source)

@@ -12,6 +12,7 @@ from mri_design.evaluation.plots.images import (
     std_map,
 )
 from mri_design.evaluation.plots.masks import mask_barcodes
+from mri_design.evaluation.plots.pixels import pixels_png
 from mri_design.evaluation.plots.planes import block_course, plane_growth, plane_maps, plane_masks
 from mri_design.evaluation.plots.prediction import LinePanel, error_course, innovation_course, line_predictions
 from mri_design.evaluation.plots.scores import score_map, score_profiles
@@ -35,6 +36,7 @@ __all__ = [
     "mask_barcodes",
     "mask_growth",
     "metric_caption",
+    "pixels_png",
     "plane_growth",
     "plane_maps",
     "plane_masks",

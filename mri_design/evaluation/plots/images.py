@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.plots.style import (
+    ERROR_COLOURS,
     GREY,
     LABEL,
     SMALL,
@@ -25,12 +26,20 @@ from mri_design.evaluation.plots.style import (
     plain_text,
 )
 
-__all__ = ["ImagePanel", "error_caption", "error_maps", "image_grid", "metric_caption", "std_against_error", "std_map"]
+__all__ = [
+    "ImagePanel",
+    "error_caption",
+    "error_maps",
+    "image_grid",
+    "metric_caption",
+    "scale_top",
+    "std_against_error",
+    "std_map",
+]
 
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
-_ERROR_COLOURS = "magma"
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
 
 
@@ -82,7 +91,7 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", co
     """
     magnitudes = [np.abs(panel.image) for panel in panels]
     figure, cells = _grid(magnitudes, orientation, columns, with_bar=False, captions=[p.caption for p in panels])
-    top = _scale_top(magnitudes)
+    top = scale_top(magnitudes)
     for index, (axes, magnitude, panel) in enumerate(zip(cells, magnitudes, panels, strict=True)):
         _show(axes, magnitude, orientation, top, "gray", panel.title, labelled=index == 0)
         _caption(axes, panel.caption)
@@ -118,9 +127,9 @@ def error_maps(
     _refuse_other_shapes([reference, *(panel.image for panel in panels)])
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
     figure, cells = _grid(errors, orientation, columns, with_bar=True, captions=[p.caption for p in panels])
-    top = _scale_top(errors)
+    top = scale_top(errors)
     for index, (axes, error, panel) in enumerate(zip(cells, errors, panels, strict=True)):
-        drawn = _show(axes, error, orientation, top, _ERROR_COLOURS, panel.title, labelled=index == 0)
+        drawn = _show(axes, error, orientation, top, ERROR_COLOURS, panel.title, labelled=index == 0)
         _caption(axes, panel.caption)
     _colour_bar(figure, drawn, cells, f"|magnitude error| ({unit})")
     return figure
@@ -144,7 +153,7 @@ def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: st
         Where ``std`` has not two axes.
     """
     figure, cells = _grid([std], orientation, columns=1, with_bar=True)
-    drawn = _show(cells[0], std, orientation, _scale_top([std]), _ERROR_COLOURS, "posterior std", labelled=True)
+    drawn = _show(cells[0], std, orientation, scale_top([std]), ERROR_COLOURS, "posterior std", labelled=True)
     _colour_bar(figure, drawn, cells, f"std per pixel ({unit})")
     return figure
 
@@ -178,7 +187,7 @@ def std_against_error(
     error = np.abs(np.asarray(image) - np.asarray(reference))
     captions = [f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}" for pixels in (std, error)]
     figure, cells = _grid([std, error], orientation, columns=2, with_bar=True, captions=captions)
-    top = _scale_top([std, error])
+    top = scale_top([std, error])
     for index, (axes, pixels, title) in enumerate(
         zip(
             cells,
@@ -187,7 +196,7 @@ def std_against_error(
             strict=True,
         )
     ):
-        drawn = _show(axes, pixels, orientation, top, _ERROR_COLOURS, title, labelled=index == 0)
+        drawn = _show(axes, pixels, orientation, top, ERROR_COLOURS, title, labelled=index == 0)
         _caption(axes, captions[index])
     _colour_bar(figure, drawn, cells, f"per pixel ({unit})")
     return figure
@@ -245,7 +254,8 @@ def _colour_bar(figure: Figure, drawn: AxesImage, cells: Sequence[Axes], label: 
     bar.ax.tick_params(labelsize=SMALL)
 
 
-def _scale_top(images: Sequence[NDArray[np.floating]]) -> float:
+def scale_top(images: Sequence[NDArray[np.floating]]) -> float:
+    """What is shown brightest in these images: all but their brightest pixels lie below it."""
     top = max(float(np.percentile(pixels, _SHOWN_FRACTION)) for pixels in images)
     return top or max(float(pixels.max()) for pixels in images) or 1.0
 

@@ -22,6 +22,7 @@ __all__ = [
     "CHOICE_ORDER",
     "CONNECTOR",
     "DOT",
+    "ERROR_COLOURS",
     "GREY",
     "GRID",
     "INK",
@@ -52,6 +53,7 @@ WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 
 DPI = 200
 LABEL, SMALL = 9.0, 8.0  # points: names of axes, everything else; nothing is smaller
 
+ERROR_COLOURS = "magma"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # roles of light and dark pages, in the colours of light ones
 INK, GREY, GRID = COLOURS["ink"].light, COLOURS["faint"].light, COLOURS["grid"].light

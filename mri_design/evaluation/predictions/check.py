@@ -7,7 +7,7 @@ the scan are known, the same mean can be made again and held against them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,10 @@ class PredictionCheck:
         Expected energy of the image, and that of the true one: what the errors are relative to.
     inner : bool array, optional
         Which are not far from DC, in arrays like ``predicted``; by default lines with |k| < N/3.
+    mean : complex array, shape (ky, kx), optional
+        The first slice's image itself.
+    deviation : float array, shape (ky, kx), optional
+        Its posterior standard deviation, both components together.
 
     Raises
     ------
@@ -56,9 +60,12 @@ class PredictionCheck:
     predicted: NDArray[np.float64]
     actual: NDArray[np.float64]
     acquired: NDArray[np.bool_]
+    _: KW_ONLY
     predicted_level: float
     actual_level: float
     inner: NDArray[np.bool_] | None = None
+    mean: Array | None = None
+    deviation: NDArray[np.floating] | None = None
 
     def __post_init__(self) -> None:
         shapes = {self.predicted.shape, self.actual.shape, self.acquired.shape}
@@ -235,8 +242,10 @@ def check_predictions(
         callback(done, len(chosen))
         loops = (replay.first_loops, replay.loops if checks else replay.first_loops)
         engines = [replace(replay.inference, outer_iterations=n) for n in loops]
-        means = [maker.mean(trace, count, *engines) for maker in makers]
-        checks.append(_check(slices, trace, count, means, known))
+        posteriors = [maker.posterior(trace, count, *engines) for maker in makers]
+        check = _check(slices, trace, count, [posterior.mean for posterior in posteriors], known)
+        deviation = np.sqrt(np.asarray(posteriors[0].image_variances))
+        checks.append(replace(check, mean=posteriors[0].mean, deviation=deviation))
     callback(len(chosen), len(chosen))
     return checks
 
@@ -257,7 +266,8 @@ def _check(
     candidates = slices[0].candidates
     inner = candidates.radius < INNER if isinstance(candidates, PlaneEncoding) else None
     believed = np.asarray(forecast.believed)
-    return PredictionCheck(count, believed, actual, acquired, forecast.predicted_level, level, inner)
+    expected = forecast.predicted_level
+    return PredictionCheck(count, believed, actual, acquired, predicted_level=expected, actual_level=level, inner=inner)
 
 
 def actual_energies(

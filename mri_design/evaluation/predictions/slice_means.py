@@ -1,4 +1,4 @@
-"""The means of a finished design, made again one after another under the models that it went by."""
+"""The posteriors of a finished design, made again one after another under the models that it went by."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
 __all__ = ["Replay", "SliceMeans"]
@@ -43,7 +44,7 @@ class Replay:
 
 @dataclass
 class SliceMeans:
-    """Means of one slice at growing numbers of lines, each from the one before.
+    """Posteriors of one slice at growing numbers of lines, each from the one before.
 
     Parameters
     ----------
@@ -65,14 +66,14 @@ class SliceMeans:
     _count: int = 0
     _image: Array | None = None
 
-    def mean(self, trace: DesignTrace, count: int, first: DoubleLoop, later: DoubleLoop) -> Array:
-        """The mean behind the decision after ``count`` lines; ``first`` infers a model that was not used before."""
+    def posterior(self, trace: DesignTrace, count: int, first: DoubleLoop, later: DoubleLoop) -> GaussianPosterior:
+        """The posterior behind the decision after ``count`` lines; ``first`` infers a model not used before."""
         lines = trace.lines[:count]
         seen = self._inferred(trace, count, lines, self._image, first, later)
         jumped = self.replay.models is not None and not self._followed(trace, count)
-        if jumped and self._variant(trace, count, lines, seen).phase is not None:
-            seen = self._inferred(trace, count, lines, seen, first, later)
-        self._count, self._image = count, seen
+        if jumped and self._variant(trace, count, lines, seen.mean).phase is not None:
+            seen = self._inferred(trace, count, lines, seen.mean, first, later)
+        self._count, self._image = count, seen.mean
         return seen
 
     def _followed(self, trace: DesignTrace, count: int) -> bool:
@@ -101,7 +102,7 @@ class SliceMeans:
         image: Array | None,
         first: DoubleLoop,
         later: DoubleLoop,
-    ) -> Array:
+    ) -> GaussianPosterior:
         number = self._number(trace, count)
         warm = self._warm.get(number)
         variant = self._variant(trace, count, lines, image)
@@ -109,4 +110,4 @@ class SliceMeans:
         job = SliceInference(variant, lines, self.signal, warm, engine, (self.replay.seed, self.index), image)
         posterior, _ = infer_slice(job)
         self._warm[number] = WarmStart.from_posterior(posterior)
-        return posterior.mean
+        return posterior

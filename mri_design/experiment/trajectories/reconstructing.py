@@ -22,13 +22,15 @@ from mri_design.status import Convergence, Status
 
 __all__ = ["gridded", "reconstruct_samples"]
 
+_NO_OPTIONS = InferenceOptions()
+
 
 def reconstruct_samples(
     slice_model: TrajectorySlice,
     method: Method,
     recipe: Recipe,
     rng: np.random.Generator,
-    options: InferenceOptions,
+    options: InferenceOptions = _NO_OPTIONS,
 ) -> Reconstruction:
     """Reconstruct one slice.
 

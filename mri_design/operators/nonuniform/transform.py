@@ -41,12 +41,17 @@ def sums_at_samples(images: Array, angles: Array) -> Array:
         Where FINUFFT is not installed.
     """
     stack = _stack(images, axes=2)
-    sums = _finufft().nufft2d2(*_axes(angles, stack), stack, eps=_tolerance(stack), isign=-1, nthreads=1)
+    tolerance = _SINGLE if stack.dtype == np.complex64 else _DOUBLE
+    sums = _finufft().nufft2d2(*_axes(angles, stack), stack, eps=tolerance, isign=-1, nthreads=1)
     return np.asarray(sums).reshape(*images.shape[:-2], len(angles))
 
 
 def sums_at_pixels(samples: Array, angles: Array, shape: tuple[int, int]) -> Array:
     """Sum over samples w of ``samples`` exp(i w r), for every pixel r: the adjoint of `sums_at_samples`.
+
+    Computed in double precision whatever comes in, which takes twice as long. X^H y is solved for with a Gram operator
+    that is exact to rounding: where many samples crowd around DC, as those of spirals do, an error of 1e-4 of X^H y is
+    larger than the rate of a sparsity prior, lies where X^H X is zero, and the objective has no minimum.
 
     Parameters
     ----------
@@ -60,17 +65,17 @@ def sums_at_pixels(samples: Array, angles: Array, shape: tuple[int, int]) -> Arr
     Returns
     -------
     complex array, shape (..., ky, kx)
-        In the precision of the samples, as `sums_at_samples`.
+        In the precision of the samples, to its rounding (single) or a relative error of 1e-13 (double).
 
     Raises
     ------
     InputError
         Where FINUFFT is not installed.
     """
-    stack = _stack(samples, axes=1)
-    tolerance = _tolerance(stack)
-    sums = _finufft().nufft2d1(*_axes(angles, stack), stack, n_modes=shape, eps=tolerance, isign=1, nthreads=1)
-    return np.asarray(sums).reshape(*samples.shape[:-1], *shape)
+    stack = _stack(samples, axes=1).astype(np.complex128, copy=False)
+    sums = _finufft().nufft2d1(*_axes(angles, stack), stack, n_modes=shape, eps=_DOUBLE, isign=1, nthreads=1)
+    wanted = np.result_type(samples.dtype, np.complex64)
+    return np.asarray(sums).reshape(*samples.shape[:-1], *shape).astype(wanted, copy=False)
 
 
 def _stack(values: Array, axes: int) -> Array:
@@ -82,10 +87,6 @@ def _stack(values: Array, axes: int) -> Array:
 def _axes(angles: Array, stack: Array) -> tuple[Array, Array]:
     along_y, along_x = (np.ascontiguousarray(angles[:, axis], dtype=stack.real.dtype) for axis in (0, 1))
     return along_y, along_x
-
-
-def _tolerance(stack: Array) -> float:
-    return _SINGLE if stack.dtype == np.complex64 else _DOUBLE
 
 
 def _finufft() -> ModuleType:

@@ -15,11 +15,12 @@ from mri_design.runs.design.run import DesignResult
 from mri_design.runs.oracles import ORACLE_NOTE
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
+from mri_design.runs.sections.explorer import step_explorer
 from mri_design.runs.sections.images import save_reconstruction
 from mri_design.runs.sections.models import model_sections, model_settings
 from mri_design.runs.sections.plane import save_plane_design
 from mri_design.runs.sections.sequence import save_acquisition
-from mri_design.runs.sections.trace import save_design
+from mri_design.runs.sections.trace import save_design, score_unit
 
 __all__ = ["report_design"]
 
@@ -48,11 +49,12 @@ def report_design(
     recipe, trace, known = result.request.recipe, result.trace, result.known
     candidates = known.slice_model.candidates
     name, start, n_lines = recipe.design.strategy, len(trace.start), candidates.size
-    designed = (
-        save_plane_design(run.folder, result.account, candidates)
-        if isinstance(candidates, PlaneEncoding)
-        else save_design(run.folder, result.account, known.slice_model.noise_variance)
-    )
+    if isinstance(candidates, PlaneEncoding):
+        designed = save_plane_design(run.folder, result.account, candidates)
+    else:
+        first, *others = save_design(run.folder, result.account, known.slice_model.noise_variance)
+        steps = step_explorer(result.account, score_unit(trace), known.reference, known.data.orientation)
+        designed = [replace(first, blocks=[steps, *first.blocks]), *others]
     sections = [
         *designed,
         *model_sections(run.folder, result.account),

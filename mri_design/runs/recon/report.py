@@ -24,14 +24,22 @@ def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> E
         return report_trajectory(run, result)
     known, mask, lines = result.known, result.mask, result.ending.lines
     image = result.images[0]
-    barcode = saved_figure(run.folder, "mask", plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask))
+    unit = known.slice_model.candidates.unit
+    if unit == "line":
+        drawn, caption = plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask)
+    else:
+        drawn, caption = plots.plane_masks({"measured samples": mask}), "Measured samples (ky, kz), DC in the middle."
+    barcode = saved_figure(run.folder, "mask", drawn, caption)
     scale = image.reconstruction.std_factor
     error_bars = {} if scale is None else {"error bars": str(scale)}
-    sections = [*save_reconstruction(run.folder, known, result.images, lines), Section("Lines", [barcode])]
+    sections = [
+        *save_reconstruction(run.folder, known, result.images, lines),
+        Section(f"{unit.capitalize()}s", [barcode]),
+    ]
     run.folder.write_mask(mask)
     summary: dict[str, object] = {
         "method": image.name,
-        "lines": f"{len(lines)} of {len(mask)}",
+        f"{unit}s": f"{len(lines)} of {mask.size}",
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
         **_learnt_summary(image.reconstruction),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.output.manifest import InputFile
+from mri_design.experiment.ending import check_plane_settings
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
@@ -35,7 +36,8 @@ class ReconRequest:
     recipe : Recipe
         Method, prior, inference.
     mask : Path, optional
-        ``.npy``, bool (ky,): the lines to use, or the readouts of a trajectory; all measured ones by default.
+        ``.npy``, bool (ky,): the lines to use, or the readouts of a trajectory; or bool (ky, kz): samples of a
+        plane. All measured ones by default.
     maps : Path, optional
         File of coil maps.
     index : int
@@ -83,8 +85,8 @@ class ReconResult:
         Status and lines.
     known : KnownScan
         The slice, and what was known about it.
-    mask : bool array, shape (ky,)
-        The lines used.
+    mask : bool array, shape (ky,), or (ky, kz)
+        The lines used, or the samples of a plane.
     images : sequence of NamedImage
         The image, and the zero-filled one to compare it with.
     """
@@ -112,7 +114,13 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     data = load_scan(request.source, recipe, run.seed, request.maps).select_slice(request.index)
     if isinstance(data, TrajectoryData):
         return reconstruct_trajectory(data, request.mask, recipe, record, run)
-    mask = data.measured if request.mask is None else read_mask(request.mask, data.measured)
+    samples = data.samplings[0].samples
+    if request.mask is not None:
+        mask = read_mask(request.mask, data.measured, samples)
+    else:
+        mask = samples if recipe.design.encoding == "plane" else data.measured
+    recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
+    check_plane_settings(recipe)
     lines = np.flatnonzero(mask).tolist()
     run.finished(record.identity)  # the same reconstruction may be made again
     scan = prepare(data, recipe, measured=mask, ordinary=True)

@@ -16,7 +16,7 @@ from mri_design.evaluation.predictions.information import score_is_information
 from mri_design.evaluation.predictions.innovations import WINDOW
 from mri_design.runs.sections.steps import score_rows, step_rows
 
-__all__ = ["design_sections", "save_design"]
+__all__ = ["design_sections", "save_design", "score_unit"]
 
 Blocks = list[Block]
 SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
@@ -88,12 +88,17 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
     ]
 
 
+def score_unit(trace: DesignTrace) -> str:
+    """What the scores of a design's rule are called."""
+    return SCORE_UNIT if score_is_information(trace) else f"score of {trace.strategy}"
+
+
 def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
     scored = [s for s in trace.steps if s.choice.scores is not None]
     if not scored:
         return []
     folder.write_table("scores.csv", score_rows(trace))
-    unit = SCORE_UNIT if score_is_information(trace) else f"score of {trace.strategy}"
+    unit = score_unit(trace)
     scores, chosen, last = np.array([s.choice.scores for s in scored]), [s.line for s in scored], len(scored) - 1
     order = len(trace.start) + 1
     return [

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.hdf5 import has_object, open_read_only, read_array, read_text
-from mri_design.scan.io.mrd.header import parse_mrd_header
+from mri_design.scan.io.mrd.header import EncodedSpace, parse_mrd_header
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.samples import measured_lines, to_complex64
 
@@ -57,7 +58,7 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         _check_sides(stored.shape, limits)
         n_lines = stored.shape[-1]
         declared = _mask(read_array(file, "mask", limits), n_lines) if has_object(file, "mask") else None
-        card = _card(file, path, limits)
+        card, encoded = _card(file, path, limits)
     with errors_named(path):
         kspace = to_complex64("kspace", stored.swapaxes(-1, -2))
         if np.shares_memory(kspace, stored):
@@ -68,7 +69,17 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
             name=path.stem,
             orientation="ky-columns",
             card=card,
+            geometry=_geometry(encoded, kspace.shape),
         )
+
+
+def _geometry(encoded: EncodedSpace | None, shape: tuple[int, ...]) -> tuple[SliceGeometry, ...] | None:
+    """Sizes of pixels, where the header gives the field of view; these files do not say where slices lie."""
+    if encoded is None:
+        return None
+    along_x, along_y, along_z = encoded.field_of_view
+    place = SliceGeometry.of_header((along_y / shape[2], along_x / shape[3]), along_z / encoded.matrix[2])
+    return None if place is None else (place,) * shape[0]
 
 
 def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:
@@ -84,7 +95,9 @@ def _mask(stored: NDArray[np.generic], n_lines: int) -> NDArray[np.bool_]:
     return stored.reshape(-1).astype(bool)
 
 
-def _card(file: h5py.File, path: Path, limits: ReadLimits) -> dict[str, str]:
+def _card(file: h5py.File, path: Path, limits: ReadLimits) -> tuple[dict[str, str], EncodedSpace | None]:
+    """What is known in words, and the space that the header says was encoded; None without a header."""
+    encoded = None
     card = {"file": path.name, "format": "fastMRI HDF5"}
     for name in _ATTRIBUTES:
         # Sizes first: an attribute, too, can declare more than it should.
@@ -99,4 +112,4 @@ def _card(file: h5py.File, path: Path, limits: ReadLimits) -> dict[str, str]:
         card["reconstruction_matrix"] = "{} x {} x {}".format(*reconstructed.matrix)
         if not math.isnan(reconstructed.field_of_view[0]):
             card["reconstruction_field_of_view_mm"] = "{:g} x {:g} x {:g}".format(*reconstructed.field_of_view)
-    return card
+    return card, encoded

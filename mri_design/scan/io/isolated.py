@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
 
@@ -110,6 +111,7 @@ def serve(read: Callable[..., Any]) -> None:
             "orientation": scan.orientation,
             "card": dict(scan.card),
             "noise_variance": scan.noise_variance,
+            "geometry": scan.geometry and [place.as_settings() for place in scan.geometry],
         }
     except InputError as error:
         reply = {"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}}
@@ -142,4 +144,7 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | None:
     measured = np.zeros(arrays["kspace"].shape[2], dtype=bool)
     measured[reply.pop("measured")] = True
     del reply["arrays"]
+    places = reply.pop("geometry")
+    if places is not None:
+        reply["geometry"] = tuple(SliceGeometry.from_settings("geometry", place) for place in places)
     return KSpaceData(measured=measured, **arrays, **reply)

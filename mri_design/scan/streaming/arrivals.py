@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd.noise import noise_covariance, noise_scale
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.streaming.messages import (
@@ -57,6 +58,7 @@ class Arrivals:
         self.changed = set[int]()
         self.counts = {"repeated": 0, "left out": 0}
         self._kspace: NDArray[np.complex64] | None = None
+        self._geometry: SliceGeometry | None = None
         self._noise, self._dwells = list[NoiseReadout](), list[float]()
 
     def take(self, message: Message) -> str:
@@ -97,6 +99,7 @@ class Arrivals:
         self.arrived[readout.line] = True
         self.changed.add(readout.line)
         self._dwells.append(readout.dwell)
+        self._geometry = self._geometry or readout.geometry
         return LeftOut()
 
     def _kept(self, noise: NoiseReadout) -> LeftOut:
@@ -142,6 +145,7 @@ class Arrivals:
             noise_variance=self.header.noise_variance,
             noise_covariance=covariance,
             card={"file": name, "format": "readouts as they came", **notes},
+            geometry=None if self._geometry is None else (self._geometry,),
         )
 
     def _noise_covariance(self, coils: int) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import ReadLimits
 
 __all__ = [
@@ -65,11 +66,14 @@ class LineReadout:
         As on the grid: reversed readouts are turned, oversampling is removed.
     dwell : float
         Microseconds from sample to sample; 0 where the stream does not say.
+    geometry : SliceGeometry, optional
+        Where the slice lies, where the stream says so.
     """
 
     line: int
     samples: NDArray[np.complex64]
     dwell: float = 0.0
+    geometry: SliceGeometry | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader, parse_mrd_header
-from mri_design.scan.io.mrd.ismrmrd import check_encoding, kept_columns, without_oversampling
+from mri_design.scan.io.mrd.ismrmrd import check_encoding, kept_columns, slice_geometries, without_oversampling
 from mri_design.scan.io.mrd.readouts import is_noise, plan_readouts
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.streaming.messages import (
@@ -175,7 +175,9 @@ class MrdStream:
         kept = data[:, readout.first_sample : readout.first_sample + nx]
         row = np.ascontiguousarray(kept[:, ::-1] if readout.reversed else kept)[np.newaxis, :, np.newaxis]
         cropped = without_oversampling(row, [replace(readout, line=0)], plan.encoding)
-        return LineReadout(readout.line, cropped[0, :, 0], float(heads["sample_time_us"][0]))
+        places = slice_geometries(heads, plan)
+        dwell = float(heads["sample_time_us"][0])
+        return LineReadout(readout.line, cropped[0, :, 0], dwell, None if places is None else places[0])
 
     def text(self, content: Mapping[str, object]) -> bytes:
         """A text message that holds ``content`` as JSON."""

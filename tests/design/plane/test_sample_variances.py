@@ -90,6 +90,22 @@ def test_the_correlation_is_that_of_independent_pixels() -> None:
     assert squared[8 + 2, 8 + 3] == pytest.approx(abs(rho) ** 2)
 
 
+@pytest.mark.parametrize("coils", [1, 3])
+def test_the_share_is_what_dense_algebra_removes_where_pixels_are_independent(coils: int) -> None:
+    posterior = plane_posterior(coils)
+    plane, measured = plane_of(posterior)
+    noise = posterior.model.noise_variance
+    halves = np.tile(np.asarray(posterior.image_variances, dtype=float).ravel() / 2, 2)  # of real and imaginary part
+    here = plane.rows([100], measured.maps).to_dense_real()
+    inverse = np.linalg.inv(here * halves @ here.T + (noise if coils > 1 else 0) * np.eye(2 * coils))
+    squared = squared_correlation([posterior])
+    for y, z in ((0, 0), (0, 1), (1, 0), (-2, 1), (5, -3)):
+        there = plane.rows([100 + 16 * y + z], measured.maps).to_dense_real()
+        cross = there * halves @ here.T
+        share = np.trace(cross @ inverse @ cross.T) / np.trace(there * halves @ there.T)
+        assert squared[8 + y, 8 + z] == pytest.approx(share, rel=1e-3, abs=1e-5)
+
+
 @pytest.mark.parametrize("coils", [1, 2])
 def test_gains_follow_the_dense_ones(coils: int) -> None:
     posterior = plane_posterior(coils, draws=24)

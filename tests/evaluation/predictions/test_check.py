@@ -35,7 +35,9 @@ def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> Predic
     """Equal energies on 12 lines of which ``count`` around the centre are measured; relative to 100."""
     acquired = np.zeros(12, bool)
     acquired[6 : 6 + count] = True
-    return PredictionCheck(count, np.full(12, predicted), np.full(12, actual), acquired, 100.0, 100.0)
+    return PredictionCheck(
+        count, np.full(12, predicted), np.full(12, actual), acquired, predicted_level=100.0, actual_level=100.0
+    )
 
 
 def test_errors_are_relative_to_their_own_image() -> None:
@@ -95,7 +97,7 @@ def test_too_few_lines_say_nothing() -> None:
 
 def test_shapes_that_disagree_are_refused() -> None:
     with pytest.raises(InputError, match="prediction"):
-        PredictionCheck(1, np.ones(4), np.ones(5), np.ones(4, bool), 1.0, 1.0)
+        PredictionCheck(1, np.ones(4), np.ones(5), np.ones(4, bool), predicted_level=1.0, actual_level=1.0)
 
 
 def test_counts_spread_over_the_run_and_skip_what_was_not_predicted() -> None:

@@ -15,7 +15,9 @@ def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> Predic
     """Equal energies on 12 lines of which ``count`` around the centre are measured; relative to 100."""
     acquired = np.zeros(12, bool)
     acquired[6 : 6 + count] = True
-    return PredictionCheck(count, np.full(12, predicted), np.full(12, actual), acquired, 100.0, 100.0)
+    return PredictionCheck(
+        count, np.full(12, predicted), np.full(12, actual), acquired, predicted_level=100.0, actual_level=100.0
+    )
 
 
 def test_how_often_right_by_hand() -> None:

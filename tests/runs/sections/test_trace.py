@@ -33,7 +33,9 @@ def checks() -> list[PredictionCheck]:
     """The error of the two decisions, with the measured lines' error unknown."""
     masks = [KNOWING.mask(count) for count in (2, 3)]
     return [
-        PredictionCheck(2 + i, np.full(8, 2.0), np.where(mask, np.nan, 8.0), mask, 1600.0, 1600.0)
+        PredictionCheck(
+            2 + i, np.full(8, 2.0), np.where(mask, np.nan, 8.0), mask, predicted_level=1600.0, actual_level=1600.0
+        )
         for i, mask in enumerate(masks)
     ]
 

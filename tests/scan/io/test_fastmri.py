@@ -87,3 +87,14 @@ def test_kspace_that_is_none_is_refused(tmp_path: Path, kspace: np.ndarray, fiel
     with pytest.raises(InputError) as caught:
         fastmri.read(write(tmp_path / "v.h5", kspace))
     assert caught.value.field == f"{tmp_path / 'v.h5'}: {field}"
+
+
+def test_sizes_of_pixels_follow_from_the_encoded_field_of_view(tmp_path: Path, scan: np.ndarray) -> None:
+    extents = "<fieldOfView_mm><x>440</x><y>240</y><z>5</z></fieldOfView_mm>"
+    header = HEADER.replace("</matrixSize></encodedSpace>", f"</matrixSize>{extents}</encodedSpace>")
+    got = fastmri.read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=header.encode()))
+    assert got.geometry is not None and len(got.geometry) == 2
+    assert got.geometry[0].pixel == (20.0, 27.5) and got.geometry[0].thickness == 5.0
+    assert not got.geometry[0].placed
+    bare = fastmri.read(write(tmp_path / "bare.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER.encode()))
+    assert bare.geometry is None

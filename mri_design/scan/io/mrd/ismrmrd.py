@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.hdf5 import open_read_only, read_text, require_dataset
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.mrd.noise import noise_covariance, noise_scale
@@ -22,7 +23,7 @@ from mri_design.scan.io.mrd.readouts import Readout, ReadoutPlan, plan_readouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
 from mri_design.scan.io.samples import measured_lines
 
-__all__ = ["DuplicatePolicy", "check_encoding", "kept_columns", "read", "without_oversampling"]
+__all__ = ["DuplicatePolicy", "check_encoding", "kept_columns", "read", "slice_geometries", "without_oversampling"]
 
 DuplicatePolicy = Literal["error", "average", "last"]
 """What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
@@ -41,6 +42,7 @@ _NUMBERS = (
     *("discard_pre", "discard_post", "center_sample"),
 )
 _REALS = ("sample_time_us",)
+_VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 
 
 def read(
@@ -113,7 +115,22 @@ def read(
             calibration=None
             if calibration is None
             else without_oversampling(calibration, plan.calibration, plan.encoding),
+            geometry=slice_geometries(heads, plan),
         )
+
+
+def slice_geometries(heads: NDArray[Any], plan: ReadoutPlan) -> tuple[SliceGeometry, ...] | None:
+    """Size and place of every slice, by the header's field of view and the slice's first readout."""
+    encoded = plan.encoding.encoded
+    sizes = [length / count for length, count in zip(encoded.field_of_view, encoded.matrix, strict=True)]
+    vectors = [name for name in _VECTORS if name in (heads.dtype.names or ()) and heads.dtype[name].shape == (3,)]
+    first = {readout.slice: readout.index for readout in reversed(plan.readouts)}
+    places = []
+    for number in range(plan.shape[0]):
+        place = [heads[name][first[number]] for name in vectors] if len(vectors) == len(_VECTORS) else []
+        places.append(SliceGeometry.of_header((sizes[1], sizes[0]), sizes[2], place))
+    known = tuple(place for place in places if place is not None)
+    return known if len(known) == len(places) else None
 
 
 def check_encoding(field: str, encoding: MrdEncoding) -> None:

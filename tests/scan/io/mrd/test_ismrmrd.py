@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
+from mri_design.scan.io.formats import read
 from mri_design.scan.io.mrd import ismrmrd
 from mri_design.scan.io.safe import ReadLimits
 
@@ -308,3 +309,40 @@ def test_flag_numbers_are_those_of_the_library() -> None:
     assert plan._CALIBRATION_AND_IMAGING == library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
     assert plan._NOISE == library.ACQ_IS_NOISE_MEASUREMENT
     assert library.ACQ_IS_NAVIGATION_DATA in plan._NEITHER
+
+
+def _turned(raw: Any) -> np.ndarray:
+    """Directions of phase encoding, readout and slice, and a place for every slice, put into every readout."""
+    directions, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))
+    for readout in raw.readouts:
+        readout.position[:] = (1.0, 2.0, 10.0 * readout.idx.slice)
+        readout.phase_dir[:], readout.read_dir[:], readout.slice_dir[:] = directions
+    return directions
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool) -> None:
+    raw = mrd(fov=400, rx=8)
+    raw.add_scan(scan)
+    directions = _turned(raw)
+    got = read(raw.write(tmp_path / "raw.h5"), isolated=isolated)
+    assert got.geometry is not None and len(got.geometry) == 2
+    assert got.geometry[1].pixel == (200 / 12, 400 / 16) and got.geometry[1].thickness == 5.0
+    assert got.geometry[1].centre == (1.0, 2.0, 10.0)
+    np.testing.assert_allclose(got.geometry[0].vectors[1:], directions, atol=1e-6)
+    assert got.select_slice(1).geometry == got.geometry[1:]
+
+
+def test_files_without_directions_give_the_sizes_alone(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    assert got.geometry is not None and not got.geometry[0].placed
+    assert got.geometry[0].pixel == (200 / 12, 200 / 16)
+    raw.header = (
+        '<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>'
+        "<encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></encodedSpace>"
+        "<reconSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></reconSpace>"
+        "</encoding></ismrmrdHeader>"
+    )
+    assert ismrmrd.read(raw.write(tmp_path / "no-sizes.h5")).geometry is None

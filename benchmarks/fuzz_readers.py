@@ -1,0 +1,206 @@
+"""Damaged files of every kind that the package reads: refused with a typed error, or read as they were.
+
+    OMP_NUM_THREADS=1 python benchmarks/fuzz_readers.py
+
+makes sound files of every kind, damages each of them many times (cuts, flipped bits, overwritten and inserted bytes,
+lies about sizes, links), and reads every damaged file in a child process with bounded memory. It writes
+results/reliability/fuzz.md, fuzz.csv and fuzz-targets.csv. A value that differs from the sound file's without an error
+is counted: formats without a checksum cannot tell. HDF5 that crashes or stalls its library there is read once more as
+the package does it by default, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from fuzzing.corpus import CORPUS, KINDS
+from fuzzing.damage import DAMAGES, damaged
+from fuzzing.reading import checksum, outcome, value_of
+
+from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.scan.io.atomic import write_text
+
+OUT = Path(__file__).parents[1] / "results/reliability"
+COMMAND = "OMP_NUM_THREADS=1 python benchmarks/fuzz_readers.py"
+READER = Path(__file__).parent / "fuzzing" / "reading.py"
+MEMORY, PATIENCE = 3 * 2**30, 10.0
+HDF5 = ("fastmri", "mrd")
+CHECKED = ("npz", "trajectory", "fastmri", "maps_file", "trained", "checkpoint")
+"""Kinds whose bytes have a checksum."""
+CASES, WANTED = 2240, 2000
+SECRET = b"what nobody asked for\n" * 200
+
+
+@dataclass(frozen=True)
+class Case:
+    """One damaged file and what became of it.
+
+    Parameters
+    ----------
+    kind, damage : str
+        What it was, and what happened to it.
+    outcome : str
+        "same", "changed", "refused", "crash", "hang", or the name of an error that is not typed.
+    seconds : float
+        Of the reading.
+    others_changed : bool
+        Whether reading changed the file, or any other one in its folder.
+    """
+
+    kind: str
+    damage: str
+    outcome: str
+    seconds: float
+    others_changed: bool
+
+
+def cases(count: int, seed: int, folder: Path) -> Iterator[Case]:
+    """Damage and read so many files, kinds and damages in turn."""
+    turns = [(KINDS[n % len(KINDS)], DAMAGES[n // len(KINDS) % len(DAMAGES)], n) for n in range(count)]
+    for kind in KINDS:
+        (folder / kind).mkdir(parents=True)
+        whole = CORPUS[kind](folder / kind)
+        sound = checksum(value_of(kind, whole))
+        mine = [(damage, number) for of, damage, number in turns if of == kind]
+        paths = [_damaged(whole, damage, folder / f"{kind}-{n}", (seed, n)) for damage, n in mine]
+        before = [_contents(path.parent) for path in paths]
+        for (damage, _), path, held, told in zip(mine, paths, before, _read_all(kind, paths), strict=True):
+            what, seconds, values = told
+            if what == "read":
+                what = "same" if values == sound else "changed"
+            yield Case(kind, damage, what, seconds, _contents(path.parent) != held)
+
+
+def _damaged(whole: Path, damage: str, folder: Path, seed: Sequence[int]) -> Path:
+    shutil.copytree(whole.parent, folder)
+    path, secret = folder / whole.name, folder / "secret.txt"
+    secret.write_bytes(SECRET)
+    damaged(path, damage, secret, np.random.default_rng(seed))
+    return path
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _read_all(kind: str, paths: Sequence[Path]) -> Iterator[tuple[str, float, str]]:
+    """Outcome, seconds and checksum of each file, from as few children as crashes allow."""
+    left = list(paths)
+    while left:
+        command = [sys.executable, str(READER), str(MEMORY)]
+        jobs = "".join(f"{kind} {path}\n" for path in left)
+        try:
+            child = subprocess.run(
+                command, input=jobs, capture_output=True, text=True, timeout=PATIENCE * len(left), check=False
+            )
+            printed, ended = child.stdout, "crash"
+        except subprocess.TimeoutExpired as stalled:
+            printed, ended = (stalled.stdout or b"").decode(), "hang"
+        answers = [json.loads(line) for line in printed.splitlines()]
+        for what, _, seconds, values in answers:
+            yield ("hang" if seconds > PATIENCE else what), seconds, values
+        left = left[len(answers) :]
+        if left:  # the next one took the child down
+            what, _, seconds, values = outcome(kind, left[0], isolated=True) if kind in HDF5 else (ended, "", 0.0, "")
+            yield what, seconds, values
+            left = left[1:]
+
+
+def table(found: Sequence[Case]) -> list[Row]:
+    """One row for each kind."""
+    rows: list[Row] = []
+    for kind in [*KINDS, "all"]:
+        mine = [case for case in found if kind in (case.kind, "all")]
+        counts = Counter(case.outcome for case in mine)
+        rows.append(
+            {
+                "kind": kind,
+                "cases": len(mine),
+                "refused": counts["refused"],
+                "read as it was": counts["same"],
+                "read with other values": counts["changed"],
+                "crashed": counts["crash"],
+                "stalled": counts["hang"],
+                "another error": sum(counts.values())
+                - sum(counts[name] for name in ("refused", "same", "changed", "crash", "hang")),
+                "other files changed": sum(case.others_changed for case in mine),
+                "longest seconds": round(max((case.seconds for case in mine), default=0.0), 3),
+            }
+        )
+    return rows
+
+
+def targets(found: Sequence[Case]) -> list[Row]:
+    """What was asked for."""
+    counts = Counter(case.outcome for case in found)
+    protected = sum(case.outcome == "changed" for case in found if case.kind in CHECKED)
+    typed = counts["refused"] + counts["same"] + counts["changed"]
+    measures = [
+        ("damaged files", f">= {WANTED}", len(found), len(found) >= WANTED),
+        ("crashes, and errors that are not typed", "<= 0", len(found) - typed - counts["hang"], None),
+        ("readings over 10 s", "<= 0", counts["hang"], None),
+        ("readings that changed a file", "<= 0", sum(case.others_changed for case in found), None),
+        ("values that changed without an error, formats with a checksum", "<= 0", protected, None),
+        ("values that changed without an error, all formats", "<= 0", counts["changed"], None),
+    ]
+    return [
+        {
+            "name": name,
+            "target": wanted,
+            "measured": value,
+            "unit": "files",
+            "met": "yes" if (value == 0 if met is None else met) else "no",
+        }
+        for name, wanted, value, met in measures
+    ]
+
+
+def page(found: Sequence[Case]) -> str:
+    """The page of results."""
+    changed = Counter((case.kind, case.damage) for case in found if case.outcome == "changed")
+    silent = [{"kind": kind, "damage": damage, "files": n} for (kind, damage), n in sorted(changed.items())]
+    parts = [
+        "# Damaged files",
+        f"`{COMMAND}`",
+        "Sound files of every kind that the package reads were damaged and read. A damaged file should be refused with "
+        "an error that names it, or read with the values of the sound one, within 10 s and without touching any file.",
+        markdown_text(table(found)),
+        "Files that were read with other values than the sound one's, by damage:",
+        markdown_text(silent) if silent else "None.",
+        "Arrays as `.npy`, BART's samples, raw data and text have no checksum: another sample, or another number in a "
+        "card or recipe, is a sound file with other contents. Archives, compressed HDF5, trained designs and "
+        "checkpoints have one. The manifest of every run records the SHA-256 of its inputs, so that a change can be "
+        "found later.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=CASES, help="damaged files")
+    parser.add_argument("--seed", type=int, default=0, help="of the damages")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of the results")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(cases(options.cases, options.seed, Path(folder)))
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_text(options.out / "fuzz.csv", csv_text(table(found)))
+    write_text(options.out / "fuzz-targets.csv", csv_text(targets(found)))
+    write_text(options.out / "fuzz.md", page(found))
+
+
+if __name__ == "__main__":
+    main()

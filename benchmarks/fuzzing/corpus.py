@@ -1,0 +1,170 @@
+"""Small sound files of every kind that the package reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import ismrmrd
+import numpy as np
+
+from mri_design.design.strategies.baselines import LowPass
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import DesignOptions, run_design
+from mri_design.experiment.inputs import prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.trained_file import save_trained
+from mri_design.scan.data import KSpaceData
+
+__all__ = ["CORPUS", "KINDS"]
+
+NY, NX, COILS = 12, 16, 2
+PHANTOM = Path(__file__).parents[2] / "phantoms" / "shepp_logan.json"
+RECIPE = '[design]\nstrategy = "calibrated"\nstart = 8\n[inference]\nsamples = 8\nloops = 3\n'
+HEADER = """<?xml version="1.0"?><ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
+<experimentalConditions><H1resonanceFrequency_Hz>127000000</H1resonanceFrequency_Hz></experimentalConditions><encoding>
+<encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>
+<fieldOfView_mm><x>200</x><y>200</y><z>5</z></fieldOfView_mm></encodedSpace>
+<reconSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>
+<fieldOfView_mm><x>200</x><y>200</y><z>5</z></fieldOfView_mm></reconSpace>
+<encodingLimits/><trajectory>cartesian</trajectory></encoding></ismrmrdHeader>"""
+
+
+def samples(*shape: int) -> np.ndarray:
+    """Complex numbers, all different, the same whenever asked."""
+    real, imaginary = np.random.default_rng(5).standard_normal((2, *shape))
+    return (real + 1j * imaginary).astype(np.complex64)
+
+
+def npy(folder: Path) -> Path:
+    """K-space as an array."""
+    np.save(folder / "scan.npy", samples(COILS, NY, NX))
+    return folder / "scan.npy"
+
+
+def npz(folder: Path) -> Path:
+    """K-space with everything that an archive may hold beside it."""
+    maps = samples(COILS, NY, NX)
+    arrays = {"kspace": samples(COILS, NY, NX), "coil_maps": maps / np.linalg.norm(maps, axis=0), "noise_variance": 0.5}
+    np.savez(folder / "scan.npz", measured=np.ones(NY, bool), reference=samples(NY, NX), **arrays)
+    return folder / "scan.npz"
+
+
+def trajectory(folder: Path) -> Path:
+    """Samples along a trajectory."""
+    points = np.random.default_rng(1).uniform(-6, 6, (3, 20, 2))
+    np.savez_compressed(folder / "scan.npz", kspace=samples(COILS, 3, 20), trajectory=points, matrix=(NY, NX))
+    return folder / "scan.npz"
+
+
+def card(folder: Path) -> Path:
+    """The card beside an array."""
+    npy(folder)
+    text = {
+        "dims": ["coil", "k1", "k0"],
+        "noise_variance": 0.25,
+        "zero_filled_k1_columns": [],
+        "shape": [COILS, NY, NX],
+    }
+    (folder / "scan.json").write_text(json.dumps(text))
+    return folder / "scan.json"
+
+
+def fastmri(folder: Path) -> Path:
+    """A fastMRI volume, compressed."""
+    with h5py.File(folder / "scan.h5", "w") as file:
+        file.create_dataset("kspace", data=samples(2, COILS, NX, NY), chunks=(1, COILS, NX, NY), compression="gzip")
+        file["mask"] = np.ones(NY, bool)
+        file["ismrmrd_header"] = HEADER
+        file.attrs["acquisition"] = "AXT2"
+    return folder / "scan.h5"
+
+
+def mrd(folder: Path) -> Path:
+    """Raw data with noise readouts."""
+    kspace = samples(COILS, NY, NX)
+    file = ismrmrd.Dataset(str(folder / "scan.h5"), "dataset", mode="w")
+    file.write_xml_header(HEADER.encode())
+    for number in range(NY + 2):
+        readout = ismrmrd.Acquisition()
+        readout.resize(NX, COILS)
+        if number < 2:
+            readout.set_flag(ismrmrd.ACQ_IS_NOISE_MEASUREMENT)
+        readout.data[:] = kspace[:, number % NY]
+        readout.idx.kspace_encode_step_1 = max(number - 2, 0)
+        readout.center_sample = NX // 2
+        file.append_acquisition(readout)
+    file.close()
+    return folder / "scan.h5"
+
+
+def _pair(folder: Path) -> None:
+    (folder / "scan.hdr").write_text(f"# Dimensions\n{NX} {NY} 1 {COILS}\n")
+    (folder / "scan.cfl").write_bytes(samples(NX, NY, 1, COILS).tobytes(order="F"))
+
+
+def cfl(folder: Path) -> Path:
+    """The samples of a BART pair."""
+    _pair(folder)
+    return folder / "scan.cfl"
+
+
+def hdr(folder: Path) -> Path:
+    """The header of a BART pair."""
+    _pair(folder)
+    return folder / "scan.hdr"
+
+
+def maps_file(folder: Path) -> Path:
+    """Coil maps."""
+    np.savez(folder / "maps.npz", coil_maps=samples(COILS, NY, NX))
+    return folder / "maps.npz"
+
+
+def mask(folder: Path) -> Path:
+    """A mask of lines."""
+    np.save(folder / "mask.npy", np.arange(NY) % 2 == 0)
+    return folder / "mask.npy"
+
+
+def recipe(folder: Path) -> Path:
+    """A recipe."""
+    (folder / "recipe.toml").write_text(RECIPE)
+    return folder / "recipe.toml"
+
+
+def ellipses(folder: Path) -> Path:
+    """A table of ellipses."""
+    (folder / "table.json").write_text(PHANTOM.read_text("utf-8"))
+    return folder / "table.json"
+
+
+def trained(folder: Path) -> Path:
+    """A design learnt on training scans."""
+    profile, errors = np.ones((3, NY)), np.array([0.5, 0.4, 0.3])
+    design = TrainedDesign(
+        grid=(NY, NX), lines=(6, 5, 7, 4), n_start=2, profile=profile, errors=errors, rule="residual-greedy"
+    )
+    save_trained(folder / "trained.npz", design)
+    return folder / "trained.npz"
+
+
+def checkpoint(folder: Path) -> Path:
+    """The state of a design that was interrupted."""
+    scan = KSpaceData(samples(1, 1, NY, NX), np.ones(NY, bool), noise_variance=0.1)
+    plain = Recipe()
+    model = prepare(scan, plain, calibration_lines=4, ordinary=True).slice_model(0, plain)
+    options = DesignOptions(checkpoint=Checkpoint(folder / "design.npz", "fuzzing"))
+    run_design([model], LowPass(), 6, plain, seed=0, start=4, options=options)
+    return folder / "design.npz"
+
+
+_SCANS = (npy, npz, trajectory, card, fastmri, mrd, cfl, hdr)
+_OTHERS = (maps_file, mask, recipe, ellipses, trained, checkpoint)
+CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_SCANS, *_OTHERS)}
+"""Makes a sound file in a folder, and whatever stands beside it; returns the file that is damaged then."""
+
+KINDS = tuple(CORPUS)

@@ -1,0 +1,97 @@
+"""Reads files one after another and prints what became of each: run as a child, because a reader may crash.
+
+    python benchmarks/fuzzing/reading.py MEMORY < JOBS
+
+JOBS has a line "KIND PATH" for each file; each answer is a line of JSON: outcome, message, seconds, checksum of values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.experiment.checkpoint import Checkpoint, load_state
+from mri_design.experiment.recipe import load_recipe
+from mri_design.experiment.trained_file import load_trained
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.maps import with_maps
+from mri_design.scan.io.mask import read_mask
+from mri_design.scan.simulation.ellipse_table import read_ellipse_table
+
+LINES, SAMPLES, COILS = 12, 16, 2
+
+
+def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
+    """What a file of some kind holds, by the reader of that kind."""
+    if kind == "maps_file":
+        scan = KSpaceData(np.ones((1, COILS, LINES, SAMPLES), np.complex64), np.ones(LINES, bool))
+        return with_maps(scan, path).coil_maps
+    if kind == "mask":
+        return read_mask(path, np.ones(LINES, bool))
+    if kind == "recipe":
+        return load_recipe(path).as_settings()
+    if kind == "ellipses":
+        return read_ellipse_table(path)
+    if kind == "trained":
+        return load_trained(path)
+    if kind == "checkpoint":
+        return load_state(Checkpoint(path, "fuzzing"))
+    return read(path.with_suffix(".npy") if kind == "card" else path, isolated=isolated)
+
+
+def checksum(value: Any) -> str:
+    """Of every number and every word inside, file names and notes apart."""
+    digest = hashlib.sha256()
+    _add(digest, value)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype} {value.shape} ".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            if field.name != "card":
+                digest.update(field.name.encode())
+                _add(digest, getattr(value, field.name))
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            digest.update(str(name).encode())
+            _add(digest, part)
+    elif isinstance(value, list | tuple):
+        digest.update(f"{len(value)} ".encode())
+        for part in value:
+            _add(digest, part)
+    else:
+        digest.update(repr(value).encode())
+
+
+def outcome(kind: str, path: Path, *, isolated: bool = False) -> tuple[str, str, float, str]:
+    """What became of one file: "read", "refused" or the name of another error; message, seconds, checksum."""
+    start = time.perf_counter()
+    try:
+        found, message = checksum(value_of(kind, path, isolated=isolated)), ""
+        what = "read"
+    except InputError as error:
+        what, message, found = "refused", str(error), ""
+    except Exception as error:
+        what, message, found = type(error).__name__, str(error)[:200], ""
+    return what, message, time.perf_counter() - start, found
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
+    for line in sys.stdin:
+        asked, _, place = line.rstrip("\n").partition(" ")
+        print(json.dumps(outcome(asked, Path(place))), flush=True)

@@ -1,0 +1,178 @@
+"""Random line orders and geometries that a scanner can play, and requests that none can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import GAMMA, Scanner, load_scanner, shipped_scanners
+from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.verification import verify
+
+__all__ = ["IMPOSSIBLE", "Sequence", "random_sequence"]
+
+Rng = np.random.Generator
+_SLOW, _FAST = 60.0, 600.0
+"""Hz for each pixel."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A request.
+
+    Parameters
+    ----------
+    order : LineOrder
+        Lines and trains.
+    settings : SequenceSettings
+        Geometry and times, which can be had.
+    scanner : Scanner
+        Whose limits hold.
+    """
+
+    order: LineOrder
+    settings: SequenceSettings
+    scanner: Scanner
+
+    def content(self) -> bytes:
+        """The file."""
+        return pulseq_file(self.order, self.settings, self.scanner).content
+
+    def least(self, field: str) -> float:
+        """The shortest echo or repetition time, as the refusal of a shorter one names it."""
+        shorter = {"echo_time": 0.0005} if field == "echo time" else {"repetition_time": 0.001}
+        try:
+            replace(self, settings=replace(self.settings, **shorter)).content()
+        except InputError as refusal:
+            if refusal.field == field:
+                return float(refusal.wanted.split()[0])
+            raise
+        raise ValueError(f"{shorter} is no impossible {field}")
+
+
+def random_sequence(rng: Rng, largest: int) -> Sequence:
+    """Everything at random: kind, matrix, field of view, lines, order, trains, times, flip angle, bandwidth, scanner.
+
+    Draws whose bandwidth the receiver's raster cannot give are replaced by others.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        For all of it.
+    largest : int
+        Of the matrix.
+    """
+    while True:
+        try:
+            return _drawn(rng, largest)
+        except InputError as refusal:
+            if refusal.field != "bandwidth":
+                raise
+
+
+def _drawn(rng: Rng, largest: int) -> Sequence:
+    scanner = load_scanner(str(rng.choice(shipped_scanners())))
+    n_lines = int(rng.integers(4, largest + 1))
+    samples = int(rng.integers(8, largest + 1)) // scanner.samples_divisor * scanner.samples_divisor
+    extents = float(rng.uniform(0.1, 0.5)), float(rng.uniform(0.1, 0.5))
+    fastest = min(_FAST, 0.95 * scanner.max_gradient * GAMMA * extents[1] / samples)
+    lines = rng.permutation(n_lines)[: int(rng.integers(1, n_lines + 1))].tolist()
+    if rng.random() < 0.3:
+        lines.sort()
+    echoes = int(rng.integers(1, 17))
+    order = LineOrder(tuple(tuple(lines[i : i + echoes]) for i in range(0, len(lines), echoes)), n_lines)
+    kind = "gre" if rng.random() < 0.5 else "tse"
+    settings = SequenceSettings(
+        kind=kind,  # type: ignore[arg-type]
+        field_of_view=extents,
+        samples=samples,
+        echo_time=0.9,
+        repetition_time=50.0,
+        flip_angle=float(rng.uniform(2, 60) if kind == "gre" else rng.uniform(90, 180)),
+        bandwidth=float(rng.uniform(_SLOW, max(fastest, _SLOW * 1.01))),
+        slice_thickness=float(rng.uniform(0.002, 0.02)),
+        dummies=int(rng.integers(0, 4)),
+        rf_spoiling=float(rng.choice([0.0, 50.0, 117.0, 123.0])),
+    )
+    drawn = Sequence(order, settings, scanner)
+    echo = min(drawn.least("echo time") * float(rng.uniform(1, 2)), 0.9)
+    drawn = replace(drawn, settings=replace(settings, echo_time=echo))
+    repetition = drawn.least("repetition time") * float(rng.uniform(1, 3))
+    return replace(drawn, settings=replace(drawn.settings, repetition_time=repetition))
+
+
+def _with(one: Sequence, **changed: object) -> bytes:
+    return replace(one, settings=replace(one.settings, **changed)).content()
+
+
+def _with_trains(one: Sequence, trains: tuple[tuple[int, ...], ...]) -> bytes:
+    return replace(one, order=LineOrder(trains, one.order.n_lines)).content()
+
+
+def _tampered(one: Sequence, folder: Path, change: Callable[[str], str]) -> bytes:
+    """The file with its text changed, and then verified as every file is."""
+    path = folder / "changed.seq"
+    path.write_text(change(one.content().decode()))
+    verify(path, one.order, one.settings, one.scanner)
+    return path.read_bytes()
+
+
+def _scaled(row: int, factor: float) -> Callable[[str], str]:
+    """One gradient of the table of trapezoids scaled."""
+
+    def change(text: str) -> str:
+        begin = text.index("[TRAP]\n") + len("[TRAP]\n")
+        rows = text[begin:].split("\n")
+        words = rows[row].split()
+        words[1] = f"{factor * float(words[1]):.6g}"
+        rows[row] = " ".join(words)
+        return text[:begin] + "\n".join(rows)
+
+    return change
+
+
+def _relabelled(text: str) -> str:
+    begin = text.index("extension LABELSET")
+    rows = text[begin:].split("\n")
+    number, line, name = rows[1].split()
+    rows[1] = f"{number} {int(line) + 1} {name}"
+    return text[:begin] + "\n".join(rows)
+
+
+IMPOSSIBLE: Mapping[str, Callable[[Sequence, Rng, Path], bytes]] = {
+    "an echo time that is too short": lambda one, rng, _: _with(
+        one, echo_time=max(one.least("echo time") * float(rng.uniform(0.3, 0.98)), 0.0005)
+    ),
+    "a repetition time that is too short": lambda one, rng, _: _with(
+        one, repetition_time=one.least("repetition time") * float(rng.uniform(0.3, 0.98))
+    ),
+    "a bandwidth beyond the gradients": lambda one, rng, _: _with(
+        one,
+        bandwidth=float(rng.uniform(1.2, 3))
+        * one.scanner.max_gradient
+        * GAMMA
+        / one.settings.samples
+        * one.settings.field_of_view[1],
+    ),
+    "a transmitter that is too weak": lambda one, _, __: _with(
+        replace(one, scanner=replace(one.scanner, max_b1=1e-7)), flip_angle=90.0
+    ),
+    "a line off the grid": lambda one, rng, _: _with_trains(
+        one, (*one.order.trains, (one.order.n_lines + int(rng.integers(0, 5)),))
+    ),
+    "a line twice": lambda one, rng, _: _with_trains(one, (*one.order.trains, (int(rng.choice(one.order.lines)),))),
+    "millimetres for metres": lambda one, _, __: _with(
+        one, field_of_view=tuple(1e3 * extent for extent in one.settings.field_of_view)
+    ),
+    "more than an hour": lambda one, _, __: _with(one, repetition_time=50.0, dummies=100),
+    "a written gradient that is changed": lambda one, rng, folder: _tampered(
+        one, folder, _scaled(int(rng.integers(0, 2)), float(rng.choice([0.99, 1.01, -1.0, 4.0])))
+    ),
+    "a written label that is changed": lambda one, _, folder: _tampered(one, folder, _relabelled),
+}
+"""Requests, and files, that must be refused, by what is wrong with them."""

@@ -1,0 +1,134 @@
+"""``mri-design export``: what a run left, for other programs and for the scanner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mri_design.cli.options import FORMATS, SCANNERS, SEQUENCES, Quiet
+from mri_design.cli.terminal import DONE, exits, say
+from mri_design.errors import UsageError
+
+__all__ = ["export"]
+
+_SEQUENCE = "The sequence (--to seq)"
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "gre": {"echo_time": 0.010, "repetition_time": 0.030, "flip_angle": 15.0, "bandwidth": 250.0, "dummies": 20},
+    "tse": {"echo_time": 0.016, "repetition_time": 3.0, "flip_angle": 180.0, "bandwidth": 250.0, "dummies": 1},
+}
+"""In SI units, angles in degrees; within the limits of the scanner `generic` up to 256 lines and samples."""
+
+
+def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
+    return typer.Option(name, metavar=metavar, help=text, rich_help_panel=_SEQUENCE)
+
+
+@exits
+def export(
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Folder of a design, a reconstruction or a protocol.", show_default=False),
+    ],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file.", show_default=False)],
+    fov: Annotated[
+        str | None,
+        typer.Option(
+            "--fov",
+            metavar="M[,M]",
+            help="Field of view in metres, along phase encoding and readout where they differ. [default: the scan's]",
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    quiet: Quiet = False,
+    sequence: Annotated[
+        str | None,
+        _option("--sequence", "NAME", f"One of: {', '.join(SEQUENCES)}. [default: tse where lines come in trains]"),
+    ] = None,
+    scanner: Annotated[
+        str | None,
+        _option("--scanner", "NAME|FILE.toml", f"Limits: {', '.join(SCANNERS)}, or a file. [default: generic]"),
+    ] = None,
+    te: Annotated[
+        float | None, _option("--te", "S", "Echo time; of tse the time between echoes. [default: 0.010; tse: 0.016]")
+    ] = None,
+    tr: Annotated[float | None, _option("--tr", "S", "Repetition time. [default: 0.030; tse: 3]")] = None,
+    flip: Annotated[
+        float | None,
+        _option("--flip", "DEGREES", "Flip angle; of tse that of the refocusing pulses. [default: 15; tse: 180]"),
+    ] = None,
+    bandwidth: Annotated[
+        float | None, _option("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250]")
+    ] = None,
+    resolution: Annotated[
+        float | None,
+        _option("--resolution", "M", "Pixel size along the readout, metres. [default: as the run's image]"),
+    ] = None,
+    thickness: Annotated[float | None, _option("--slice", "M", "Thickness of the slice. [default: 0.005]")] = None,
+    dummies: Annotated[
+        int | None, _option("--dummies", "N", "Excitations before the first measurement. [default: 20; tse: 1]")
+    ] = None,
+    spoiling: Annotated[
+        float | None,
+        _option("--rf-spoiling", "DEGREES", "Increment of the phase of excitations, gre only. [default: 117]"),
+    ] = None,
+) -> int:
+    """Write what RUN left in another format: its image and error bars, its lines, or the sequence that measures them.
+
+    nifti and dicom: magnitude, and beside it NAME_std with the error bars. cfl: the mask for BART. csv and npy: the
+    lines in the order of measurement. mrd: a file for every line's label, without samples. seq: a Pulseq sequence, kept
+    only where the file, read back, plays exactly these lines within the scanner's limits.
+    """
+    from mri_design.runs.export.report import write_exported
+    from mri_design.runs.export.run import ExportRequest, SequenceRequest, export_run
+    from mri_design.sequences.scanner import load_scanner
+    from mri_design.sequences.settings import SequenceSettings
+
+    times = {"--te": ("echo_time", te), "--tr": ("repetition_time", tr), "--flip": ("flip_angle", flip)}
+    others = {
+        "--bandwidth": ("bandwidth", bandwidth),
+        "--slice": ("slice_thickness", thickness),
+        "--dummies": ("dummies", dummies),
+        "--rf-spoiling": ("rf_spoiling", spoiling),
+    }
+    wanted = {option: pair for option, pair in (times | others).items() if pair[1] is not None}
+    rest = {"--sequence": sequence, "--scanner": scanner, "--resolution": resolution}
+    for option in (*wanted, *(name for name, value in rest.items() if value is not None)):
+        if to != "seq":
+            raise UsageError(f"{option} is for --to seq")
+    if sequence is not None and sequence not in SEQUENCES:
+        raise UsageError(f"there is no sequence {sequence!r}; choose one of {', '.join(SEQUENCES)}")
+
+    def settings(extents: tuple[float, float], samples: int, in_trains: bool) -> SequenceSettings:
+        kind = sequence or ("tse" if in_trains else "gre")
+        chosen: dict[str, Any] = {"kind": kind, **_DEFAULTS[kind], **dict(wanted.values())}
+        return SequenceSettings(field_of_view=extents, samples=samples, **chosen)
+
+    asked = SequenceRequest(load_scanner(scanner or "generic"), settings, resolution) if to == "seq" else None
+    request = ExportRequest(run, to, out, field_of_view=_extents(fov), sequence=asked)
+    exported = export_run(request)
+    write_exported(exported, overwrite=overwrite)
+    for sentence in exported.sentences:
+        say(sentence, quiet)
+    return DONE
+
+
+def _extents(text: str | None) -> tuple[float, float] | None:
+    """(ky, kx) of ``0.24`` or ``0.24,0.2``.
+
+    Raises
+    ------
+    UsageError
+        For anything else, and for lengths that only millimetres explain.
+    """
+    if text is None:
+        return None
+    try:
+        lengths = [float(part) for part in text.split(",")]
+    except ValueError:
+        lengths = []
+    if len(lengths) not in (1, 2) or not all(0.005 <= length <= 1 for length in lengths):
+        raise UsageError(f"--fov {text}: wanted one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2")
+    return lengths[0], lengths[-1]

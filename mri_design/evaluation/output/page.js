@@ -1,0 +1,145 @@
+// What a report can do where scripts run: tables that sort, and the steps of a design one by one.
+// Without it the page is complete: tables stand as they are, and figures show every step.
+"use strict";
+
+// ---- tables ----
+
+const number = text => {
+  const plain = text.replace("\u2212", "-").replace(/[%,\s]/g, "");
+  return plain !== "" && !isNaN(plain) ? Number(plain) : NaN;
+};
+
+function compare(a, b) {
+  const [x, y] = [number(a), number(b)];
+  if (!isNaN(x) && !isNaN(y)) return x - y;
+  if (isNaN(x) !== isNaN(y)) return isNaN(x) ? 1 : -1;
+  return a.localeCompare(b, undefined, {numeric: true});
+}
+
+function sortable(table) {
+  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  if (body.rows.length < 2) return;
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach(other => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const text = row => row.cells[column].textContent.trim();
+      const known = [...body.rows].filter(row => text(row) !== "");
+      const empty = [...body.rows].filter(row => text(row) === "");
+      known.sort((a, b) => (down ? -1 : 1) * compare(text(a), text(b)));
+      body.append(...known, ...empty); // rows without a value stay below
+    });
+  });
+}
+
+// ---- the steps of a design ----
+
+const WIDTH = 720, BARS = 26, TOP = 40, HEIGHT = 200;
+
+function drawn(parent, name, attributes) {
+  const element = document.createElementNS(parent.namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  parent.append(element);
+  return element;
+}
+
+function explorer(figure) {
+  const data = JSON.parse(figure.querySelector("script").textContent);
+  const slider = figure.querySelector("input"), says = figure.querySelector(".says");
+  const reads = figure.querySelector(".reads"), plot = figure.querySelector("svg");
+  const pictures = figure.querySelector(".pictures");
+  const wide = WIDTH / data.lines, first = data.start.length;
+  const ky = line => String(line - Math.floor(data.lines / 2)).replace("-", "\u2212");
+  const shown = value => value === null ? "no candidate" : String(value);
+  let step = 0, pointed = null;
+
+  const scores = () => data.steps.length ? data.steps[Math.max(step - 1, 0)].scores : null;
+
+  function draw() {
+    plot.replaceChildren();
+    const measured = new Set(data.start), newest = step ? data.steps[step - 1].line : null;
+    data.steps.slice(0, step).forEach(each => measured.add(each.line));
+    for (let line = 0; line < data.lines; line++) {
+      const kind = line === newest ? "newest" : measured.has(line) ? "measured" : "open";
+      drawn(plot, "rect", {class: kind, x: line * wide, y: 0, width: Math.max(wide - (wide > 3 ? 0.6 : 0), 0.4), height: BARS});
+    }
+    const values = scores();
+    if (values) {
+      const known = values.filter(value => value !== null);
+      const low = Math.min(...known, 0), high = Math.max(...known), span = high - low || 1;
+      const at = (line, value) => [(line + 0.5) * wide, HEIGHT - 8 - (HEIGHT - TOP - 8) * (value - low) / span];
+      let path = "", pen = false;
+      values.forEach((value, line) => {
+        if (value !== null) path += (pen ? "L" : "M") + at(line, value).map(c => c.toFixed(1)).join(" ") + (pen ? "" : "h.01");
+        pen = value !== null;
+      });
+      drawn(plot, "path", {class: "curve", d: path});
+      const next = step ? newest : data.steps[0].line;
+      if (values[next] !== null) {
+        const [x, y] = at(next, values[next]);
+        drawn(plot, "circle", {class: "newest", cx: x, cy: y, r: 4.5});
+      }
+    }
+    if (pointed !== null) drawn(plot, "rect", {class: "pointed", x: pointed * wide, y: 0, width: Math.max(wide, 1), height: HEIGHT});
+  }
+
+  function read() {
+    if (pointed === null) { reads.textContent = "Point at a line, or use the arrow keys on the picture, to read its score."; return; }
+    const values = scores(), order = [...data.start, ...data.steps.slice(0, step).map(each => each.line)].indexOf(pointed);
+    const state = order < 0 ? "not measured" : order < first ? "a start line" : `measured as number ${order + 1}`;
+    reads.textContent = `ky ${ky(pointed)} (line ${pointed}): ${state}` + (values ? `; ${data.unit}: ${shown(values[pointed])}` : "");
+  }
+
+  function show(to) {
+    step = to;
+    slider.value = String(step);
+    const now = first + step, last = step ? data.steps[step - 1] : null;
+    let text = `${now} of ${data.lines} lines`;
+    text += last ? `; the last one is ky ${ky(last.line)}` : ", the start";
+    if (last && last.predicted_error !== null) text += `; predicted error before it ${last.predicted_error}`;
+    says.textContent = text;
+    slider.setAttribute("aria-valuetext", text);
+    draw();
+    read();
+    if (pictures && data.images.length) {
+      const past = data.images.filter(each => each.count <= now), image = past.length ? past[past.length - 1] : data.images[0];
+      pictures.querySelectorAll("div").forEach(box => {
+        const source = image[box.dataset.what];
+        box.hidden = !source;
+        if (source) { box.querySelector("img").src = source; box.querySelector("img").alt = `${box.dataset.what}, ${image.count} lines`; }
+      });
+      pictures.querySelector("p").textContent = `The posterior mean of ${image.count} lines` +
+        (image.error === null ? "." : `; relative error of its magnitude ${image.error}.`);
+    }
+  }
+
+  function point(line) {
+    pointed = line === null ? null : Math.min(Math.max(line, 0), data.lines - 1);
+    draw();
+    read();
+  }
+
+  plot.addEventListener("pointermove", event => {
+    const box = plot.getBoundingClientRect();
+    point(Math.floor((event.clientX - box.left) / box.width * data.lines));
+  });
+  plot.addEventListener("pointerleave", () => point(null));
+  plot.addEventListener("keydown", event => {
+    const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+    if (by) { point((pointed === null ? Math.floor(data.lines / 2) : pointed) + by); event.preventDefault(); }
+  });
+  slider.max = String(data.steps.length);
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  for (const button of figure.querySelectorAll("button[data-by]"))
+    button.addEventListener("click", () => show(Math.min(Math.max(step + Number(button.dataset.by), 0), data.steps.length)));
+  figure.hidden = false;
+  show(data.steps.length);
+}
+
+document.querySelectorAll(".wide table").forEach(sortable);
+document.querySelectorAll("figure.explorer").forEach(explorer);

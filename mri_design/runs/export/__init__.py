@@ -1,0 +1,1 @@
+"""Verb ``export``: what a run left, in the formats of other programs and of scanners."""

@@ -1,0 +1,280 @@
+"""An export: the files of one format, made from what a run left."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.output.tables import csv_text
+from mri_design.runs.export.stored_run import StoredRun, read_run
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.writing.cfl import cfl_bytes
+from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.scan.writing.nifti import nifti_bytes
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import Scanner
+from mri_design.sequences.settings import SequenceSettings
+
+__all__ = ["ENDINGS", "ExportRequest", "Exported", "SequenceRequest", "export_run"]
+
+ENDINGS = {
+    "nifti": (".nii.gz", ".nii"),
+    "dicom": (".dcm",),
+    "cfl": (".cfl",),
+    "csv": (".csv",),
+    "npy": (".npy",),
+    "mrd": (".h5", ".mrd"),
+    "seq": (".seq",),
+}
+"""Formats, and how their files may be called."""
+_STD = "_std"
+_UNKNOWN_SIZE = "The run does not know the size of its pixels"
+_PLAIN = SliceGeometry((1.0, 1.0), 1.0)
+
+
+@dataclass(frozen=True)
+class SequenceRequest:
+    """How the lines are to be measured, as far as it is not known from the run.
+
+    Parameters
+    ----------
+    scanner : Scanner
+        Whose limits hold.
+    settings : callable
+        Takes the field of view (ky, kx) in metres, the number of samples of a readout, and whether the lines come in
+        echo trains; gives the settings.
+    resolution : float, optional
+        Pixel size along the readout, metres; by default that of the run's image, or the one along phase encoding.
+    """
+
+    scanner: Scanner
+    settings: Callable[[tuple[float, float], int, bool], SequenceSettings]
+    resolution: float | None = None
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """What is asked for.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a design, a reconstruction or a protocol.
+    form : str
+        One of `ENDINGS`.
+    out : Path
+        The file.
+    field_of_view : tuple of float, optional
+        (ky, kx) in metres; by default that of the scan, where its file said.
+    sequence : SequenceRequest, optional
+        For ``seq``, which needs it.
+
+    Raises
+    ------
+    UsageError
+        For an unknown format or the wrong ending of the file's name.
+    """
+
+    folder: Path
+    form: str
+    out: Path
+    _: KW_ONLY
+    field_of_view: tuple[float, float] | None = None
+    sequence: SequenceRequest | None = None
+
+    def __post_init__(self) -> None:
+        if self.form not in ENDINGS:
+            raise UsageError(f"there is no format {self.form!r}; choose one of {', '.join(ENDINGS)}")
+        if not self.out.name.endswith(ENDINGS[self.form]) or self.out.name in ENDINGS[self.form]:
+            raise UsageError(
+                f"{self.out.name} is no name of a file of {self.form}: end it in {' or '.join(ENDINGS[self.form])}"
+            )
+
+    def beside(self, mark: str) -> Path:
+        """The name of a second file: the mark stands before the ending."""
+        ending = next(ending for ending in ENDINGS[self.form] if self.out.name.endswith(ending))
+        return self.out.with_name(self.out.name.removesuffix(ending) + mark + ending)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Files that are ready to be written.
+
+    Parameters
+    ----------
+    files : mapping of Path to bytes
+        Contents.
+    sentences : tuple of str
+        What was written, and what is not known.
+    """
+
+    files: Mapping[Path, bytes]
+    sentences: tuple[str, ...]
+
+
+def export_run(request: ExportRequest) -> Exported:
+    """Make the files; nothing is written.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds no finished run, or not what the format is about.
+    InputError
+        Where a file of the run cannot be used, or a sequence cannot be had on the scanner.
+    SequenceError
+        Where a sequence is not what was designed.
+    MissingPackageError
+        Where the format needs a package that is not installed.
+    """
+    return _MAKERS[request.form](request, read_run(request.folder))
+
+
+def _geometry(request: ExportRequest, run: StoredRun, shape: tuple[int, int]) -> SliceGeometry | None:
+    """Of the images; None where nobody says how large pixels are."""
+    if request.field_of_view is None:
+        return run.geometry
+    return (run.geometry or _PLAIN).with_field_of_view(request.field_of_view, shape)
+
+
+def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
+    """File, name and values of the magnitude and, where there are error bars, of the standard deviation."""
+    if run.image is None:
+        raise UsageError(f"{run.name} holds no image; {request.form} is for runs of design and recon")
+    images = [(request.out, "magnitude", np.abs(run.image))]
+    return images if run.std is None else [*images, (request.beside(_STD), "standard deviation", run.std)]
+
+
+def _nifti(request: ExportRequest, run: StoredRun) -> Exported:
+    images = _images(request, run)
+    known = _geometry(request, run, images[0][2].shape)
+    geometry = known or _PLAIN
+    compressed = request.out.name.endswith(".gz")
+    files = {
+        path: nifti_bytes(image, geometry, f"{name}, mri-design", compressed=compressed) for path, name, image in images
+    }
+    said = [f"{name}: {path}" for path, name, _ in images]
+    if known is None:
+        said.append(f"{_UNKNOWN_SIZE}: voxels of 1 mm are written. --fov gives the field of view.")
+    elif not known.placed:
+        said.append("Where the slice lies is not known: the file has sizes of voxels, but no place or directions.")
+    return Exported(files, tuple(said))
+
+
+def _dicom(request: ExportRequest, run: StoredRun) -> Exported:
+    images = _images(request, run)
+    geometry = _geometry(request, run, images[0][2].shape)
+    derivation = f"{len(run.order.lines)} of {run.order.n_lines} lines, reconstructed by mri-design"
+    files = {
+        path: dicom_bytes(image, geometry, DicomLabels(name, derivation, run.identity, number))
+        for number, (path, name, image) in enumerate(images, 1)
+    }
+    said = [f"{name}: {path}" for path, name, _ in images]
+    if geometry is None:
+        said.append(f"{_UNKNOWN_SIZE}, and neither does the file. --fov gives the field of view.")
+    return Exported(files, tuple(said))
+
+
+def _cfl(request: ExportRequest, run: StoredRun) -> Exported:
+    columns = 1 if run.image is None else run.image.shape[1]
+    header, samples = cfl_bytes(np.broadcast_to(run.mask, (columns, len(run.mask))))
+    files = {request.out.with_suffix(".hdr"): header, request.out: samples}
+    return Exported(files, (f"mask ({columns} x {len(run.mask)}, for bart pics -p): {request.out.with_suffix('')}",))
+
+
+def _csv(request: ExportRequest, run: StoredRun) -> Exported:
+    rows: list[dict[str, object]] = []
+    for shot, train in enumerate(run.order.trains):
+        for echo, line in enumerate(train, 1):
+            place = {"order": len(rows), "line": line, "ky": line - run.order.n_lines // 2}
+            rows.append({**place, "shot": shot, "echo": echo})
+    return Exported({request.out: csv_text(rows).encode()}, (f"{len(rows)} lines in their order: {request.out}",))
+
+
+def _npy(request: ExportRequest, run: StoredRun) -> Exported:
+    lines = np.array(run.order.lines, dtype=np.int64)
+    written = io.BytesIO()
+    np.save(written, lines, allow_pickle=False)
+    return Exported({request.out: written.getvalue()}, (f"{len(lines)} lines in their order: {request.out}",))
+
+
+def _mrd(request: ExportRequest, run: StoredRun) -> Exported:
+    shape = (len(run.mask), len(run.mask)) if run.image is None else run.image.shape
+    known = _geometry(request, run, (shape[0], shape[1]))
+    content = mrd_skeleton_bytes(run.order.trains, (shape[0], shape[1]), known or _PLAIN)
+    said = [f"{len(run.order.lines)} readouts with their labels, samples zero: {request.out}"]
+    if run.image is None:
+        said.append(f"The run does not know its readouts: they have {shape[1]} samples, as many as there are lines.")
+    if known is None:
+        said.append(f"{_UNKNOWN_SIZE}: the header has pixels of 1 mm. --fov gives the field of view.")
+    return Exported({request.out: content}, tuple(said))
+
+
+def _seq(request: ExportRequest, run: StoredRun) -> Exported:
+    asked = request.sequence
+    if asked is None:
+        raise UsageError("a sequence needs a scanner and settings")
+    extents = request.field_of_view or _known_extents(run)
+    if extents is None:
+        raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view in metres, as --fov 0.24")
+    settings = asked.settings(extents, _samples(extents, asked.resolution, run), run.order.echoes > 1)
+    made = pulseq_file(run.order, settings, asked.scanner)
+    found = made.verified
+    echoes = f", echo trains of {run.order.echoes}" if settings.kind == "tse" else ""
+    effective = found.echo_time * (run.order.dc_echo if settings.kind == "tse" else 1)
+    size = " x ".join(f"{1e3 * x / n:.3g}" for x, n in zip(extents, (run.order.n_lines, settings.samples), strict=True))
+    times = f"effective echo time {1e3 * effective:.4g} ms, {found.bandwidth:.4g} Hz a pixel, {found.seconds:.4g} s"
+    limits = f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT"
+    said = (
+        f"{settings.kind}{echoes}, {len(run.order.lines)} lines: {request.out}",
+        f"Pixels of {size} mm (ky x kx), {times}.",
+        f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
+        f"{limits} on {asked.scanner.name}.",
+    )
+    return Exported({request.out: made.content}, said)
+
+
+def _known_extents(run: StoredRun) -> tuple[float, float] | None:
+    if run.geometry is None or run.image is None:
+        return None
+    along_y, along_x = (1e-3 * size * count for size, count in zip(run.geometry.pixel, run.image.shape, strict=True))
+    return along_y, along_x
+
+
+def _samples(extents: tuple[float, float], resolution: float | None, run: StoredRun) -> int:
+    """Of a readout.
+
+    Raises
+    ------
+    InputError
+        Where the resolution does not divide the field of view.
+    """
+    if resolution is None and run.image is not None:
+        return run.image.shape[1]
+    size = extents[0] / run.order.n_lines if resolution is None else resolution
+    count = max(1, round(extents[1] / size))
+    if resolution is not None and abs(extents[1] / size - count) > 1e-3 * count:
+        raise InputError(
+            field="resolution",
+            got=f"{resolution:g} m in a field of view of {extents[1]:g} m",
+            wanted=f"a size of pixels that divides it, as {extents[1] / count:.6g} m",
+        )
+    return count
+
+
+_MAKERS: Mapping[str, Callable[[ExportRequest, StoredRun], Exported]] = {
+    "nifti": _nifti,
+    "dicom": _dicom,
+    "cfl": _cfl,
+    "csv": _csv,
+    "npy": _npy,
+    "mrd": _mrd,
+    "seq": _seq,
+}

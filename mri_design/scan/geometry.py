@@ -1,0 +1,162 @@
+"""Where a slice lies: the size of its pixels, and where the scanner's header says so its place and directions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+
+__all__ = ["SliceGeometry"]
+
+Vector = tuple[float, float, float]
+_RIGHT_ANGLE = 1e-3
+_LARGEST = 1e5  # millimetres
+
+
+@dataclass(frozen=True)
+class SliceGeometry:
+    """Size, place and directions of one slice's image, in millimetres.
+
+    Vectors are in the patient's coordinates of DICOM and MRD: x to the left, y to the back, z to the head.
+
+    Parameters
+    ----------
+    pixel : tuple of float
+        Size of a pixel along (ky, kx).
+    thickness : float
+        Of the slice.
+    centre : tuple of float, optional
+        Where pixel (N_y // 2, N_x // 2) lies; None where the file does not say.
+    phase, read, normal : tuple of float, optional
+        Unit vectors of increasing ky, increasing kx and across the slice; given together with ``centre``.
+
+    Raises
+    ------
+    InputError
+        For sizes that are not positive, and directions that are not at right angles.
+    """
+
+    pixel: tuple[float, float]
+    thickness: float
+    centre: Vector | None = None
+    phase: Vector | None = None
+    read: Vector | None = None
+    normal: Vector | None = None
+
+    def __post_init__(self) -> None:
+        sizes = (*self.pixel, self.thickness)
+        if not all(0 < size < _LARGEST for size in sizes):
+            raise InputError(field="pixel size", got=str(sizes), wanted="positive millimetres")
+        given = [vector for vector in (self.centre, self.phase, self.read, self.normal) if vector is not None]
+        if given and (len(given) < 4 or not np.isfinite(given).all()):
+            raise InputError(field="slice geometry", got=str(given), wanted="a centre and three directions")
+        if given:
+            directions = np.array(given[1:])
+            if np.abs(directions @ directions.T - np.eye(3)).max() > _RIGHT_ANGLE:
+                raise InputError(
+                    field="slice directions", got=str(given[1:]), wanted="unit vectors at right angles to each other"
+                )
+
+    @property
+    def placed(self) -> bool:
+        """Whether place and directions are known."""
+        return self.centre is not None
+
+    def first_pixel(self, shape: tuple[int, int]) -> NDArray[np.float64]:
+        """Where pixel (0, 0) of an image of a shape (ky, kx) lies; as if at the origin where that is unknown."""
+        centre, phase, read, _ = self.vectors
+        steps = self.pixel[0] * (shape[0] // 2) * phase + self.pixel[1] * (shape[1] // 2) * read
+        return np.asarray(centre - steps, dtype=np.float64)
+
+    @property
+    def vectors(self) -> tuple[NDArray[np.float64], ...]:
+        """Centre, and directions of ky, kx and the slice; those of an axial slice at the origin where unknown."""
+        if self.centre is None:
+            return np.zeros(3), np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+        return tuple(np.array(vector) for vector in (self.centre, self.phase, self.read, self.normal))
+
+    def affine(self, shape: tuple[int, int]) -> NDArray[np.float64]:
+        """What takes indices (kx, ky, slice) to NIfTI's millimetres: x to the right, y to the front, z to the head.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the image, (ky, kx).
+
+        Returns
+        -------
+        float64 array, shape (4, 4)
+        """
+        _, phase, read, normal = self.vectors
+        affine = np.eye(4)
+        affine[:3, 0], affine[:3, 1], affine[:3, 2] = (
+            self.pixel[1] * read,
+            self.pixel[0] * phase,
+            self.thickness * normal,
+        )
+        affine[:3, 3] = self.first_pixel(shape)
+        affine[:2] *= -1
+        return affine + 0.0  # no negative zeros
+
+    def with_field_of_view(self, extents: tuple[float, float], shape: tuple[int, int]) -> SliceGeometry:
+        """The same place with another field of view (ky, kx), metres, over an image of a shape."""
+        return replace(self, pixel=(1e3 * extents[0] / shape[0], 1e3 * extents[1] / shape[1]))
+
+    def as_settings(self) -> dict[str, Any]:
+        """For a manifest."""
+        sizes: dict[str, Any] = {"pixel_mm": list(self.pixel), "thickness_mm": self.thickness}
+        names = ("centre", "phase", "read", "normal")
+        return sizes | ({name: list(getattr(self, name)) for name in names} if self.placed else {})
+
+    @classmethod
+    def from_settings(cls, field: str, stored: object) -> SliceGeometry:
+        """What `as_settings` gave.
+
+        Raises
+        ------
+        InputError
+            For anything else.
+        """
+        try:
+            sizes: Any = dict(stored)  # type: ignore[call-overload]
+            along_y, along_x = map(float, sizes["pixel_mm"])
+            vectors = [_vector(sizes[name]) for name in ("centre", "phase", "read", "normal") if name in sizes]
+            return cls((along_y, along_x), float(sizes["thickness_mm"]), *vectors)
+        except (TypeError, ValueError, KeyError) as error:
+            raise InputError(field=field, got=f"{error}", wanted="the geometry of a slice, as runs write it") from error
+
+    @classmethod
+    def of_header(
+        cls, pixel: tuple[float, float], thickness: float, place: Sequence[Sequence[float]] = ()
+    ) -> SliceGeometry | None:
+        """From what a file says: None where sizes are missing, without a place where that makes no sense.
+
+        Parameters
+        ----------
+        pixel, thickness : floats
+            Millimetres; NaN where the header gives none.
+        place : sequence of vectors
+            Centre, and the directions of ky, kx and the slice. Many files have zeros there.
+        """
+        if not all(math.isfinite(size) for size in (*pixel, thickness)):
+            return None
+        if len(place):
+            try:
+                return cls(pixel, thickness, *map(_vector, place))
+            except InputError:
+                pass
+        try:
+            return cls(pixel, thickness)
+        except InputError:
+            return None
+
+
+def _vector(values: Sequence[float]) -> Vector:
+    x, y, z = map(float, values)
+    return x, y, z

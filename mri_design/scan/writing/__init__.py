@@ -1,0 +1,1 @@
+"""Images and designs in the formats of other programs, as bytes."""

@@ -1,0 +1,242 @@
+"""The events that sequences are put together from: pulses with their slice gradient, readouts, gradient moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mri_design.errors import InputError, optional_package
+from mri_design.sequences.scanner import GAMMA, Scanner
+from mri_design.sequences.settings import SequenceSettings
+
+__all__ = ["RASTER", "TIME_BANDWIDTH", "Events", "Readout", "SlicePulse", "on_raster"]
+
+RASTER = 1e-5
+"""Gradients and blocks change at multiples of it, seconds."""
+_RECEIVER_RASTER, _PULSE_RASTER = 1e-7, 1e-6
+_HEADROOM = 0.99
+"""Share of the gradient and slew limits that is used: files hold six digits."""
+_SHORTEST_PULSE, _LONGEST_PULSE = 2e-3, 20e-3
+TIME_BANDWIDTH = 4.0
+"""Of the pulses: their duration times the bandwidth that they select."""
+_BANDWIDTH_TOLERANCE = 0.1
+_DIGITS_ERROR = 2.5e-4
+"""Cycles for each field of view that rounding the readout's amplitude to the six digits of a file may add."""
+_STEEPEST_MOMENT = 999_999.0
+"""Hz/m: gradients that move in k-space stay below, because six digits become coarse above."""
+
+
+def on_raster(time: float, raster: float = RASTER) -> float:
+    """The first time at or after ``time`` on a raster; what rounding adds does not count."""
+    return round(math.ceil(time / raster - 1e-6) * raster, 9)
+
+
+def _as_written(amplitude: float) -> float:
+    """With the six digits that a file has."""
+    return float(f"{amplitude:.6g}")
+
+
+@dataclass(frozen=True)
+class SlicePulse:
+    """A pulse and the gradient that makes it select a slice.
+
+    Parameters
+    ----------
+    rf, gradient : pypulseq events
+        To be played in one block.
+    before, after : float
+        Seconds from the beginning of the block to the middle of the pulse, and from there to the end.
+    area_after : float
+        Of the gradient after the middle of the pulse, 1/m; as much is before it.
+    """
+
+    rf: Any
+    gradient: Any
+    before: float
+    after: float
+    area_after: float
+
+
+@dataclass(frozen=True)
+class Readout:
+    """A readout gradient and the samples taken under it.
+
+    Parameters
+    ----------
+    gradient, adc : pypulseq events
+        To be played in one block.
+    duration : float
+        Of the block, seconds.
+    centre : float
+        Seconds from its beginning to the sample at the centre of k-space, the one at ``samples // 2``.
+    area_before : float
+        Of the gradient until then, 1/m.
+    """
+
+    gradient: Any
+    adc: Any
+    duration: float
+    centre: float
+    area_before: float
+
+
+class Events:
+    """Makes events within a scanner's limits.
+
+    Parameters
+    ----------
+    scanner : Scanner
+        Whose limits hold.
+    settings : SequenceSettings
+        Geometry and bandwidth.
+
+    Raises
+    ------
+    MissingPackageError
+        Where pypulseq is not installed.
+    """
+
+    def __init__(self, scanner: Scanner, settings: SequenceSettings) -> None:
+        self.pp = optional_package("pypulseq", "export")
+        self.scanner, self.settings = scanner, settings
+        self.system = scanner.opts(_HEADROOM)
+        self.recorded = scanner.opts()
+        """What the sequence is checked against."""
+
+    def trapezoid(self, channel: str, area: float) -> Any:
+        """The shortest gradient with an area, 1/m."""
+        return self.trapezoids(channel, area)(area)
+
+    def trapezoids(self, channel: str, largest: float) -> Callable[[float], Any]:
+        """Gradients of any area up to ``largest`` (1/m), all as long as the largest one."""
+        steepest = min(self.system.max_grad, _STEEPEST_MOMENT)
+        shape = self.pp.make_trapezoid(
+            channel, area=max(abs(largest), 1e-6), max_grad=steepest, max_slew=self.system.max_slew, system=self.system
+        )
+        times = {name: getattr(shape, name) for name in ("rise_time", "flat_time", "fall_time")}
+        effective = shape.flat_time + (shape.rise_time + shape.fall_time) / 2
+
+        def make(area: float) -> Any:
+            amplitude = _as_written(area / effective)
+            return self.pp.make_trapezoid(channel, amplitude=amplitude, system=self.system, **times)
+
+        return make
+
+    def duration(self, *events: Any) -> float:
+        """Of a block that holds these events, at least; on the raster."""
+        return on_raster(max(self.pp.calc_duration(event) for event in events))
+
+    def pulse(self, flip_angle: float, use: str, phase: float = 0.0) -> SlicePulse:
+        """A slice-selective pulse, so long that it keeps to the limits on B1 and on the slice gradient.
+
+        Parameters
+        ----------
+        flip_angle : float
+            Degrees.
+        use : str
+            "excitation" or "refocusing".
+        phase : float
+            Radians.
+
+        Raises
+        ------
+        InputError
+            Where the pulse would be longer than 20 ms.
+        """
+        thickness = self.settings.slice_thickness
+        longest_b1 = self._sinc(flip_angle, use, _SHORTEST_PULSE, 0.0, phase)
+        peak = float(np.abs(longest_b1.signal).max()) / (_HEADROOM * self.scanner.max_b1 * GAMMA)
+        steepest = TIME_BANDWIDTH / (thickness * self.system.max_grad)
+        duration = on_raster(max(_SHORTEST_PULSE, _SHORTEST_PULSE * peak, steepest), 2 * RASTER)
+        if duration > _LONGEST_PULSE:
+            raise InputError(
+                field="flip angle" if peak * _SHORTEST_PULSE > steepest else "slice thickness",
+                got=f"a pulse of {duration * 1e3:.1f} ms within the limits of {self.scanner.name}",
+                wanted=f"at most {_LONGEST_PULSE * 1e3:g} ms",
+                cure="Take a smaller flip angle or a thicker slice.",
+            )
+        amplitude = _as_written(TIME_BANDWIDTH / duration / thickness)
+        gradient = self.pp.make_trapezoid("z", amplitude=amplitude, flat_time=duration, system=self.system)
+        delay = on_raster(max(self.scanner.rf_dead_time, gradient.rise_time))
+        gradient.delay = round(delay - gradient.rise_time, 9)
+        rf = self._sinc(flip_angle, use, duration, delay, phase)
+        whole = on_raster(delay + duration + max(self.scanner.rf_ringdown_time, gradient.fall_time))
+        before = delay + rf.center
+        return SlicePulse(
+            rf, gradient, before, round(whole - before, 9), amplitude * (duration + gradient.fall_time) / 2
+        )
+
+    def _sinc(self, flip_angle: float, use: str, duration: float, delay: float, phase: float) -> Any:
+        return self.pp.make_sinc_pulse(
+            flip_angle=math.radians(flip_angle),
+            duration=duration,
+            delay=max(delay, self.scanner.rf_dead_time),
+            apodization=0.5,
+            time_bw_product=TIME_BANDWIDTH,
+            phase_offset=phase,
+            system=self.system,
+            use=use,
+        )
+
+    def readout(self, dwell_raster: float = _RECEIVER_RASTER) -> Readout:
+        """A readout whose gradient is symmetric about the sample at ``samples // 2``, as far as the rasters allow.
+
+        With a dwell time on a raster of 2 microseconds it is exactly symmetric, as samples begin at whole microseconds.
+
+        Raises
+        ------
+        InputError
+            Where the bandwidth is beyond the scanner's gradients or cannot be had on the raster, or the scanner does
+            not take this number of samples.
+        """
+        settings, scanner = self.settings, self.scanner
+        if settings.samples % scanner.samples_divisor:
+            raise InputError(
+                field="samples of a readout",
+                got=str(settings.samples),
+                wanted=f"a multiple of {scanner.samples_divisor}, as {scanner.name} asks",
+            )
+        dwell = self._dwell(dwell_raster)
+        amplitude = _as_written(1 / (dwell * settings.field_of_view[1]))
+        if amplitude > self.system.max_grad:
+            most = self.system.max_grad * settings.field_of_view[1] / settings.samples
+            raise InputError(
+                field="bandwidth",
+                got=f"{settings.bandwidth:g} Hz for each pixel, a gradient of {amplitude / GAMMA * 1e3:.1f} mT/m",
+                wanted=f"at most {most:.5g} Hz with this field of view on {scanner.name}",
+            )
+        rise = on_raster(amplitude / self.system.max_slew)
+        first = (settings.samples // 2 + 0.5) * dwell
+        longer = max(first, settings.samples * dwell - first)
+        half_flat = on_raster(max(longer, scanner.adc_dead_time + longer - rise) + _PULSE_RASTER)
+        gradient = self.pp.make_trapezoid(
+            *("x", amplitude), flat_time=2 * half_flat, rise_time=rise, fall_time=rise, system=self.system
+        )
+        delay = round(math.floor((rise + half_flat - first) / _PULSE_RASTER + 1e-6) * _PULSE_RASTER, 9)
+        adc = self.pp.make_adc(settings.samples, dwell=dwell, delay=delay, system=self.system)
+        centre = delay + first
+        return Readout(gradient, adc, 2 * (rise + half_flat), centre, amplitude * (centre - rise / 2))
+
+    def _dwell(self, raster: float) -> float:
+        """Seconds between samples: the nearest to the bandwidth asked for with which six digits are exact enough."""
+        settings = self.settings
+        asked = 1 / (settings.bandwidth * settings.samples)
+        steps = range(max(1, math.floor(asked / 2 / raster)), math.ceil(2 * asked / raster) + 1)
+        for step in sorted(steps, key=lambda step: abs(math.log(step * raster / asked))):
+            amplitude = 1 / (step * raster * settings.field_of_view[1])
+            if abs(_as_written(amplitude) / amplitude - 1) * settings.samples / 2 <= _DIGITS_ERROR:
+                break
+        dwell = round(step * raster, 10)
+        found = 1 / (dwell * settings.samples)
+        if abs(found / settings.bandwidth - 1) > _BANDWIDTH_TOLERANCE:
+            raise InputError(
+                field="bandwidth",
+                got=f"{settings.bandwidth:g} Hz for each pixel",
+                wanted=f"one that the receiver can sample with, the nearest of which is {found:.5g} Hz",
+                cure="Take another bandwidth, number of samples or field of view.",
+            )
+        return dwell

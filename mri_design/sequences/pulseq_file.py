@@ -1,0 +1,98 @@
+"""A Pulseq file: made twice, read back and verified, or not made at all."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mri_design.errors import require_counts
+from mri_design.sequences.events import Events
+from mri_design.sequences.gradient_echo import gradient_echo
+from mri_design.sequences.scanner import Scanner
+from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.turbo_spin_echo import turbo_spin_echo
+from mri_design.sequences.verification import SequenceError, Verified, verify
+
+__all__ = ["PulseqFile", "pulseq_file"]
+
+_MOST_LINES = 1024
+"""The six digits of a file's amplitudes hold the lines of larger grids too coarsely."""
+_MAKERS = {"gre": gradient_echo, "tse": turbo_spin_echo}
+
+
+@dataclass(frozen=True)
+class PulseqFile:
+    """A sequence that was verified.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the ``.seq`` file.
+    verified : Verified
+        What was found when it was read back.
+    """
+
+    content: bytes
+    verified: Verified
+
+
+def pulseq_file(order: LineOrder, settings: SequenceSettings, scanner: Scanner, name: str = "lines") -> PulseqFile:
+    """The Pulseq file of a line order, which plays exactly what was designed.
+
+    It is written to a temporary place, read back and verified, and made a second time: the bytes must be the same.
+
+    Parameters
+    ----------
+    order : LineOrder
+        Lines and echo trains; ``gre`` takes the lines one by one.
+    settings : SequenceSettings
+        Geometry and times.
+    scanner : Scanner
+        Whose limits hold.
+    name : str
+        Of the sequence: letters, digits and underscores.
+
+    Raises
+    ------
+    InputError
+        Where what is asked cannot be had on the scanner: with what could be.
+    SequenceError
+        Where the file is not as designed, with the block.
+    MissingPackageError
+        Where pypulseq is not installed.
+
+    Notes
+    -----
+    pypulseq 1.5 checks neither gradient amplitude nor slew rate of what it writes; `verify` does.
+    """
+    require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": order.n_lines})
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("error")  # pypulseq warns where it changes what it was asked for
+        first, second = (Path(folder) / f"{place}.seq" for place in ("first", "second"))
+        for path in (first, second):
+            _write(path, order, settings, scanner, name)
+        content = first.read_bytes()
+        if content != second.read_bytes():
+            raise SequenceError("the same sequence written twice gives different files")
+        return PulseqFile(content, verify(first, order, settings, scanner))
+
+
+def _write(path: Path, order: LineOrder, settings: SequenceSettings, scanner: Scanner, name: str) -> None:
+    sequence: Any = _MAKERS[settings.kind](Events(scanner, settings), order)
+    along_y, along_x = settings.field_of_view
+    for key, value in {
+        "Name": name,
+        "FOV": [along_x, along_y, settings.slice_thickness],
+        "Matrix": [settings.samples, order.n_lines, 1],
+        "TE": settings.echo_time,
+        "TR": settings.repetition_time,
+        "FlipAngle": settings.flip_angle,
+        "EchoTrainLength": order.echoes if settings.kind == "tse" else 1,
+        "kSpaceCenterLine": order.n_lines // 2,
+        "SliceThickness": settings.slice_thickness,
+    }.items():
+        sequence.set_definition(key, value)
+    sequence.write(str(path))

@@ -1,0 +1,148 @@
+"""What a scanner can do: limits of its gradients and pulses, dead times and rasters."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mri_design.errors import InputError, UsageError, did_you_mean, optional_package, require_counts, require_numbers
+
+__all__ = ["GAMMA", "Scanner", "load_scanner", "shipped_scanners"]
+
+GAMMA = 42.576e6
+"""Gyromagnetic ratio of the proton over 2 pi, Hz/T; the number that Pulseq files are made with."""
+_MAX_BYTES = 65536
+_RANGES = {
+    "max_gradient": (1e-3, 1.0),
+    "max_slew": (1.0, 5000.0),
+    "max_b1": (1e-7, 1e-3),
+    "rf_dead_time": (0.0, 1e-2),
+    "rf_ringdown_time": (0.0, 1e-2),
+    "adc_dead_time": (0.0, 1e-2),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scanner:
+    """Limits of one scanner, in SI units.
+
+    Parameters
+    ----------
+    name : str
+        For people.
+    max_gradient : float
+        T/m, along one axis.
+    max_slew : float
+        T/m/s, along one axis.
+    max_b1 : float
+        Peak of radio-frequency pulses, T.
+    rf_dead_time, rf_ringdown_time : float
+        Seconds that must pass in a block before and after a pulse.
+    adc_dead_time : float
+        Seconds that must pass in a block before and after samples are taken.
+    samples_divisor : int
+        The number of samples of a readout must be a multiple of it.
+
+    Raises
+    ------
+    InputError
+        For a limit that is no number, or that no scanner has.
+    """
+
+    name: str
+    max_gradient: float
+    max_slew: float
+    max_b1: float
+    rf_dead_time: float
+    rf_ringdown_time: float
+    adc_dead_time: float
+    samples_divisor: int = 1
+
+    def __post_init__(self) -> None:
+        for field, (least, most) in _RANGES.items():
+            require_numbers(least=least, most=most, **{f"{self.name}: {field}": getattr(self, field)})
+        require_counts(least=1, most=64, **{f"{self.name}: samples_divisor": self.samples_divisor})
+
+    def opts(self, share: float = 1.0) -> Any:
+        """The same for pypulseq, with a share of the gradient and slew limits.
+
+        Raises
+        ------
+        MissingPackageError
+            Where pypulseq is not installed.
+        """
+        return optional_package("pypulseq", "export").Opts(
+            max_grad=share * self.max_gradient * GAMMA,
+            max_slew=share * self.max_slew * GAMMA,
+            rf_dead_time=self.rf_dead_time,
+            rf_ringdown_time=self.rf_ringdown_time,
+            adc_dead_time=self.adc_dead_time,
+            gamma=GAMMA,
+        )
+
+
+def shipped_scanners() -> tuple[str, ...]:
+    """Names of the scanners that come with the package."""
+    return tuple(_shipped())
+
+
+def load_scanner(name: str) -> Scanner:
+    """A scanner by its name, or the only one of a TOML file in the form of the shipped ``scanners.toml``.
+
+    Parameters
+    ----------
+    name : str
+        One of `shipped_scanners`, or a path that ends in ``.toml``.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name.
+    InputError
+        For a file that cannot be read, holds another number of scanners than one, or says something else than a
+        scanner's limits.
+    """
+    if not name.endswith(".toml"):
+        known = _shipped()
+        if name not in known:
+            raise UsageError(
+                f"there is no scanner {name!r}; choose one of {', '.join(known)}, or give a TOML file. "
+                f"{did_you_mean(name, known)}".rstrip()
+            )
+        return _scanner(name, known[name])
+    path = Path(name)
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(field=name, got=f"{path.stat().st_size} bytes", wanted=f"at most {_MAX_BYTES}")
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(field=name, got=reason, wanted="a TOML file with one scanner") from error
+    if len(tables) != 1 or not all(isinstance(table, dict) for table in tables.values()):
+        raise InputError(field=name, got=f"{len(tables)} entries", wanted="one table, [NAME], with a scanner's limits")
+    ((own, table),) = tables.items()
+    return _scanner(own, table)
+
+
+def _shipped() -> dict[str, dict[str, Any]]:
+    text = resources.files("mri_design.sequences").joinpath("scanners.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def _scanner(name: str, table: dict[str, Any]) -> Scanner:
+    known = [field.name for field in fields(Scanner) if field.name != "name"]
+    unknown = [key for key in table if key not in known]
+    if unknown:
+        raise InputError(
+            field=f"{name}: {unknown[0]}",
+            got="a name that no limit has",
+            wanted=f"some of: {', '.join(known)}",
+            cure=did_you_mean(unknown[0], known),
+        )
+    missing = [key for key in known if key not in table and key != "samples_divisor"]
+    if missing:
+        raise InputError(field=f"{name}: {missing[0]}", got="nothing", wanted="a number, in SI units")
+    return Scanner(name=name, **table)

@@ -1,0 +1,119 @@
+"""The verb `export`: every format of a real run, its options, and its refusals."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import ismrmrd
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.cli.export import _DEFAULTS
+from mri_design.evaluation.output.tables import read_csv
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import load_scanner
+from mri_design.sequences.settings import LineOrder, SequenceSettings
+
+Run = Callable[..., Result]
+
+
+@pytest.mark.parametrize(
+    ("form", "names", "package"),
+    [
+        ("nifti", ["a.nii.gz", "a_std.nii.gz"], "nibabel"),
+        ("dicom", ["a.dcm", "a_std.dcm"], "pydicom"),
+        ("cfl", ["a.cfl", "a.hdr"], ""),
+        ("csv", ["a.csv"], ""),
+        ("npy", ["a.npy"], ""),
+        ("mrd", ["a.h5"], ""),
+        ("seq", ["a.seq"], "pypulseq"),
+    ],
+)
+def test_a_design_goes_to_every_format(
+    designed: tuple[Path, Result], run: Run, tmp_path: Path, form: str, names: list[str], package: str
+) -> None:
+    if package:
+        pytest.importorskip(package)
+    result = run("export", designed[0], "--to", form, "--fov", "0.24,0.2", "--out", tmp_path / names[0])
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert names[0].removesuffix(".cfl") in result.stdout
+
+
+def test_the_order_is_that_of_the_design(designed: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
+    assert run("export", designed[0], "--to", "npy", "--out", tmp_path / "a.npy").exit_code == 0
+    chosen = [row["line"] for row in read_csv(designed[0] / "lines.csv")]
+    assert np.load(tmp_path / "a.npy").tolist() == chosen and len(chosen) == 12
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--to", "seq"], 2, "give the field of view in metres, as --fov 0.24"),
+        (["--to", "seq", "--fov", "240"], 2, "--fov 240: wanted one or two lengths in metres"),
+        (["--to", "seq", "--fov", "a,b"], 2, "--fov a,b"),
+        (["--to", "seq", "--fov", "0.24", "--te", "0.001"], 2, "--te: echo time: got 0.001 s"),
+        (["--to", "seq", "--fov", "0.24", "--te", "8"], 2, "Times are in seconds"),
+        (["--to", "seq", "--fov", "0.24", "--tr", "0.011"], 2, "--tr: repetition time"),
+        (["--to", "seq", "--fov", "0.24", "--bandwidth", "20000"], 2, "--bandwidth: bandwidth: got 20000 Hz"),
+        (["--to", "seq", "--fov", "0.24", "--slice", "5"], 2, "--slice: slice thickness: got 5.0"),
+        (["--to", "seq", "--fov", "0.24", "--sequence", "epi"], 2, "there is no sequence 'epi'"),
+        (["--to", "seq", "--fov", "0.24", "--scanner", "nobody"], 2, "there is no scanner 'nobody'"),
+        (["--to", "seq", "--fov", "0.24", "--scanner", "missing.toml"], 3, "missing.toml: got No such file"),
+        (["--to", "csv", "--te", "0.01"], 2, "--te is for --to seq"),
+        (["--to", "csv", "--scanner", "generic"], 2, "--scanner is for --to seq"),
+        (["--to", "tiff"], 2, "there is no format 'tiff'"),
+    ],
+)
+def test_refusals_name_the_option_and_nothing_is_written(
+    designed: tuple[Path, Result], run: Run, tmp_path: Path, words: list[str], code: int, said: str
+) -> None:
+    if "seq" in words:
+        pytest.importorskip("pypulseq")
+    ending = {"seq": "seq", "csv": "csv"}.get(words[1], "x")
+    result = run("export", designed[0], *words, "--out", tmp_path / f"a.{ending}")
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_reach_the_sequence(designed: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("pypulseq")
+    words = ["--to", "seq", "--fov", "0.24", "--sequence", "tse", "--scanner", "siemens-prisma", "--te", "0.02"]
+    words += ["--tr", "0.5", "--flip", "120", "--bandwidth", "400", "--slice", "0.003", "--resolution", "0.006"]
+    result = run("export", designed[0], *words, "--dummies", "2", "--out", tmp_path / "a.seq")
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "a.seq").read_text()
+    for definition in ("Matrix 40 24 1", "TE 0.02", "TR 0.5", "FlipAngle 120", "SliceThickness 0.003"):
+        assert f"\n{definition} \n" in text
+    assert "TotalDuration 7 " in text  # 12 lines and 2 dummies
+    assert "on siemens-prisma" in result.stdout
+
+
+@pytest.mark.parametrize("kind", _DEFAULTS)
+def test_the_defaults_can_be_played_with_256_lines_on_the_default_scanner(kind: str) -> None:
+    pytest.importorskip("pypulseq")
+    settings = SequenceSettings(kind=kind, field_of_view=(0.22, 0.22), samples=256, **_DEFAULTS[kind])
+    trains = (tuple(range(0, 256, 16)),)
+    assert pulseq_file(LineOrder(trains, 256), settings, load_scanner("generic")).verified.largest_error < 1e-3
+
+
+def test_what_a_scan_s_header_says_reaches_the_image(run: Run, tmp_path: Path, work: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    trains, place = (tuple(range(24)),), SliceGeometry((2.0, 2.5), 4.0, (1.0, 2.0, 3.0), *np.eye(3).tolist())
+    (tmp_path / "scan.h5").write_bytes(mrd_skeleton_bytes(trains, (24, 20), place))
+    kspace = np.load(work / "scan.npz")["kspace"]
+    with ismrmrd.Dataset(str(tmp_path / "scan.h5"), mode="r+") as file:
+        for i in range(24):
+            readout = file.read_acquisition(i)
+            readout.data[:] = kspace[0, :, i]
+            file.write_acquisition(readout, i)
+    out = ["--method", "zero-filled", "--recipe", "quick.toml", "--out", tmp_path / "recon"]
+    assert run("recon", tmp_path / "scan.h5", *out).exit_code == 0
+    result = run("export", tmp_path / "recon", "--to", "nifti", "--out", tmp_path / "a.nii")
+    assert result.exit_code == 0 and result.stdout.count("\n") == 1
+    read = nibabel.load(tmp_path / "a.nii")
+    np.testing.assert_allclose(read.affine, place.affine((24, 20)), atol=1e-6)
+    np.testing.assert_allclose(read.get_fdata()[:, :, 0].T, np.abs(np.load(tmp_path / "recon/recon.npy")), rtol=1e-6)

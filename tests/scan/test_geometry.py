@@ -1,0 +1,76 @@
+"""Where a slice lies: sizes, places and directions, and what of them makes no sense."""
+
+import math
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.geometry import SliceGeometry
+
+AXIAL = ((10.0, 20.0, 30.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+
+
+def _turned() -> SliceGeometry:
+    """A slice with all three directions oblique."""
+    q, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))
+    return SliceGeometry((1.5, 2.0), 5.0, (10.0, -20.0, 30.0), *map(tuple, q))
+
+
+@pytest.mark.parametrize("shape", [(12, 16), (13, 15)])
+def test_the_affine_leads_the_middle_pixel_to_the_centre_and_steps_along_the_directions(shape: tuple[int, int]) -> None:
+    place = _turned()
+    affine = place.affine(shape)
+    to_ras = np.diag([-1.0, -1.0, 1.0])
+    middle = affine @ [shape[1] // 2, shape[0] // 2, 0, 1]
+    np.testing.assert_allclose(to_ras @ middle[:3], place.centre, atol=1e-9)
+    np.testing.assert_allclose(to_ras @ affine[:3, 0], 2.0 * np.array(place.read), atol=1e-12)
+    np.testing.assert_allclose(to_ras @ affine[:3, 1], 1.5 * np.array(place.phase), atol=1e-12)
+    np.testing.assert_allclose(to_ras @ affine[:3, 2], 5.0 * np.array(place.normal), atol=1e-12)
+
+
+def test_without_a_place_the_affine_has_the_sizes_alone() -> None:
+    affine = SliceGeometry((1.5, 2.0), 5.0).affine((4, 4))
+    np.testing.assert_array_equal(np.abs(np.diag(affine)), [2.0, 1.5, 5.0, 1.0])
+    assert not SliceGeometry((1.5, 2.0), 5.0).placed
+
+
+@pytest.mark.parametrize("place", [_turned(), SliceGeometry((1.5, 2.0), 5.0)], ids=["placed", "sizes"])
+def test_manifests_hold_all_of_it(place: SliceGeometry) -> None:
+    assert SliceGeometry.from_settings("manifest", place.as_settings()) == place
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        3,
+        {},
+        {"pixel_mm": [1, 2, 3], "thickness_mm": 1},
+        {"pixel_mm": [1, 0], "thickness_mm": 1},
+        {"pixel_mm": [1, 1], "thickness_mm": math.nan},
+        {"pixel_mm": [1, 1], "thickness_mm": 1, "centre": [0, 0, 0]},
+        {"pixel_mm": [1, 1], "thickness_mm": 1, "centre": [0, 0], "phase": [1], "read": [], "normal": "abc"},
+    ],
+)
+def test_damaged_settings_are_refused(stored: object) -> None:
+    with pytest.raises(InputError, match=r"^run/manifest\.json"):
+        SliceGeometry.from_settings("run/manifest.json", stored)
+
+
+def test_directions_must_be_at_right_angles() -> None:
+    with pytest.raises(InputError, match="right angles"):
+        SliceGeometry((1.0, 1.0), 1.0, AXIAL[0], AXIAL[1], AXIAL[1], AXIAL[3])
+
+
+def test_headers_without_sizes_give_nothing_and_those_without_directions_the_sizes() -> None:
+    assert SliceGeometry.of_header((math.nan, 1.0), 1.0, AXIAL) is None
+    zeros = [(0.0, 0.0, 0.0)] * 4
+    assert SliceGeometry.of_header((1.0, 2.0), 3.0, zeros) == SliceGeometry((1.0, 2.0), 3.0)
+    assert SliceGeometry.of_header((1.0, 2.0), 3.0, AXIAL) == SliceGeometry((1.0, 2.0), 3.0, *AXIAL)
+
+
+def test_another_field_of_view_changes_the_pixels_alone() -> None:
+    place = _turned().with_field_of_view((0.24, 0.32), (12, 16))
+    assert place.pixel == pytest.approx((20.0, 20.0))
+    assert place.centre == _turned().centre

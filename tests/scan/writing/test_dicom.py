@@ -1,0 +1,95 @@
+"""DICOM files open in pydicom (and in dcmdump, where it is installed) and say nothing that was not known."""
+
+import io
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mri_design.errors import MissingPackageError
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+
+IMAGE = np.random.default_rng(0).random((6, 5)) * 3e-7
+PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+LABELS = DicomLabels("magnitude", "12 of 32 lines", "the identity of a run")
+
+
+def _read(content: bytes) -> Any:
+    pydicom = pytest.importorskip("pydicom")
+    return pydicom.dcmread(io.BytesIO(content))
+
+
+@pytest.fixture
+def content() -> bytes:
+    pytest.importorskip("pydicom")
+    return dicom_bytes(IMAGE, PLACED, LABELS)
+
+
+def test_pixels_times_the_slope_are_the_image(content: bytes) -> None:
+    read = _read(content)
+    slope = float(read.RescaleSlope)
+    np.testing.assert_allclose(read.pixel_array * slope + float(read.RescaleIntercept), IMAGE, atol=0.51 * slope)
+    assert read.pixel_array.max() == 65535
+
+
+def test_the_place_is_that_of_the_first_pixel(content: bytes) -> None:
+    read = _read(content)
+    assert list(read.PixelSpacing) == [1.5, 2.0]
+    assert list(read.ImageOrientationPatient) == [1, 0, 0, 0, 1, 0]
+    assert list(read.ImagePositionPatient) == [1 - 2 * 2.0, 2 - 3 * 1.5, 3]
+    unplaced = _read(dicom_bytes(IMAGE, SliceGeometry((1.5, 2.0), 5.0), LABELS))
+    assert "PixelSpacing" in unplaced and "ImagePositionPatient" not in unplaced
+    unknown = _read(dicom_bytes(IMAGE, None, LABELS))
+    assert "PixelSpacing" not in unknown and "SliceThickness" not in unknown
+
+
+def test_nobody_is_invented(content: bytes) -> None:
+    read = _read(content)
+    assert list(read.ImageType) == ["DERIVED", "SECONDARY", "OTHER"]
+    assert read.SOPClassUID.name == "Secondary Capture Image Storage"
+    names = ("PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyDate", "StudyTime", "AccessionNumber")
+    assert not any(read[name].value for name in names)
+
+
+def test_identifiers_follow_from_the_contents(content: bytes) -> None:
+    assert dicom_bytes(IMAGE, PLACED, LABELS) == content
+    first, other = _read(content), _read(dicom_bytes(2 * IMAGE, PLACED, LABELS))
+    assert first.SOPInstanceUID != other.SOPInstanceUID
+    assert first.StudyInstanceUID == other.StudyInstanceUID
+    std = _read(dicom_bytes(IMAGE, PLACED, DicomLabels("standard deviation", "", LABELS.study, 2)))
+    assert std.StudyInstanceUID == first.StudyInstanceUID and std.SeriesInstanceUID != first.SeriesInstanceUID
+    for uid in (first.SOPInstanceUID, first.StudyInstanceUID, first.SeriesInstanceUID, first.FrameOfReferenceUID):
+        assert uid.is_valid and uid.startswith("2.25.")
+
+
+def test_an_empty_image_is_a_file_too() -> None:
+    pytest.importorskip("pydicom")
+    assert not _read(dicom_bytes(np.zeros((4, 4)), None, LABELS)).pixel_array.any()
+
+
+@pytest.mark.skipif(shutil.which("dcmdump") is None, reason="needs dcmdump, of the system package dcmtk")
+def test_dcmdump_finds_nothing_to_complain_about(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "image.dcm").write_bytes(content)
+    done = subprocess.run(["dcmdump", "-v", tmp_path / "image.dcm"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert not [line for line in done.stderr.splitlines() if line.startswith(("W:", "E:"))]
+
+
+@pytest.mark.skipif(shutil.which("dciodvfy") is None, reason="needs dciodvfy, of the system package dicom3tools")
+@pytest.mark.parametrize("place", [PLACED, SliceGeometry((1.5, 2.0), 5.0), None], ids=["placed", "sizes", "unknown"])
+def test_dciodvfy_finds_no_error(place: SliceGeometry | None, tmp_path: Path) -> None:
+    pytest.importorskip("pydicom")
+    (tmp_path / "image.dcm").write_bytes(dicom_bytes(IMAGE, place, LABELS))
+    done = subprocess.run(["dciodvfy", tmp_path / "image.dcm"], capture_output=True, text=True, check=False)
+    assert "SCImage" in done.stderr and "Error" not in done.stderr
+
+
+def test_without_pydicom_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydicom", None)
+    with pytest.raises(MissingPackageError, match=r"needs the package pydicom.*pip install pydicom"):
+        dicom_bytes(IMAGE, None, LABELS)

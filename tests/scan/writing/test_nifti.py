@@ -1,0 +1,44 @@
+"""NIfTI files open in nibabel with the values, sizes and place that were given."""
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import MissingPackageError
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.writing.nifti import nifti_bytes
+
+IMAGE = np.random.default_rng(0).random((6, 5)).astype(np.float32)
+PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("place", [PLACED, SliceGeometry((1.5, 2.0), 5.0)], ids=["placed", "sizes"])
+def test_nibabel_reads_what_was_written(tmp_path: Path, place: SliceGeometry, compressed: bool) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    path = tmp_path / f"image.nii{'.gz' if compressed else ''}"
+    path.write_bytes(nifti_bytes(IMAGE, place, "magnitude", compressed=compressed))
+    read = nibabel.load(path)
+    np.testing.assert_array_equal(np.asarray(read.dataobj)[:, :, 0].T, IMAGE)
+    assert read.header.get_zooms() == (2.0, 1.5, 5.0)
+    assert read.header.get_xyzt_units()[0] == "mm"
+    assert int(read.header["sform_code"]) == int(read.header["qform_code"]) == int(place.placed)
+    if place.placed:
+        np.testing.assert_allclose(read.affine, place.affine((6, 5)), atol=1e-6)
+        assert nibabel.aff2axcodes(read.affine) == ("L", "P", "S")
+
+
+def test_equal_images_give_equal_bytes() -> None:
+    pytest.importorskip("nibabel")
+    first, second = (nifti_bytes(IMAGE, PLACED, "x") for _ in range(2))
+    assert first == second
+    assert gzip.decompress(first) == nifti_bytes(IMAGE, PLACED, "x", compressed=False)
+
+
+def test_without_nibabel_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nibabel", None)
+    with pytest.raises(MissingPackageError, match=r"needs the package nibabel.*pip install nibabel"):
+        nifti_bytes(IMAGE, PLACED, "x")

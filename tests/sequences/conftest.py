@@ -1,0 +1,53 @@
+"""A small line order, settings within a modest scanner's limits, and files made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import Scanner, load_scanner
+from mri_design.sequences.settings import LineOrder, SequenceSettings
+
+ORDER = LineOrder(((8, 3, 12), (9, 0), (15, 7, 1)), 16)
+GRE = SequenceSettings(
+    kind="gre",
+    field_of_view=(0.24, 0.2),
+    samples=16,
+    echo_time=0.008,
+    repetition_time=0.025,
+    flip_angle=15.0,
+    bandwidth=400.0,
+    dummies=2,
+)
+TSE = replace(GRE, kind="tse", echo_time=0.014, repetition_time=0.1, flip_angle=150.0, dummies=1)
+
+
+@pytest.fixture
+def generic() -> Scanner:
+    return load_scanner("generic")
+
+
+@pytest.fixture(params=[GRE, TSE], ids=["gre", "tse"])
+def asked(request: pytest.FixtureRequest) -> SequenceSettings:
+    """Settings of either kind."""
+    settings: SequenceSettings = request.param
+    return settings
+
+
+@pytest.fixture
+def written(tmp_path: Path, generic: Scanner) -> Callable[..., Path]:
+    """A file of the small order with these settings, changed by a function of its text."""
+    pytest.importorskip("pypulseq")
+
+    def write(settings: SequenceSettings, change: Callable[[str], str] = str, **others: Any) -> Path:
+        content = pulseq_file(others.get("order", ORDER), settings, others.get("scanner", generic)).content
+        path = tmp_path / "changed.seq"
+        path.write_text(change(content.decode()))
+        return path
+
+    return write

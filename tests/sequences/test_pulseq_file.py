@@ -1,0 +1,114 @@
+"""Files play exactly the lines that were designed; what no scanner could play is refused with what could be."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError, MissingPackageError
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import Scanner, load_scanner
+from mri_design.sequences.settings import LineOrder, SequenceSettings
+from tests.sequences.conftest import GRE, ORDER, TSE
+
+
+def _places(path: Path, settings: SequenceSettings) -> np.ndarray:
+    """Where a file measures, (axis, readout, sample), in cycles for each field of view: pypulseq's own account."""
+    pypulseq = pytest.importorskip("pypulseq")
+    played = pypulseq.Sequence()
+    played.read(str(path))
+    trajectory = played.calculate_kspace()[0].reshape(3, -1, settings.samples)
+    along_y, along_x = settings.field_of_view
+    return trajectory * np.array([along_x, along_y, settings.slice_thickness])[:, None, None]
+
+
+def test_lines_lie_where_they_were_designed(asked: SequenceSettings, written: Callable[..., Path]) -> None:
+    x, y, z = _places(written(asked), asked)
+    np.testing.assert_allclose(y, np.repeat(np.array(ORDER.lines) - 8, 16).reshape(-1, 16), atol=1e-4)
+    np.testing.assert_allclose(x, np.tile(np.arange(16) - 8, (8, 1)), atol=1e-4)
+    np.testing.assert_allclose(z, 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_orders_and_geometries_come_back(seed: int) -> None:
+    pytest.importorskip("pypulseq")
+    rng = np.random.default_rng(seed)
+    n_lines, echoes = int(rng.integers(5, 40)), int(rng.integers(1, 5))
+    lines = rng.permutation(n_lines)[: int(rng.integers(1, n_lines))].tolist()
+    order = LineOrder(tuple(tuple(lines[i : i + echoes]) for i in range(0, len(lines), echoes)), n_lines)
+    settings = replace(
+        (GRE, TSE)[seed % 2],
+        field_of_view=tuple(rng.uniform(0.15, 0.4, 2)),
+        samples=int(rng.integers(8, 48)),
+        echo_time=0.02,
+        repetition_time=0.2,
+        slice_thickness=rng.uniform(0.003, 0.02),
+        rf_spoiling=50.0,
+    )
+    found = pulseq_file(order, settings, load_scanner(("generic", "low-field")[seed % 2])).verified
+    assert found.largest_error < 2e-4
+    assert found.echo_time == pytest.approx(0.02, abs=1e-5)
+
+
+def test_the_same_request_gives_the_same_bytes(asked: SequenceSettings, generic: Scanner) -> None:
+    pytest.importorskip("pypulseq")
+    first, second = (pulseq_file(ORDER, asked, generic) for _ in range(2))
+    assert first == second
+    assert b"\nFOV 0.2 0.24 0.005 \n" in first.content
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (replace(GRE, echo_time=0.003), ["echo time: got 0.003 s", "s or more"]),
+        (replace(GRE, repetition_time=0.010), ["repetition time: got 0.01 s", "s or more"]),
+        (replace(GRE, repetition_time=50.0, dummies=100), ["a sequence of 5400 s"]),
+        (replace(GRE, bandwidth=20000.0), ["bandwidth", "mT/m", "at most"]),
+        (replace(GRE, samples=1000, bandwidth=9000.0), ["bandwidth", "nearest of which is 10000 Hz"]),
+        (replace(GRE, slice_thickness=0.0005, flip_angle=80.0), ["echo time"]),
+        (replace(TSE, echo_time=0.006), ["echo time: got 0.006 s", "s or more"]),
+        (replace(TSE, repetition_time=0.02), ["repetition time: got 0.02 s", "s or more"]),
+    ],
+)
+def test_what_cannot_be_played_is_refused(settings: SequenceSettings, words: list[str], generic: Scanner) -> None:
+    pytest.importorskip("pypulseq")
+    with pytest.raises(InputError) as caught:
+        pulseq_file(ORDER, settings, generic)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+@pytest.mark.parametrize(("settings", "field"), [(GRE, "echo time"), (TSE, "echo time"), (TSE, "repetition time")])
+def test_the_least_time_that_is_named_is_really_enough(
+    settings: SequenceSettings, field: str, generic: Scanner
+) -> None:
+    pytest.importorskip("pypulseq")
+    name = field.replace(" ", "_")
+    with pytest.raises(InputError) as caught:
+        pulseq_file(ORDER, replace(settings, **{name: 0.001}), generic)
+    least = float(caught.value.wanted.split()[0])
+    assert pulseq_file(ORDER, replace(settings, **{name: least}), generic).verified.seconds > 0
+    with pytest.raises(InputError):
+        pulseq_file(ORDER, replace(settings, **{name: least - 4e-5}), generic)
+
+
+def test_a_weak_transmitter_gets_a_longer_pulse(generic: Scanner) -> None:
+    pytest.importorskip("pypulseq")
+    weak = replace(generic, max_b1=5e-6)
+    assert pulseq_file(ORDER, replace(TSE, echo_time=0.03, repetition_time=0.2), weak).verified.b1 <= 5e-6
+    with pytest.raises(InputError, match=r"flip angle: got a pulse of .* ms"):
+        pulseq_file(ORDER, TSE, replace(generic, max_b1=1e-6))
+
+
+def test_a_scanner_may_ask_for_a_multiple_of_samples(generic: Scanner) -> None:
+    pytest.importorskip("pypulseq")
+    with pytest.raises(InputError, match="samples of a readout: got 18; wanted a multiple of 4"):
+        pulseq_file(ORDER, replace(GRE, samples=18), replace(generic, samples_divisor=4))
+
+
+def test_without_pypulseq_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch, generic: Scanner) -> None:
+    monkeypatch.setitem(sys.modules, "pypulseq", None)
+    with pytest.raises(MissingPackageError, match=r"needs the package pypulseq.*pip install pypulseq"):
+        pulseq_file(ORDER, GRE, generic)
