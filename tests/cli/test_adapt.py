@@ -136,7 +136,7 @@ def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(
     assert again.exit_code == 0, again.output
     np.testing.assert_array_equal(np.load(tmp_path / "recon" / "recon.npy"), np.load(out / "recon.npy"))
     assert manifest["settings"]["geometry"]["pixel_mm"] == [200 / 24, 200 / 20]
-    exported = run("export", out, "--to", "csv", "--out", tmp_path / "exported")
+    exported = run("export", out, "--to", "csv", "--out", tmp_path / "exported.csv")
     assert exported.exit_code == 0, exported.output
 
 
