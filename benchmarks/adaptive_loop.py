@@ -102,7 +102,7 @@ def row_of(case: Case, matrix: int, lines: int, folder: Path) -> Row:
     return {
         "scan": case.phantom,
         "coils": case.coils,
-        "the scanner": f"out of order, {settings['requests repeated']} readouts lost, all sent twice"
+        "the scanner": f"out of order, {settings['requests_repeated']} readouts lost, all sent twice"
         if case.faults
         else "in order",
         "decisions": len(decisions),

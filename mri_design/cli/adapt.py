@@ -142,6 +142,8 @@ def adapt(
         repeated=repeated,  # type: ignore[arg-type]
         patience=Patience(timeout, requests),
     )
+    if source is not None and Path(source).resolve() == (out / request.journal).resolve():
+        raise UsageError(f"{request.journal} of that folder is where this run writes what arrives; give another --out")
     with (
         kept_on_interruption(out / request.journal, resume=True),
         run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume, aloud=False) as run,
@@ -169,7 +171,8 @@ def _connections(source: str | None, host: str, port: int | None, quiet: bool) -
     from mri_design.scan.streaming.channel import clients, listening, one_stream
 
     if source == "-":
-        yield one_stream(sys.stdin.buffer)
+        # Neither sys.stdin nor closed here: at the end a thread may still wait for a line, and closing would wait for it.
+        yield one_stream(open(0, "rb", closefd=False))  # noqa: SIM115
     elif source is not None:
         with open(source, "rb") as stream:
             yield one_stream(stream)

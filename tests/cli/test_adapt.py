@@ -85,6 +85,17 @@ def blind(work: Path, run: Run) -> list[int]:
     return order(work / "blind")
 
 
+def test_a_rule_ends_it_where_it_ends_the_replayed_design(work: Path, run: Run, adapt: Adapt, tmp_path: Path) -> None:
+    (work / "known.toml").write_text((work / "quick.toml").read_text() + "[noise]\nvariance = 4.9e-5\n")
+    options = ("--recipe", "known.toml", "--start", 6, "--until-error", 0.17)
+    assert run("design", "scan.npz", *options, "--out", tmp_path / "replayed").exit_code == 0
+    result, messages, out = adapt("scan.npz", (), *options)
+    assert result.exit_code == 0, result.output
+    assert order(out) == order(tmp_path / "replayed") == messages[-1]["lines"]
+    assert 6 < len(order(out)) < 20
+    assert "predicted error" in json.loads((out / "manifest.json").read_text())["settings"]["ended"]
+
+
 def test_the_decisions_are_those_of_the_replayed_design(work: Path, run: Run, adapt: Adapt, tmp_path: Path) -> None:
     options = ("--recipe", "quick.toml", "--lines", 11, "--start", 6)
     noisy = work / "noisy.h5"
@@ -168,10 +179,10 @@ def test_disorder_loss_repetition_and_slowness_change_no_decision(
     np.testing.assert_array_equal(np.load(out / "recon.npy"), np.load(work / "blind" / "recon.npy"))
     settings = json.loads((out / "manifest.json").read_text())["settings"]
     if faults[0] == "--lose":
-        assert settings["requests repeated"] == 3  # one of the start lines, two of the others
+        assert settings["requests_repeated"] == 3  # one of the start lines, two of the others
         assert sum("again" in message for message in messages) == 3
     if faults[0] == "--twice":
-        assert settings["readouts repeated"] >= 11  # the last one's double may come too late to be counted
+        assert settings["readouts_repeated"] >= 11  # the last one's double may come too late to be counted
     if faults[0] == "--slow":
         assert all(float(row["waiting_seconds"]) > 0.05 for row in latencies(out))
 
@@ -280,6 +291,35 @@ def test_json_lines_come_in_and_go_out(work: Path, run: Run, tmp_path: Path, bli
     told = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line for message in told[:-1] for line in message["lines"]] == told[-1]["lines"] == blind
     assert order(tmp_path / "run") == blind
+
+
+def test_a_program_talks_to_it_through_pipes(work: Path, tmp_path: Path, blind: list[int]) -> None:
+    kspace = np.load(work / "scan.npz")["kspace"][0]
+    words = [str(work / word) if str(word).endswith(".toml") else str(word) for word in BLIND]
+    command = [sys.executable, "-m", "mri_design.cli.main", "adapt", "-", *words, "--out", str(tmp_path / "run")]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
+        process.stdin.write(json.dumps({"lines": 24, "samples": 20}) + "\n")
+        process.stdin.flush()
+        for told in map(json.loads, process.stdout):
+            if told["kind"] == "done":
+                break
+            process.stdin.write("".join(json_readout(kspace, line) + "\n" for line in told["lines"]))
+            process.stdin.flush()
+        assert process.stdout.read() == ""  # it ends although nobody closed its input
+        said = process.stderr.read()
+    assert process.returncode == 0, said
+    assert told["lines"] == order(tmp_path / "run") == blind
+
+
+def test_the_file_that_the_run_writes_is_not_read(adapt: Adapt, run: Run) -> None:
+    _, _, out = adapt("scan.npz", (), *BLIND)
+    for option in ("--resume", "--overwrite"):
+        before = (out / "readouts.mrd").read_bytes()
+        result = run("adapt", out / "readouts.mrd", *BLIND, "--out", out, option)
+        assert result.exit_code == 2 and "another --out" in result.stderr
+        assert (out / "readouts.mrd").read_bytes() == before
 
 
 def test_a_killed_run_goes_on_from_its_readouts_to_the_same_lines(

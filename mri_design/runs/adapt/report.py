@@ -49,5 +49,5 @@ def report_adapt(run: Run, result: AdaptResult | Ending) -> Ending:
             ),
         ],
     )
-    beside["seconds per decision (median)"] = median
+    beside["median seconds per decision"] = median
     return report_design(run, result.design, [section], beside)

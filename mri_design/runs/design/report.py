@@ -77,7 +77,7 @@ def report_design(
         **model_settings(result.account.models),
         **({} if scale is None else {"error_bars": str(scale)}),
         **known.settings(),
-        **known_beside,
+        **{name.replace(" ", "_"): value for name, value in known_beside.items()},
     }
     summary: dict[str, object] = {
         f"{candidates.unit}s": f"{len(trace.lines)} of {n_lines}",

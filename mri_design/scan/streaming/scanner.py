@@ -119,23 +119,20 @@ class Scanner:
         self.exchanges = list[Exchange]()
         self.ended = ""
         self._channel, self._patience, self._say, self._note = channel, patience, say, note
-        self._connected = False
+        self._connected = self._met = False
         self._request: Mapping[str, object] | None = None
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         self._silences = 0
 
     def header(self) -> ScanHeader:
-        """The header; it takes as long as it takes somebody to connect and send it.
+        """The header; where none is known, it takes as long as it takes somebody to connect and send it.
 
         Raises
         ------
         InputError
             Where nobody can send one any more.
         """
-        while (self.arrivals.header is None or not self._connected) and not self.ended:
-            event = self._channel.next(None)
-            assert event is not None
-            self._take(event)
+        self._wait_for(lambda: self.arrivals.header is not None)
         if self.arrivals.header is None:
             raise InputError(field="stream", got=self.ended, wanted="the header of a scan, then its readouts")
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
@@ -144,6 +141,8 @@ class Scanner:
     def measure(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
         """Have lines measured that have not arrived yet; those that do not come, in the end.
 
+        The first time it waits until somebody is there.
+
         Parameters
         ----------
         lines : sequence of int
@@ -151,6 +150,7 @@ class Scanner:
         about : mapping
             What else the scanner is told with them.
         """
+        self._wait_for(lambda: self._met)
         while (event := self._channel.next(0)) is not None:  # what came while the lines were decided
             self._take(event)
         began = time.perf_counter()
@@ -186,6 +186,13 @@ class Scanner:
         """Say how it ended."""
         self._tell({"kind": "done", **content})
 
+    def _wait_for(self, there: Callable[[], bool]) -> None:
+        """Take what comes, for as long as it takes, until something is there or cannot be any more."""
+        while not there() and not self.ended:
+            event = self._channel.next(None)
+            assert event is not None
+            self._take(event)
+
     def _tell(self, content: Mapping[str, object]) -> None:
         self._note(content)
         self._channel.send(content)
@@ -210,7 +217,7 @@ class Scanner:
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Connected):
-            self._connected = True
+            self._connected = self._met = True
             if self._request is not None:
                 self._channel.send(self._request)
         elif isinstance(event, Gone):
