@@ -171,7 +171,7 @@ def _connections(source: str | None, host: str, port: int | None, quiet: bool) -
     from mri_design.scan.streaming.channel import clients, listening, one_stream
 
     if source == "-":
-        # Neither sys.stdin nor closed here: at the end a thread may still wait for a line, and closing would wait for it.
+        # Neither sys.stdin nor closed here: closing waits for the thread that may still wait for a line.
         yield one_stream(open(0, "rb", closefd=False))  # noqa: SIM115
     elif source is not None:
         with open(source, "rb") as stream:
