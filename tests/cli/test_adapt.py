@@ -92,7 +92,7 @@ def test_a_rule_ends_it_where_it_ends_the_replayed_design(work: Path, run: Run, 
     result, messages, out = adapt("scan.npz", (), *options)
     assert result.exit_code == 0, result.output
     assert order(out) == order(tmp_path / "replayed") == messages[-1]["lines"]
-    assert 6 < len(order(out)) < 20
+    assert 6 < len(order(out)) < 24
     assert "predicted error" in json.loads((out / "manifest.json").read_text())["settings"]["ended"]
 
 
