@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mri_design.cli.adapt import adapt
 from mri_design.cli.compare import compare
 from mri_design.cli.convert import convert
 from mri_design.cli.demo import demo
@@ -33,6 +34,10 @@ app.command(
     epilog="Example: mri-design design scan.h5 --lines 64 --out run. Trains of eight lines, as many as are needed: "
     "mri-design design scan.h5 --until-error 0.05 --partial-fourier 0.75 --block 8 --order interleaved --out run",
 )(design)
+app.command(
+    "adapt",
+    epilog="Example: mri-design adapt --listen 9002 --lines 64 --out run; then connect an MRD client to port 9002",
+)(adapt)
 app.command("recon", epilog="Example: mri-design recon scan.h5 --mask run/mask.npy --out recon")(recon)
 app.command(
     "compare",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, Protocol
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TextIO
 
 import typer
 from rich.console import Console
@@ -101,10 +101,10 @@ def ending(*statuses: str) -> int:
     return DONE if all(status == Status.CONVERGED.value for status in statuses) else NOT_CONVERGED
 
 
-def say(text: str, quiet: bool = False) -> None:
-    """One line of result on stdout."""
+def say(text: str, quiet: bool = False, where: TextIO | None = None) -> None:
+    """One line of result, on stdout by default."""
     if not quiet:
-        print(text)
+        print(text, file=where)
 
 
 class _Forgiving:
@@ -210,9 +210,9 @@ def progress(quiet: bool) -> Iterator[Bar]:
 
 @contextmanager
 def run_into(
-    out: Path, *, seed: int, overwrite: bool, quiet: bool, jobs: int = 1, resume: bool = False
+    out: Path, *, seed: int, overwrite: bool, quiet: bool, jobs: int = 1, resume: bool = False, aloud: bool = True
 ) -> Iterator[Run]:
-    """Open the folder of a run, alone, and draw its progress.
+    """Open the folder of a run, alone, and draw its progress; not ``aloud``, what it says goes to stderr.
 
     Raises
     ------
@@ -226,5 +226,5 @@ def run_into(
     if resume and overwrite:
         raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
     with RunFolder(out, overwrite=overwrite) as folder, progress(quiet) as bar:
-        watching = Watching(bar.update, lambda text: say(text, quiet))
+        watching = Watching(bar.update, lambda text: say(text, quiet, None if aloud else sys.stderr))
         yield Run(folder=folder, command=sys.argv[1:], seed=seed, jobs=jobs, resume=resume, progress=watching)

@@ -13,7 +13,7 @@ from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.decision import DesignStep, Forecast, StepCost
 from mri_design.design.line_variances import least_energies, with_unseen_lines
 from mri_design.design.model_choice import CandidateModels, model_in_use, needs_another_loop, rivals_due
-from mri_design.design.recording import Inferred, image_energy, innovations, record
+from mri_design.design.recording import Inferred, decided, image_energy, measured
 from mri_design.design.sample_variances import least_sample_energies
 from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy
 from mri_design.design.trace import DesignTrace
@@ -25,14 +25,17 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["DesignEngine", "DesignState", "Mapping", "SliceInference", "StopRule", "infer_slice"]
+__all__ = ["DesignEngine", "DesignState", "Mapping", "Measuring", "SliceInference", "StopRule", "infer_slice"]
 
 StopRule = Callable[[DesignStep], bool]
 """Sees the next decision, with what is predicted for the lines so far; True ends the design without it.
 
-For a rule whose attribute ``looks_ahead`` is true the engine computes `Forecast.least_error` too.
+Its line has not been measured yet. For a rule whose attribute ``looks_ahead`` is true the engine computes
+`Forecast.least_error` too.
 """
 
+Measuring = Callable[[Sequence[DesignStep]], None]
+"""Has the lines of a block of decisions measured, and returns once the slices hold their data."""
 
 WINDOW, FEWEST_LINES = 8, 8
 """Predictions have come to rest where they do not fall over this part of the grid's lines, this many at least."""
@@ -144,6 +147,10 @@ class DesignEngine:
         decides which one's posterior the strategy sees (`model_choice`). Without it the slice is the model.
     rivals_every : int
         Once the evidence is clear, the models that are not in use are inferred at every so many inferences only.
+    measure : callable, optional
+        Has the lines of every block of decisions measured before they are looked up in the slices, which it fills.
+        Without it the slices hold them already: they are replayed as the scanner. What it raises ends the run; the
+        state that `run` showed last goes on from there.
 
     Raises
     ------
@@ -161,6 +168,7 @@ class DesignEngine:
     constraints: Constraints = field(default_factory=LineConstraints)
     models: CandidateModels | None = None
     rivals_every: int = 4
+    measure: Measuring | None = None
 
     def __post_init__(self) -> None:
         wanted = "a strategy, for example make_strategy('calibrated')"
@@ -242,6 +250,9 @@ class DesignEngine:
                 steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=forecast))
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
+            if self.measure is not None:
+                self.measure(steps)
+            steps = measured(slices, inferred, steps, isinstance(self.strategy, ChoosesBlocks))
             candidates = candidates.after(*(step.line for step in steps))
             state = DesignState(
                 replace(state.trace, steps=(*state.trace.steps, *steps)),
@@ -320,7 +331,7 @@ class DesignEngine:
     def _decide(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
     ) -> tuple[list[DesignStep], Inferred]:
-        """The next block of lines, and the posteriors behind it."""
+        """The next block of lines, before they are measured, and the posteriors behind it."""
         began = time.perf_counter()
         inferred = self._infer(slices, state, candidates, mapping)
         matvecs, converged = inferred.matvecs, inferred.converged
@@ -337,7 +348,7 @@ class DesignEngine:
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending, inferred.models)
             choice = self.strategy.choose(view, self._rng(number, len(slices)))
             cost = StepCost(converged, matvecs, time.perf_counter() - began)
-            steps.append(record(slices, inferred, choice, steps, cost))
+            steps.append(decided(slices, inferred, choice, steps, cost))
             candidates = candidates.after(choice.line)
             began = time.perf_counter()
         return steps, inferred
@@ -354,13 +365,11 @@ class DesignEngine:
         left = view.candidates.target - len(view.candidates.acquired)
         count = min(self.block, left) if self.strategy.needs_posterior else left
         choices = strategy.choose_block(view, self._rng(len(view.steps), len(slices)), count)
-        lines = [choice.line for choice in choices]
-        found = innovations(slices, inferred.posteriors, lines).tolist() if inferred.posteriors else [None] * count
         steps: list[DesignStep] = []
-        for choice, energy in zip(choices, found, strict=True):
+        for choice in choices:
             seconds = 0.0 if steps else time.perf_counter() - began
             cost = StepCost(inferred.converged, 0 if steps else inferred.matvecs, seconds)
-            steps.append(record(slices, inferred, choice, steps, cost, energy))
+            steps.append(decided(slices, inferred, choice, steps, cost, together=True))
         return steps
 
     def candidates(self, mr_slice: MRSlice, state: DesignState, index: int) -> list[MRSlice]:

@@ -1,4 +1,4 @@
-"""What is kept of a decision: its line is looked up in the slices and compared with what was predicted."""
+"""What is kept of a decision: what was predicted of its line and, once that is measured, what it holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mri_design.design.decision import Choice, DesignStep, LineOutcome, StepCost
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 
-__all__ = ["Inferred", "image_energy", "innovation", "innovations", "most_information", "record"]
+__all__ = ["Inferred", "decided", "image_energy", "innovation", "innovations", "measured", "most_information"]
 
 
 @dataclass(frozen=True)
@@ -76,20 +76,20 @@ def most_information(energy: float, noise: float, values: int) -> float:
     return values * float(np.log1p(energy / noise))
 
 
-def record(
+def decided(
     slices: Sequence[MRSlice],
     inferred: Inferred,
     choice: Choice,
     block: Sequence[DesignStep],
     cost: StepCost,
-    found: float | None = None,
+    together: bool = False,
 ) -> DesignStep:
-    """The decision as it is kept: its line is looked up in the slices, its forecast is completed.
+    """The decision before its line is measured: its forecast is completed, its outcome is what is predicted of it.
 
     Parameters
     ----------
     slices : sequence of MRSlice
-        Where the line's data are.
+        Whose noise and coils a line is measured with.
     inferred : Inferred
         What the strategy saw.
     choice : Choice
@@ -98,27 +98,58 @@ def record(
         Decisions that were made from the same inference before this one.
     cost : StepCost
         What it took.
-    found : float, optional
-        Energy of the line's innovation, where it was chosen in a block from one look.
+    together : bool
+        Whether the lines of the block are chosen from one look, so that the first forecast speaks for all.
     """
     forecast, posteriors = replace(choice.forecast, models=inferred.models), inferred.posteriors
-    outcome = LineOutcome(model_energies=_energies(slices, inferred.rivals, choice.line))
-    known = block[0].forecast if block and found is not None else forecast  # the first of a block speaks for all
+    outcome = LineOutcome()
+    known = block[0].forecast if block and together else forecast
     believed = known.believed
     if posteriors and known.expected is not None and believed is not None:
         # The mean is that of the block's start, and so is what was expected of it.
         begun = block[0].forecast.expected if block else None
         expected = known.expected if begun is None else begun
         noise = sum(s.noise_variance * s.encoding([choice.line]).out_size for s in slices)
-        if found is None:
-            found = sum(innovation(s, p, choice.line) for s, p in zip(slices, posteriors, strict=True))
-        outcome = replace(outcome, predicted_energy=float(expected[choice.line] + noise), actual_energy=found)
+        outcome = LineOutcome(predicted_energy=float(expected[choice.line] + noise))
         forecast = replace(forecast, image_energy=image_energy(posteriors))
         if np.isnan(forecast.information):
             values = sum(s.encoding([choice.line]).out_size // 2 for s in slices)
             most = most_information(float(believed[choice.line]), noise, values)
             forecast = replace(forecast, information=most)
     return DesignStep(replace(choice, forecast=forecast, pending=len(block)), outcome, cost)
+
+
+def measured(
+    slices: Sequence[MRSlice], inferred: Inferred, steps: Sequence[DesignStep], together: bool = False
+) -> list[DesignStep]:
+    """A block of decisions once its lines have been measured: what they hold is looked up in the slices.
+
+    Parameters
+    ----------
+    slices : sequence of MRSlice
+        Where the lines' data are.
+    inferred : Inferred
+        What the block was decided from.
+    steps : sequence of DesignStep
+        From `decided`.
+    together : bool
+        As there.
+    """
+    posteriors, lines = inferred.posteriors, [step.line for step in steps]
+    energies = innovations(slices, posteriors, lines).tolist() if together and posteriors else []
+    known: list[DesignStep] = []
+    for number, step in enumerate(steps):
+        outcome = replace(step.outcome, model_energies=_energies(slices, inferred.rivals, step.line))
+        forecast = steps[0].forecast if together else step.forecast
+        if posteriors and forecast.expected is not None:
+            found = energies[number] if energies else _found(slices, posteriors, step.line)
+            outcome = replace(outcome, actual_energy=found)
+        known.append(replace(step, outcome=outcome))
+    return known
+
+
+def _found(slices: Sequence[MRSlice], posteriors: Sequence[GaussianPosterior], line: int) -> float:
+    return sum(innovation(s, p, line) for s, p in zip(slices, posteriors, strict=True))
 
 
 def _energies(

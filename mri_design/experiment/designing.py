@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
-from mri_design.design.engine import DesignEngine, DesignState, Mapping, StopRule
+from mri_design.design.engine import DesignEngine, DesignState, Mapping, Measuring, StopRule
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, load_state, save_state
@@ -150,11 +150,13 @@ class DesignOptions:
         Infers the slices, see `DesignEngine.run`.
     closing : bool
         Whether to predict the image's error after the last line too.
+    measure : Measuring, optional
+        Where a scanner is at work: has it measure lines and fills the slices, see `DesignEngine`.
 
     Raises
     ------
     InputError
-        For a draw that is not a whole number of zero or more, or a rule or callback that cannot be called.
+        For a draw that is not a whole number of zero or more, or a rule, callback or measurement that cannot be called.
     """
 
     draw: int = 0
@@ -163,6 +165,7 @@ class DesignOptions:
     callback: Callable[[DesignState], None] | None = None
     mapping: Mapping = map
     closing: bool = False
+    measure: Measuring | None = None
 
     def __post_init__(self) -> None:
         require_counts(draw=self.draw, least=0)
@@ -170,6 +173,8 @@ class DesignOptions:
             require_working(stop=self.stop, wanted="a stop rule, for example UntilError(0.1)", takes=1)
         if self.callback is not None:
             require_working(callback=self.callback, wanted="a function of the state", takes=1)
+        if self.measure is not None:
+            require_working(measure=self.measure, wanted="a function of the decisions", takes=1)
         if self.checkpoint is not None:
             require_instance(Checkpoint, wanted="a Checkpoint(path, identity)", checkpoint=self.checkpoint)
 
@@ -193,7 +198,7 @@ def run_design(
     Parameters
     ----------
     slices : sequence of MRSlice
-        Replayed as the measurement source.
+        Replayed as the measurement source, or filled line by line by ``options.measure``.
     strategy : Strategy
         Decides which line comes next.
     target : int
@@ -222,6 +227,7 @@ def run_design(
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
     engine = _engine(strategy, recipe, design_seed(seed, options.draw), slices[0].candidates if slices else None)
+    engine = replace(engine, measure=options.measure)
     measurable = np.logical_and.reduce([s.measured for s in slices])
     forced = recipe.design.start or 0
     first = tuple(start) if isinstance(start, Sequence) else engine.constraints.start(measurable, start, forced)

@@ -15,6 +15,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import calibrates_itself, estimate_coil_maps
+from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.calibration.given_maps import explained_by_maps
 from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
@@ -30,6 +31,7 @@ from mri_design.scan.trajectory_data import TrajectoryData
 __all__ = [
     "PHANTOM_PREFIX",
     "PreparedScan",
+    "calibration_count",
     "load_input",
     "load_kspace",
     "load_scan",
@@ -37,6 +39,7 @@ __all__ = [
     "ordinary_scale",
     "prepare",
     "whitened",
+    "with_given_maps",
 ]
 
 Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
@@ -101,6 +104,17 @@ def load_scan(
         return data
     if isinstance(data, TrajectoryData):
         return with_maps(data, maps)
+    return with_given_maps(data, maps)
+
+
+def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
+    """The scan with the coil maps of a file, which have to be those of its coils.
+
+    Raises
+    ------
+    InputError
+        Where they cannot be used, or explain too little of the centre of k-space.
+    """
     known = with_maps(data, maps)
     explained = explained_by_maps(known)
     if explained < LEAST_EXPLAINED:
@@ -155,6 +169,8 @@ class PreparedScan:
     unit : float
         What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
         are scaled to ordinary numbers.
+    mixing : complex array, shape (coil, coil), optional
+        What samples as read were multiplied by over the coils, to be those of ``data``; the identity by default.
     """
 
     data: KSpaceData
@@ -162,6 +178,11 @@ class PreparedScan:
     noise_source: str = ""
     maps_source: str = ""
     unit: float = 1.0
+    mixing: Array | None = None
+
+    def as_prepared(self, samples: Array) -> Array:
+        """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
+        return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
@@ -219,18 +240,23 @@ def prepare(
     require_recipe(recipe)
     scale = ordinary_scale(data.kspace) if ordinary else 1.0
     before = data if scale == 1 else data.scaled(scale)
-    data, noise_source = _with_noise(before, recipe, scale)
-    white = data.n_coils > 1 and data.kspace is not before.kspace  # in units of the noise, whatever the scale
-    unit = 1.0 if white else 1 / scale
+    data, noise_source, root = _with_noise(before, recipe, scale)
+    unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
+    mixing = None if root is None and scale == 1 else scale * (np.eye(data.n_coils) if root is None else root)
     known_maps = "one coil" if data.n_coils == 1 else f"given ({data.card.get('coil_maps_file', 'with the data')})"
     if data.n_coils == 1 or data.coil_maps is not None:
-        return PreparedScan(data, 0, noise_source, known_maps, unit)
-    lines = calibration_lines or min(recipe.coils.calibration_lines, data.grid_shape[0])
+        return PreparedScan(data, 0, noise_source, known_maps, unit, mixing)
+    lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
     allowed = data if measured is None else _only(data, measured)
     known = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
     if calibrates_itself(allowed):
-        return PreparedScan(known, lines, noise_source, f"estimated from {lines} centre lines at most", unit)
-    return PreparedScan(known, 0, noise_source, "estimated from the calibration scan", unit)
+        return PreparedScan(known, lines, noise_source, f"estimated from {lines} centre lines at most", unit, mixing)
+    return PreparedScan(known, 0, noise_source, "estimated from the calibration scan", unit, mixing)
+
+
+def calibration_count(asked: int | None, recipe: Recipe, n_lines: int) -> int:
+    """Centre lines that coil maps are estimated from, on a grid of ``n_lines``: those asked for, or the recipe's."""
+    return asked or min(recipe.coils.calibration_lines, n_lines)
 
 
 def ordinary_scale(kspace: Array) -> float:
@@ -240,18 +266,20 @@ def ordinary_scale(kspace: Array) -> float:
     return 1.0 if ordinary else 2.0 ** -round(np.log2(strongest))
 
 
-def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str]:
-    """The data with their noise known, and where it is from: the recipe, the scanner, the file or the data."""
+def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
+    """The data with their noise known, where it is from (recipe, scanner, file, data), and what whitened the coils."""
     variance = recipe.noise.variance
     if variance is not None:
-        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe"
+        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None
     if data.noise_covariance is not None:
-        return whitened(data, data.noise_covariance), "from the noise readouts"
-    if data.noise_variance is not None:
-        return data, "given with the data"
-    if data.n_coils > 1:
-        return whitened(data, estimate_noise_covariance(data)), "estimated from the data"
-    return replace(data, noise_variance=estimate_noise_variance(data)), "estimated from the data"
+        covariance, source = data.noise_covariance, "from the noise readouts"
+    elif data.noise_variance is not None:
+        return data, "given with the data", None
+    elif data.n_coils > 1:
+        covariance, source = estimate_noise_covariance(data), "estimated from the data"
+    else:
+        return replace(data, noise_variance=estimate_noise_variance(data)), "estimated from the data", None
+    return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
 
 
 def whitened(data: Scan, covariance: Array) -> Scan:

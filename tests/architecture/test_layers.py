@@ -88,7 +88,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "potentials/likelihoods": {"*": 1, "responses": 2},
     "runs": {"": 1, "held_out": 2, "sections": 2}
     | dict.fromkeys(("compare", "convert", "design", "export", "protocol", "recon", "train"), 3)
-    | {"demo": 4},  # a comparison and a design
+    | {"adapt": 4, "demo": 4},  # a design; a comparison and a design
+    "runs/adapt": {"run": 1, "report": 2},
     "runs/compare": {"run": 1, "report": 2},
     "runs/convert": {"wording": 1, "*": 2, "run": 3},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
@@ -99,7 +100,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/recon": {"trajectory": 1, "run": 2, "trajectory_report": 2, "report": 3},
     "runs/sections": {"steps": 1, "*": 2},
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
-    "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "writing": 4},
+    "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "fastmri": 4}
     | {"isolated": 4, "maps": 4, "mask": 4, "formats": 5},
@@ -110,6 +111,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "scan/writing": {"mrd_file": 1, "*": 2},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
+    "scan/streaming": {"messages": 1, "*": 2, "scanner": 3},
     "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
     "sequences": {"scanner": 1, "settings": 1, "events": 2, "timing": 3, "verification": 3}
     | {"gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def _write_heads(path: Path, count: int, seed: int) -> None:
         file["kspace"] = kspace.swapaxes(-1, -2).astype(np.complex64)  # phase encoding along the columns
 
 
+def _write_readouts(path: Path, kspace: np.ndarray) -> None:
+    """Every line of a scan (coil, ky, kx) as JSON lines."""
+    readouts = [
+        {"line": line, "real": kspace[:, line].real.tolist(), "imag": kspace[:, line].imag.tolist()}
+        for line in range(LINES)
+    ]
+    lines = [{"lines": LINES, "samples": SAMPLES}, *readouts]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files, made once."""
@@ -52,6 +63,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "coils.npz", kspace=coils.kspace, noise_variance=np.float64(coils.noise_variance or 0))
     assert coils.coil_maps is not None
     np.save(folder / "maps.npy", coils.coil_maps[0])
+    _write_readouts(folder / "readouts.jsonl", coils.kspace[0, :1])
     local = (REPOSITORY / "mri_design/recipes/local.toml").read_text(encoding="utf-8")
     (folder / "small.toml").write_text(SMALL)
     (folder / "small-local.toml").write_text(local + SMALL)

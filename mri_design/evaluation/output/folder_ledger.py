@@ -17,6 +17,7 @@ _MAX_BYTES = 1 << 20
 OUTPUTS = frozenset(
     (
         *("acquisition.csv", "checkpoint.npz", "exchanges.csv", "exchanges.json", "lines.csv", "manifest.json"),
+        *("kspace.npz", "latency.csv", "messages.jsonl", "readouts.jsonl", "readouts.mrd"),
         *("mask.npy", "masks.json", "metrics.csv", "models.csv", "paired.csv", "paired.md", "prediction-lines.csv"),
         *("prediction.csv", "progress.json", "recon.npy", "report.html", "scores.csv", "std.npy", "steps.csv"),
         *("summary.csv", "summary.md", "test-progress.json", "tuned.csv", "winners.csv", "winners.md"),

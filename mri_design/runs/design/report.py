@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.identity import CHECKPOINT
+from mri_design.evaluation.output.page import Section
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.encodings import PlaneEncoding
 from mri_design.runs.design.earlier import contradicted, earlier_share
@@ -23,8 +25,25 @@ from mri_design.runs.sections.trace import save_design, score_unit
 __all__ = ["report_design"]
 
 
-def report_design(run: Run, result: DesignResult | Ending) -> Ending:
-    """Write everything about a design into the run's folder; one that was finished before stays as it is."""
+def report_design(
+    run: Run,
+    result: DesignResult | Ending,
+    more: Sequence[Section] = (),
+    beside: Mapping[str, object] | None = None,
+) -> Ending:
+    """Write everything about a design into the run's folder; one that was finished before stays as it is.
+
+    Parameters
+    ----------
+    run : Run
+        Its folder.
+    result : DesignResult or Ending
+        From `design_scan`, or `concluded`.
+    more : sequence of Section
+        Further sections of the page.
+    beside : mapping of str to object, optional
+        Further rows of the manifest's settings and of the page's table.
+    """
     if isinstance(result, Ending):
         return result
     recipe, trace, known = result.request.recipe, result.trace, result.known
@@ -41,7 +60,9 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         *model_sections(run.folder, result.account),
         *save_acquisition(run.folder, result.acquisition, recipe),
         *save_reconstruction(run.folder, known, result.images, trace.lines),
+        *more,
     ]
+    known_beside = dict(beside or {})
     ended = {"ended": result.ended} if result.ended else {}
     scale = result.images[0].reconstruction.std_factor
     error_bars = {} if scale is None else {"error bars": str(scale)}
@@ -56,6 +77,7 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         **model_settings(result.account.models),
         **({} if scale is None else {"error_bars": str(scale)}),
         **known.settings(),
+        **{name.replace(" ", "_"): value for name, value in known_beside.items()},
     }
     summary: dict[str, object] = {
         f"{candidates.unit}s": f"{len(trace.lines)} of {n_lines}",
@@ -68,6 +90,7 @@ def report_design(run: Run, result: DesignResult | Ending) -> Ending:
         **({"model of the image": result.model} if result.model else {}),
         **known.summary(),
         **error_bars,
+        **known_beside,
         "multiplications with A": sum(step.cost.matvecs for step in trace.steps),
     }
     record = replace(result.record, settings={**result.record.settings, **facts})

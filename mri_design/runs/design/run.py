@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.design.echo_trains import Acquisition
+from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
@@ -17,7 +18,7 @@ from mri_design.errors import UsageError, require_numbers
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.predictions.account import DesignAccount, account_of
-from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
+from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
 from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines, with_calibration
@@ -28,7 +29,7 @@ from mri_design.experiment.ending import (
     most_lines,
     what_was_missed,
 )
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
@@ -40,16 +41,18 @@ from mri_design.experiment.strategy_names import (
     strategy_files,
     strategy_label,
 )
+from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import PlaneEncoding, encoding_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from
+from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status
 
-__all__ = ["DesignRequest", "DesignResult", "design_scan"]
+__all__ = ["DesignRequest", "DesignResult", "Designed", "concluded", "design_scan"]
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,40 @@ class DesignResult:
     acquisition: Acquisition | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Designed:
+    """A design whose lines are chosen and measured, on the way to its image.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        In force.
+    data : KSpaceData
+        The slice that the image is of, as read.
+    scan : PreparedScan
+        Calibrated.
+    slices : sequence of MRSlice
+        Those that share the lines, that of the image first.
+    state : DesignState
+        Where the design ended.
+    most : int
+        Lines it could have had.
+    checks : sequence of PredictionCheck
+        Its predictions beside the actual errors, where those can be known.
+    acquisition : Acquisition or None
+        See `DesignResult`.
+    """
+
+    recipe: Recipe
+    data: KSpaceData
+    scan: PreparedScan
+    slices: Sequence[MRSlice]
+    state: DesignState
+    most: int
+    checks: Sequence[PredictionCheck] = ()
+    acquisition: Acquisition | None = None
+
+
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
@@ -273,34 +310,51 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             closing=True,
         ),
     )
-    trace = state.trace
-    ended = how_it_ended(trace, stop, most)
-    if ended:
-        run.progress.say(ended)
-    if contradicted(trace):
-        run.progress.say(contradicted(trace))
-    final = final_models(slices, state, recipe)[0]
-    options = InferenceOptions(
-        warm_start=final.warm,
-        signal=state.signals[0],
-        callback=lambda s: show("reconstructing", s.loop, recipe.inference.loops),
-    )
-    method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
-    result = reconstruct(final.slice_model, trace.lines, method, final.recipe, rng, options=options)
-    if result.left_out:
-        run.progress.say(result.left_out)
-    known = KnownScan.of(data, scan, slice_model, state.signals[0])
     loops = (recipe.design.first_loops, recipe.design.step_loops)
-    truths_or_none = [truth_or_none(slice_model, known.reference)]
+    truths_or_none = [truth_or_none(slice_model, scan.reference(0))]
     truths_or_none += [truth_or_none(s, o.reference(0)) for s, o in zip(slices[1:], others, strict=True)]
     checks = check_predictions(
         slices,
-        trace,
+        state.trace,
         Replay(recipe.inference.engine(), *loops, run.seed, candidate_models(recipe)),
         signals=state.signals,
         truths=truths_or_none,
         callback=lambda done, of: show("checking predictions", done, of),
     )
+    acquisition = in_acquisition_order(state.trace.lines, state.trace.n_lines, recipe)
+    designed = Designed(
+        recipe=recipe,
+        data=data,
+        scan=scan,
+        slices=slices,
+        state=state,
+        most=most,
+        checks=checks,
+        acquisition=acquisition,
+    )
+    return concluded(request, record, designed, run)
+
+
+def concluded(request: DesignRequest, record: Record, designed: Designed, run: Run) -> DesignResult:
+    """The image from the lines that a design chose, and what the run came to."""
+    recipe, state = designed.recipe, designed.state
+    trace, stop = state.trace, request.stop
+    ended = how_it_ended(trace, stop, designed.most)
+    if ended:
+        run.progress.say(ended)
+    if contradicted(trace):
+        run.progress.say(contradicted(trace))
+    final = final_models(designed.slices, state, recipe)[0]
+    options = InferenceOptions(
+        warm_start=final.warm,
+        signal=state.signals[0],
+        callback=lambda s: run.progress.show("reconstructing", s.loop, recipe.inference.loops),
+    )
+    method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
+    result = reconstruct(final.slice_model, trace.lines, method, final.recipe, rng, options=options)
+    if result.left_out:
+        run.progress.say(result.left_out)
+    known = KnownScan.of(designed.data, designed.scan, designed.slices[0], state.signals[0])
     return DesignResult(
         request=request,
         record=record,
@@ -310,10 +364,10 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         ended=ended,
         model="" if final.number is None else recipe.phase.names[final.number],
         images=with_zero_filled(
-            [NamedImage.judged(method, result, known.reference)], slice_model, trace.lines, known.reference
+            [NamedImage.judged(method, result, known.reference)], designed.slices[0], trace.lines, known.reference
         ),
-        account=account_of(trace, checks, recipe.phase.names),
-        acquisition=in_acquisition_order(trace.lines, trace.n_lines, recipe),
+        account=account_of(trace, designed.checks, recipe.phase.names),
+        acquisition=designed.acquisition,
     )
 
 

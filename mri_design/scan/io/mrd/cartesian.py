@@ -22,7 +22,7 @@ from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import measured_lines, readout_positions, volume_note
 from mri_design.scan.sampling import index_runs
 
-__all__ = ["read_cartesian"]
+__all__ = ["GridImages", "read_cartesian"]
 
 Vector = tuple[float, ...]
 _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
@@ -54,7 +54,7 @@ def read_cartesian(
     encoding, heads = purposes.encoding, acquisitions.heads
     plan = plan_readouts(acquisitions.field, heads, header, purposes, limits, repeats_allowed=duplicates != "error")
     check_declared_shape("encodedSpace.matrixSize", plan.shape, 8, limits)
-    images = _Images(encoding)
+    images = GridImages(encoding)
     stored, times = _filled(acquisitions, plan.shape, plan.readouts, duplicates)
     coils, coil_notes = working_coils(stored)
     kspace = images.kspace(only_coils(stored, coils), plan.readouts)
@@ -82,7 +82,7 @@ def read_cartesian(
 
 
 @dataclass(frozen=True)
-class _Images:
+class GridImages:
     """How the grid that was filled becomes images' k-space.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from mri_design.scan.io.safe import ReadLimits
 __all__ = ["EncodedSpace", "MrdEncoding", "MrdHeader", "parse_mrd_header"]
 
 _MAX_ENCODINGS = 64
+_COUNT = re.compile(r"[1-9][0-9]{0,4}")
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,13 @@ class MrdHeader:
     noise_bandwidth : float, optional
         Noise that the receiver's filter lets through over that of white noise, 0 to 1
         (``relativeReceiverNoiseBandwidth``); None where the header gives none.
+    channels : int, optional
+        Receive coils (``receiverChannels``); None where the header gives no count. Readouts have the last word.
     """
 
     encodings: tuple[MrdEncoding, ...]
     noise_bandwidth: float | None = None
+    channels: int | None = None
 
     def encoding(self, field: str, number: int) -> MrdEncoding:
         """The encoding that readouts call ``number``.
@@ -119,12 +124,14 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
             wanted=f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings",
         )
     bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
+    channels = root.findtext("{*}acquisitionSystemInformation/{*}receiverChannels")
     return MrdHeader(
         tuple(
             _encoding(field if not i else f"{field}: encoding {i}", encoding, limits)
             for i, encoding in enumerate(encodings)
         ),
         None if bandwidth is None else _share(f"{field}: relativeReceiverNoiseBandwidth", bandwidth),
+        int(channels) if channels and _COUNT.fullmatch(channels) else None,
     )
 
 

@@ -13,7 +13,16 @@ from mri_design.errors import InputError, described
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = ["COUNTERS", "Places", "Purposes", "checked_counters", "common_channels", "has_flag", "sort_by_purpose"]
+__all__ = [
+    "COUNTERS",
+    "Places",
+    "Purposes",
+    "checked_counters",
+    "common_channels",
+    "has_flag",
+    "is_noise",
+    "sort_by_purpose",
+]
 
 COUNTERS = ("contrast", "phase", "repetition", "set")
 """Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
@@ -145,6 +154,11 @@ def has_flag(flags: NDArray[np.uint64], number: int) -> NDArray[np.bool_]:
     """Which acquisition flags, as integers, have flag ``number`` (from 1) set."""
     has: NDArray[np.bool_] = (flags >> np.uint64(number - 1)) & np.uint64(1) != 0
     return has
+
+
+def is_noise(heads: NDArray[Any]) -> bool:
+    """Whether the first of some readouts holds noise alone."""
+    return bool(has_flag(heads["flags"].astype(np.uint64), _NOISE)[0])
 
 
 def common_channels(field: str, heads: NDArray[Any], chosen: Places, limits: ReadLimits) -> int:

@@ -1,0 +1,183 @@
+"""``mri-design adapt``: the design at the scanner, line after line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mri_design.cli.options import (
+    Acceleration,
+    Block,
+    Forbid,
+    Maps,
+    MaxJump,
+    Out,
+    Overwrite,
+    PartialFourier,
+    Quiet,
+    RecipeFile,
+    Require,
+    Seed,
+    SliceIndex,
+    Start,
+    StrategyName,
+    UntilError,
+    UntilGain,
+)
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
+
+if TYPE_CHECKING:
+    from mri_design.runs.adapt.run import StreamForm
+    from mri_design.scan.streaming.channel import Connection
+
+__all__ = ["adapt"]
+
+_SCANNER = "The scanner"
+
+
+@exits
+def adapt(
+    out: Out,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[READOUTS]",
+            help="File of readouts (JSON lines, or the messages of an MRD stream), or - for JSON lines from stdin.",
+            show_default=False,
+        ),
+    ] = None,
+    listen: Annotated[
+        int | None,
+        typer.Option(
+            "--listen",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Wait for an MRD client at this TCP port; 0 takes a free one.",
+            rich_help_panel=_SCANNER,
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="Address to listen at. Others than 127.0.0.1 let other machines in, without a password.",
+            rich_help_panel=_SCANNER,
+        ),
+    ] = "127.0.0.1",
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds to wait for a readout.", rich_help_panel=_SCANNER)
+    ] = 10.0,
+    requests: Annotated[
+        int,
+        typer.Option(
+            "--requests", min=1, help="Times a line is asked for until it is given up.", rich_help_panel=_SCANNER
+        ),
+    ] = 3,
+    repeated: Annotated[
+        str,
+        typer.Option(
+            "--repeated",
+            metavar="first|last",
+            help="Which readout of a line that comes again counts.",
+            rich_help_panel=_SCANNER,
+        ),
+    ] = "first",
+    lines: Annotated[
+        int | None,
+        typer.Option("--lines", min=1, help="Lines in the end, those at the start included.", show_default=False),
+    ] = None,
+    start: Start = None,
+    strategy: StrategyName = None,
+    index: SliceIndex = 0,
+    maps: Maps = None,
+    seed: Seed = 0,
+    recipe: RecipeFile = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the run folder's readouts and checkpoint.")
+    ] = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    until_error: UntilError = None,
+    until_gain: UntilGain = None,
+    forbid: Forbid = None,
+    require: Require = None,
+    partial_fourier: PartialFourier = None,
+    max_jump: MaxJump = None,
+    block: Block = None,
+    acceleration: Acceleration = None,
+) -> int:
+    """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
+
+    The scanner is an MRD client that connects to --listen PORT, sends the header and then every readout, and is told
+    the next lines in text messages. Or it writes JSON lines: with - the messages to it are the lines of stdout.
+
+    Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
+    are asked for again, and in the end done without. If the scanner goes away, the image is made from what there is.
+    """
+    from mri_design.errors import UsageError
+    from mri_design.experiment.recipe import load_recipe
+    from mri_design.runs.adapt.report import report_adapt
+    from mri_design.runs.adapt.run import AdaptRequest, adapt_scan
+    from mri_design.runs.design.run import DesignRequest
+    from mri_design.scan.streaming.scanner import Patience
+
+    if (source is None) == (listen is None):
+        raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
+    settings = (
+        load_recipe(recipe)
+        .replacing("design", strategy=strategy, start=start, block=block)
+        .replacing("design", until_error=until_error, until_gain=until_gain)
+        .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)
+    )
+    request = AdaptRequest(
+        design=DesignRequest("readouts", settings, lines, index, maps=maps, acceleration=acceleration),
+        form="mrd" if source is None else _form(source),
+        repeated=repeated,  # type: ignore[arg-type]
+        patience=Patience(timeout, requests),
+    )
+    if source is not None and Path(source).resolve() == (out / request.journal).resolve():
+        raise UsageError(f"{request.journal} of that folder is where this run writes what arrives; give another --out")
+    with (
+        kept_on_interruption(out / request.journal, resume=True),
+        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume, aloud=False) as run,
+        _connections(source, host, listen, quiet) as connections,
+    ):
+        ended = report_adapt(run, adapt_scan(request, run, connections))
+    say(f"{len(ended.lines)} lines, {ended.status}: {out / 'report.html'}", quiet, sys.stderr)
+    return ending(ended.status)
+
+
+def _form(source: str) -> StreamForm:
+    """How the messages of a file are written; those of the standard input are JSON lines."""
+    from mri_design.scan.io.safe import check_file
+
+    if source == "-":
+        return "json lines"
+    check_file(Path(source))
+    with open(source, "rb") as stream:
+        return "json lines" if stream.read(1) == b"{" else "mrd file"
+
+
+@contextmanager
+def _connections(source: str | None, host: str, port: int | None, quiet: bool) -> Iterator[Iterator[Connection]]:
+    """Whoever brings readouts."""
+    from mri_design.scan.streaming.channel import clients, listening, one_stream
+
+    if source == "-":
+        # Neither sys.stdin nor closed here: closing waits for the thread that may still wait for a line.
+        yield one_stream(open(0, "rb", closefd=False))  # noqa: SIM115
+    elif source is not None:
+        with open(source, "rb") as stream:
+            yield one_stream(stream)
+    else:
+        assert port is not None
+        with listening(host, port) as server:
+            say(f"listening at {host}:{server.getsockname()[1]}", quiet, sys.stderr)
+            yield clients(server)

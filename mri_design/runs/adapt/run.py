@@ -1,0 +1,381 @@
+"""A design of a scan that is being measured: every decision is sent to the scanner, whose readouts decide the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.decision import DesignStep
+from mri_design.design.engine import DesignState
+from mri_design.errors import InputError, MriDesignError, UsageError
+from mri_design.evaluation.output.identity import CHECKPOINT
+from mri_design.evaluation.output.manifest import InputFile
+from mri_design.experiment.checkpoint import Checkpoint, load_state
+from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
+from mri_design.experiment.ending import most_lines
+from mri_design.experiment.inputs import PreparedScan, calibration_count, prepare, with_given_maps
+from mri_design.experiment.strategy_names import ORACLES, strategy_files
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import encoding_named
+from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
+from mri_design.runs.run import Ending, Record, Run
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.atomic import write_npz
+from mri_design.scan.streaming.arrivals import Arrivals, RepeatPolicy
+from mri_design.scan.streaming.channel import Channel, Connection
+from mri_design.scan.streaming.journal import Journal, recorded
+from mri_design.scan.streaming.json_lines import JsonLines
+from mri_design.scan.streaming.messages import StreamProtocol
+from mri_design.scan.streaming.mrd import MrdFile, MrdStream
+from mri_design.scan.streaming.scanner import Patience, Scanner
+
+__all__ = ["AdaptRequest", "AdaptResult", "adapt_scan"]
+
+StreamForm = Literal["mrd", "mrd file", "json lines"]
+CONVERSATION = "messages.jsonl"
+"""What the scanner was told."""
+NAME = "scan"
+
+
+class LinesLostError(MriDesignError):
+    """Lines that were chosen did not come."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptRequest:
+    """What a design at the scanner is asked for.
+
+    Parameters
+    ----------
+    design : DesignRequest
+        The design, as of a file; its source is not read.
+    form : {"mrd", "mrd file", "json lines"}
+        How messages are written; those of a file are answered with JSON lines on the standard output.
+    repeated : {"first", "last"}
+        Which readout of a line that comes again counts.
+    patience : Patience
+        How long readouts are waited for.
+
+    Raises
+    ------
+    UsageError
+        For an oracle, samples of a plane, an earlier scan, or an order other than the one in which lines are chosen.
+    """
+
+    design: DesignRequest
+    form: StreamForm = "mrd"
+    repeated: RepeatPolicy = "first"
+    patience: Patience = field(default_factory=Patience)
+
+    def __post_init__(self) -> None:
+        chosen = self.design.recipe.design
+        if chosen.strategy in ORACLES:
+            raise UsageError(f"{chosen.strategy} knows the image, which is not there before it is measured")
+        if chosen.encoding != "lines":
+            raise UsageError("adapt chooses lines only: leave out --encoding")
+        if self.design.seen is not None:
+            raise UsageError("adapt knows no earlier scan: design does")
+        if chosen.order != "as-chosen":
+            raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
+        if self.repeated not in ("first", "last"):
+            raise InputError(field="repeated", got=repr(self.repeated), wanted="first or last")
+
+    @property
+    def journal(self) -> str:
+        """Name of the file of everything that arrives."""
+        return "readouts.jsonl" if self.form == "json lines" else "readouts.mrd"
+
+    def protocol(self) -> StreamProtocol:
+        """How messages are written."""
+        if self.form == "json lines":
+            return JsonLines()
+        return (MrdStream if self.form == "mrd" else MrdFile)(self.design.index)
+
+    @cached_property
+    def beside(self) -> list[InputFile]:
+        """Files that are read: coil maps, a strategy's."""
+        maps = [] if self.design.maps is None else [str(self.design.maps)]
+        return InputFile.of_all([*maps, *strategy_files([self.design.recipe.design.strategy])])
+
+    def record(self, run: Run) -> Record:
+        """What a manifest says about it before anything has arrived.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        design = self.design
+        asked = {"slice": design.index, "lines": design.lines, "acceleration_wanted": design.acceleration}
+        choices = {"recipe": design.settings, "files": [file.sha256 for file in self.beside], **asked}
+        policies = {"repeated": self.repeated, "timeout": self.patience.seconds, "requests": self.patience.requests}
+        settings = {"slice": design.index, **policies, **design.settings}
+        return Record(run.identity("adapt", {**choices, "repeated": self.repeated}), self.beside, settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptResult:
+    """What a design at the scanner came to.
+
+    Parameters
+    ----------
+    design : DesignResult
+        The design and its image.
+    scanner : Scanner
+        With every exchange, and what else arrived.
+    """
+
+    design: DesignResult
+    scanner: Scanner
+
+
+def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection]) -> AdaptResult | Ending:
+    """Have a scanner measure one line after another, each chosen from those before; reconstruct from them.
+
+    Everything that arrives is on the disk, in the run's folder, before it is looked at, and a checkpoint is written
+    after every decision. Noise, coil maps and the image's brightness are from the start lines where noise readouts, the
+    header or the request do not say more. The lines are those that `design_scan` chooses from a complete file of the
+    same scan, if it is given the same noise.
+
+    Parameters
+    ----------
+    request : AdaptRequest
+        What is asked.
+    run : Run
+        Its folder.
+    connections : iterator of Connection
+        Whoever connects.
+
+    Returns
+    -------
+    AdaptResult or Ending
+        An `Ending` where the run's folder holds this very design, finished, and the run was to resume it.
+
+    Raises
+    ------
+    UsageError
+        For readouts in the folder without ``run.resume``, or another run's folder.
+    InputError
+        Where too little arrives to begin, or constraints contradict the grid.
+    """
+    record = request.record(run)
+    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
+    if before is not None:
+        return before
+    if run.folder.existing(request.journal) and not (run.resume or run.folder.overwrite):
+        raise UsageError(
+            f"{run.folder.path.name} holds readouts of an unfinished design; add --resume, give another --out, or add "
+            "--overwrite"
+        )
+    run.begin()
+    path = run.folder.output_path(request.journal)
+    protocol, arrivals, kept = request.protocol(), Arrivals(request.repeated), 0
+    for end, message in recorded(path, protocol):
+        arrivals.take(message)
+        kept = end
+    told = _Told(run)
+    journal = Journal(path, kept)
+    channel = Channel(protocol, connections, journal.add)
+    scanner = Scanner(channel, arrivals, request.patience, run.progress.say, told.add)
+    try:
+        live = _Live(request, run, scanner, told.lost_before(), record.identity)
+        state = live.designed()
+        status = live.status(state)
+        scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
+    except MriDesignError as error:
+        channel.send({"kind": "refused", "why": str(error)})
+        raise
+    finally:
+        channel.close()
+        journal.close()
+        told.close()
+    data, scan, slice_model = live.measured()
+    _save_kspace(run, scan, slice_model)
+    designed = Designed(recipe=live.recipe, data=data, scan=scan, slices=[slice_model], state=state, most=live.most)
+    record = replace(record, inputs=[InputFile.of(path), *record.inputs])
+    result = concluded(request.design, record, designed, run)
+    if status:
+        run.progress.say(status)
+        result = replace(result, ending=Ending(status, result.ending.lines))
+    return AdaptResult(design=result, scanner=scanner)
+
+
+def _save_kspace(run: Run, scan: PreparedScan, slice_model: MRSlice) -> None:
+    """Everything measured as a file that the other verbs read, with the noise and the maps that the design knew."""
+    unit = np.float32(scan.unit)
+    maps = {} if slice_model.maps is None else {"coil_maps": slice_model.maps[np.newaxis]}
+    arrays: dict[str, NDArray[np.generic] | float] = {
+        "kspace": slice_model.kspace[np.newaxis] * unit,
+        "measured": scan.data.measured,
+        "noise_variance": float(slice_model.noise_variance * scan.unit**2),
+        **maps,
+    }
+    write_npz(run.folder.output_path("kspace.npz"), arrays)
+
+
+class _Told:
+    """The messages to the scanner, in a file; a resumed run reads in it which lines were given up."""
+
+    def __init__(self, run: Run) -> None:
+        self._path = run.folder.output_path(CONVERSATION)
+        self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
+
+    def add(self, content: Mapping[str, object]) -> None:
+        self._file.write(json.dumps(content).encode() + b"\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def lost_before(self) -> list[int]:
+        lost: list[int] = []
+        for line in self._path.read_bytes().splitlines():
+            try:
+                content = json.loads(line)
+            except ValueError:  # cut off when the process died
+                continue
+            lost += content["lines"] if content.get("kind") == "lost" else []
+        return lost
+
+
+class _Live:
+    """A slice that is filled while it is designed.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        In force.
+    most : int
+        Lines that the design could have had when it began.
+    """
+
+    def __init__(self, request: AdaptRequest, run: Run, scanner: Scanner, lost: Sequence[int], identity: str) -> None:
+        self._request, self._run, self._scanner, self._arrivals = request, run, scanner, scanner.arrivals
+        self.recipe = request.design.recipe
+        header = scanner.header()
+        self._encoding = encoding_named("lines", header.shape)
+        self._lines = request.design.count(self._encoding.size)
+        self._measurable: NDArray[np.bool_] = np.ones(self._encoding.size, dtype=bool)
+        require_lines(self._measurable, self._lines, self.recipe)
+        self._give_up(lost)
+        self._checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), identity)
+        self._first = self._start()
+        self.most = self._reachable()
+        data = self._with_maps(self._arrivals.data(NAME, self._first))
+        calibrated = prepare(data, self.recipe, calibration_lines=self.recipe.calibration_lines, ordinary=True)
+        self._scan: PreparedScan = calibrated
+        model = calibrated.slice_model(0, self.recipe)
+        self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
+        self._arrivals.changed.update(np.flatnonzero(self._arrivals.arrived).tolist())
+        self._fill()
+
+    def _state(self) -> DesignState | None:
+        return load_state(self._checkpoint) if self._checkpoint.path.exists() else None
+
+    def _give_up(self, lost: Sequence[int]) -> None:
+        """These lines cannot be measured; none that has not arrived can where the scanner is gone."""
+        self._measurable[list(lost)] = False
+        if self._scanner.ended:
+            self._measurable &= self._arrivals.arrived
+            if not self._measurable.any():
+                raise InputError(field="stream", got=self._scanner.ended, wanted="the start lines")
+
+    def _reachable(self) -> int:
+        """Lines in the end, as far as they can be measured."""
+        state = self._state()
+        acquired = self._first if state is None else state.trace.lines
+        most = most_lines(self._measurable, acquired, self.recipe, self._encoding)
+        return most if self._lines is None else min(self._lines, most)
+
+    def _start(self) -> tuple[int, ...]:
+        """The lines that the design begins with, measured."""
+        state = self._state()
+        if state is not None:
+            return state.trace.start
+        while True:
+            first, coils = self._first_lines(), self._arrivals.coils
+            wanted = [line for line in first if not self._arrivals.arrived[line]]
+            if wanted:
+                self._give_up(self._scanner.measure(wanted, {"rule": "start"}))
+            elif self._arrivals.coils == coils:
+                return first
+
+    def _first_lines(self) -> tuple[int, ...]:
+        recipe, design, coils = self.recipe, self._request.design, self._arrivals.coils or 1
+        allowed = self._measurable & recipe.constraints.rules().allowed(len(self._measurable))
+        target = int(allowed.sum()) if self._lines is None else min(self._lines, int(allowed.sum()))
+        own_maps = coils > 1 and design.maps is None
+        count = calibration_count(recipe.calibration_lines, recipe, len(self._measurable)) if own_maps else 0
+        return start_lines(self._measurable, design.strategy, target, recipe, count, coils)
+
+    def _with_maps(self, data: KSpaceData) -> KSpaceData:
+        maps = self._request.design.maps
+        return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps)
+
+    def _fill(self) -> None:
+        lines = sorted(self._arrivals.changed)
+        self._arrivals.changed.clear()
+        if lines:
+            self._slice.kspace[:, lines] = self._scan.as_prepared(self._arrivals.lines(lines))
+
+    def designed(self) -> DesignState:
+        """Choose and measure until there are enough lines, or the scanner gives no more."""
+        show = self._run.progress.show
+        options = DesignOptions(
+            stop=self._request.design.stop,
+            checkpoint=self._checkpoint,
+            callback=lambda s: show("designing", len(s.trace.lines) - len(self._first), self.most - len(self._first)),
+            closing=True,
+            measure=self._measure,
+        )
+        while True:
+            self._slice = replace(self._slice, measured=self._measurable.copy())
+            try:
+                return run_design(
+                    [self._slice],
+                    self._request.design.strategy,
+                    self._reachable(),
+                    self.recipe,
+                    seed=self._run.seed,
+                    start=self._first,
+                    options=options,
+                )
+            except LinesLostError:
+                continue  # from the checkpoint, without these lines
+
+    def _measure(self, steps: Sequence[DesignStep]) -> None:
+        lines, first = [step.line for step in steps], steps[0]
+        known = {
+            "scores": None if first.choice.scores is None else [_number(step.choice.score) for step in steps],
+            "predicted_error": _number(first.predicted_error),
+            "nats": _number(first.information),
+        }
+        about = {name: value for name, value in known.items() if value is not None}
+        missing = self._scanner.measure(lines, {"rule": self._request.design.strategy.name, **about})
+        self._fill()
+        if missing:
+            self._give_up(missing)
+            raise LinesLostError(str(missing))
+
+    def status(self, state: DesignState) -> str:
+        """Why the design has fewer lines than it was to have; empty where it has them or a rule ended it."""
+        if state.trace.declined is not None or len(state.trace.lines) >= self.most:
+            return ""
+        why = self._scanner.ended or "the others were lost"
+        return f"{len(state.trace.lines)} of {self.most} lines measured: {why}"
+
+    def measured(self) -> tuple[KSpaceData, PreparedScan, MRSlice]:
+        """Everything that was measured: as it came, calibrated, and as models take it."""
+        self._fill()
+        data = self._arrivals.data(NAME)
+        known = replace(self._scan.data, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
+        return data, replace(self._scan, data=known), replace(self._slice, measured=data.measured)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,209 @@
+"""Where messages come from and go to: a file, a pipe or one TCP client after another, read by a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
+
+from mri_design.errors import InputError, MriDesignError
+from mri_design.scan.streaming.messages import Closed, Message, StreamProtocol
+
+__all__ = ["Channel", "Connected", "Connection", "Gone", "clients", "listening", "one_stream"]
+
+_WAITING = 64
+_SEND_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Connected:
+    """Somebody is there."""
+
+
+@dataclass(frozen=True)
+class Gone:
+    """Nobody is there any more; ``for_good`` where nobody can come back."""
+
+    why: str
+    for_good: bool = False
+
+
+Event = Message | Connected | Gone
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Two directions of one conversation.
+
+    Parameters
+    ----------
+    source : BinaryIO
+        What is read.
+    write : callable
+        Sends bytes.
+    close : callable
+        Ends both directions; reading ends then too.
+    """
+
+    source: BinaryIO
+    write: Callable[[bytes], object]
+    close: Callable[[], object]
+
+
+class Channel:
+    """Messages from one connection after another, each kept before it is handed on.
+
+    A thread reads. It waits where more than a few messages have not been looked at, so that a fast sender waits too.
+
+    Parameters
+    ----------
+    protocol : StreamProtocol
+        How messages are written.
+    connections : iterator of Connection
+        The next one is asked for when the last has ended.
+    keep : callable
+        Takes the bytes of every message but the closing one, before `next` shows it.
+    """
+
+    def __init__(
+        self, protocol: StreamProtocol, connections: Iterator[Connection], keep: Callable[[bytes], None]
+    ) -> None:
+        self.protocol = protocol
+        self._connections, self._keep = connections, keep
+        self._events: queue.Queue[Event | Exception] = queue.Queue(_WAITING)
+        self._present: Connection | None = None
+        self._stopped, self._sending = threading.Event(), threading.Lock()
+        threading.Thread(target=self._read, name="readouts", daemon=True).start()
+
+    def next(self, seconds: float | None) -> Event | None:
+        """What comes next, or None after so many seconds of silence; without a number it waits.
+
+        Raises
+        ------
+        OSError
+            Where a message could not be kept.
+        """
+        try:
+            event = self._events.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if isinstance(event, Exception):
+            raise event
+        return event
+
+    def send(self, content: Mapping[str, object]) -> bool:
+        """Say something to whoever is there; whether it was taken."""
+        return self._write(self.protocol.text(content))
+
+    def _write(self, message: bytes) -> bool:
+        present = self._present
+        if present is None:
+            return False
+        try:
+            with self._sending:
+                present.write(message)
+        except (OSError, ValueError):  # gone, or taking nothing any more
+            present.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Say that it is over, and stop."""
+        self._write(self.protocol.closing())
+        self._stopped.set()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        present, self._present = self._present, None
+        if present is not None:
+            present.close()
+
+    def _read(self) -> None:
+        try:
+            for connection in self._connections:
+                self._hang_up()
+                self._present = connection
+                self._events.put(Connected())
+                why = self._conversation(connection)
+                if self._stopped.is_set():
+                    return
+                self._events.put(Gone(why))
+            self._events.put(Gone("nothing more comes", for_good=True))
+        except Exception as error:  # whoever waits has to know, whatever it is
+            self._events.put(error)
+
+    def _conversation(self, connection: Connection) -> str:
+        while not self._stopped.is_set():
+            try:
+                read = self.protocol.read(connection.source)
+            except InputError as error:
+                self.send({"kind": "refused", "why": str(error)})
+                self._hang_up()
+                return f"refused: {error}"
+            except (OSError, ValueError) as error:
+                self._hang_up()
+                return f"the connection broke ({error})"
+            if read is None:
+                return "the stream ended"  # who says nothing more may still listen
+            raw, message = read
+            if not isinstance(message, Closed):  # a scan that is begun again goes on behind it
+                self._keep(raw)
+            self._events.put(message)
+        return ""
+
+
+def one_stream(source: BinaryIO, write: Callable[[bytes], object] | None = None) -> Iterator[Connection]:
+    """One conversation: messages from a file or a pipe, answers to the standard output."""
+    yield Connection(source, write or _to_standard_output, lambda: None)
+
+
+def _to_standard_output(message: bytes) -> None:
+    sys.stdout.write(message.decode())
+    sys.stdout.flush()
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that one client after another may connect to.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen at; 127.0.0.1 is this machine alone.
+    port : int
+        0 takes any free one.
+
+    Raises
+    ------
+    MriDesignError
+        Where the address is not to be had.
+    """
+    try:
+        return socket.create_server((host, port), backlog=1)
+    except OSError as error:
+        raise MriDesignError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
+
+
+def clients(server: socket.socket) -> Iterator[Connection]:
+    """The clients of a socket, one after another, until it is closed."""
+    while True:
+        try:
+            client, _ = server.accept()
+        except OSError:
+            return
+        # A client that reads nothing would otherwise stop the design in the middle of a message.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        yield Connection(client.makefile("rb"), client.sendall, partial(_hang_up, client))
+
+
+def _hang_up(client: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        client.shutdown(socket.SHUT_RDWR)
+    client.close()

@@ -1,0 +1,241 @@
+"""The ISMRMRD streaming protocol: a number that says what comes, then the message; little-endian throughout."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.io.mrd.cartesian import GridImages
+from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader, parse_mrd_header
+from mri_design.scan.io.mrd.purposes import is_noise, sort_by_purpose
+from mri_design.scan.io.mrd.readouts import plan_readouts
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.streaming.messages import (
+    STREAM_LIMITS,
+    Closed,
+    LeftOut,
+    LineReadout,
+    Message,
+    NoiseReadout,
+    ScanHeader,
+    json_line,
+    require_message_bytes,
+)
+
+__all__ = ["ACQUISITION_HEADER", "MrdFile", "MrdStream"]
+
+CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1026
+_CONFIG_FILE_BYTES = 1024
+
+_COUNTERS = np.dtype(
+    [
+        (name, "<u2")
+        for name in (
+            *("kspace_encode_step_1", "kspace_encode_step_2", "average", "slice", "contrast"),
+            *("phase", "repetition", "set", "segment"),
+        )
+    ]
+    + [("user", "<u2", 8)]
+)
+ACQUISITION_HEADER = np.dtype(
+    [
+        ("version", "<u2"),
+        ("flags", "<u8"),
+        ("measurement_uid", "<u4"),
+        ("scan_counter", "<u4"),
+        ("acquisition_time_stamp", "<u4"),
+        ("physiology_time_stamp", "<u4", 3),
+        ("number_of_samples", "<u2"),
+        ("available_channels", "<u2"),
+        ("active_channels", "<u2"),
+        ("channel_mask", "<u8", 16),
+        ("discard_pre", "<u2"),
+        ("discard_post", "<u2"),
+        ("center_sample", "<u2"),
+        ("encoding_space_ref", "<u2"),
+        ("trajectory_dimensions", "<u2"),
+        ("sample_time_us", "<f4"),
+        *((name, "<f4", 3) for name in ("position", "read_dir", "phase_dir", "slice_dir", "patient_table_position")),
+        ("idx", _COUNTERS),
+        ("user_int", "<i4", 8),
+        ("user_float", "<f4", 8),
+    ]
+)
+"""The 340 bytes in front of a readout's samples."""
+_WAVEFORM_HEADER = struct.Struct("<H6xQIIIHHfH2x")
+_OF_ONE_IMAGE = ("contrast", "phase", "repetition", "set")
+
+
+class MrdStream:
+    """Messages of one slice of a Cartesian 2-D scan, as an MRD client sends them.
+
+    Parameters
+    ----------
+    index : int
+        The slice counter of the readouts to take.
+    limits : ReadLimits
+        Sizes that are declared are held to these before anything is allocated.
+
+    Notes
+    -----
+    Configurations, texts and waveforms are read over. Readouts of other slices, encodings, contrasts, phases,
+    repetitions and sets than the first that comes are left out, and so are navigators, calibration-only readouts and
+    partial echoes.
+    """
+
+    def __init__(self, index: int = 0, limits: ReadLimits = STREAM_LIMITS) -> None:
+        self._index, self._limits = index, limits
+        self._header: MrdHeader | None = None
+        self._text = b""
+        self._first: tuple[int, ...] | None = None
+
+    def read(self, stream: BinaryIO) -> tuple[bytes, Message] | None:
+        """See `StreamProtocol`."""
+        taken = _Taken(stream)
+        try:
+            (number,) = struct.unpack("<H", taken.next(2))
+            message = self._message(number, taken)
+        except EOFError:
+            return None
+        return taken.content, message
+
+    def _message(self, number: int, taken: _Taken) -> Message:
+        if number == CLOSE:
+            return Closed()
+        if number == ACQUISITION:
+            return self._acquisition(taken)
+        if number == CONFIG_FILE:
+            taken.next(_CONFIG_FILE_BYTES)
+        elif number == WAVEFORM:
+            *_, samples, channels, _, _ = _WAVEFORM_HEADER.unpack(taken.next(_WAVEFORM_HEADER.size))
+            taken.next(require_message_bytes("waveform", 4 * samples * channels))
+        elif number in (CONFIG_TEXT, HEADER, TEXT):
+            (length,) = struct.unpack("<I", taken.next(4))
+            text = taken.next(require_message_bytes(f"text of message {number}", length, self._limits.max_text_bytes))
+            return self._read_header(text) if number == HEADER else LeftOut()
+        else:
+            raise InputError(
+                field="message", got=f"number {number}", wanted="1 to 5, 1008 or 1026, as in the MRD protocol"
+            )
+        return LeftOut()
+
+    def _read_header(self, text: bytes) -> Message:
+        if self._header is not None:
+            if text != self._text:
+                raise InputError(field="header", got="another one than before", wanted="the same scan")
+            return LeftOut()
+        try:
+            decoded = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(field="header", got="bytes that are no UTF-8", wanted="an ISMRMRD header") from error
+        header = parse_mrd_header("header", decoded, self._limits)
+        encoding = header.encodings[0]
+        _require_slices(encoding)
+        self._header, self._text = header, text
+        columns = GridImages(encoding).columns
+        return ScanHeader(
+            (encoding.encoded.matrix[1], columns.stop - columns.start), header.channels, None, header.noise_bandwidth
+        )
+
+    def _acquisition(self, taken: _Taken) -> Message:
+        heads = np.frombuffer(taken.next(ACQUISITION_HEADER.itemsize), ACQUISITION_HEADER)
+        samples, channels, dimensions = (
+            int(heads[name][0]) for name in ("number_of_samples", "active_channels", "trajectory_dimensions")
+        )
+        size = 4 * samples * dimensions + 8 * samples * channels
+        require_message_bytes(f"readout of {samples} samples in {channels} channels", size)
+        taken.next(4 * samples * dimensions)
+        data = np.frombuffer(taken.next(8 * samples * channels), "<c8").reshape(channels, samples)
+        if self._header is None:
+            return LeftOut("a readout before the header")
+        if is_noise(heads):
+            return NoiseReadout(data, float(heads["sample_time_us"][0]))
+        try:
+            return self._placed(heads, data, self._header)
+        except InputError as error:
+            return LeftOut(str(error))
+
+    def _placed(self, heads: NDArray[Any], data: NDArray[np.complex64], header: MrdHeader) -> Message:
+        if int(heads["idx"]["slice"][0]) != self._index:
+            return LeftOut()
+        purposes = sort_by_purpose("readout", heads, header)
+        plan = plan_readouts("readout", heads, header, purposes, self._limits, repeats_allowed=True)
+        counters = heads["idx"]
+        own = (int(heads["encoding_space_ref"][0]), *(int(counters[name][0]) for name in _OF_ONE_IMAGE))
+        if self._first is None:
+            self._first = own
+        if own != self._first:
+            return LeftOut("a readout of another contrast, phase, repetition, set or encoding than the first")
+        (readout,), nx = plan.readouts, plan.shape[-1]
+        if readout.n_samples != nx:
+            return LeftOut(f"a partial echo in line {readout.line}: lines are measured whole")
+        kept = data[:, readout.first_sample : readout.first_sample + nx]
+        row = np.ascontiguousarray(kept[:, ::-1] if readout.reversed else kept)[np.newaxis, :, np.newaxis, np.newaxis]
+        images = GridImages(purposes.encoding)
+        cropped, places = images.kspace(row, [replace(readout, line=0)]), images.geometry(heads, plan)
+        dwell = float(heads["sample_time_us"][0])
+        return LineReadout(readout.line, cropped[0, :, 0], dwell, None if places is None else places[0])
+
+    def text(self, content: Mapping[str, object]) -> bytes:
+        """A text message that holds ``content`` as JSON."""
+        text = json.dumps(content, allow_nan=False).encode()
+        return struct.pack("<HI", TEXT, len(text)) + text
+
+    def closing(self) -> bytes:
+        """The message number of the end."""
+        return struct.pack("<H", CLOSE)
+
+    def address(self, lines: Sequence[int]) -> Mapping[str, object]:
+        """The phase-encode counters of ``lines``."""
+        if self._header is None:
+            return {}
+        encoding: MrdEncoding = self._header.encodings[0]
+        middle = encoding.encoded.matrix[1] // 2
+        centre = middle if encoding.centre_line is None else encoding.centre_line
+        return {"kspace_encode_step_1": [line - middle + centre for line in lines]}
+
+
+def _require_slices(encoding: MrdEncoding) -> None:
+    """Refuse anything but Cartesian lines of a plane."""
+    if encoding.trajectory not in ("cartesian", ""):
+        raise InputError(field="header: trajectory", got=encoding.trajectory[:40], wanted="cartesian")
+    partitions = encoding.encoded.matrix[2]
+    if partitions != 1:
+        raise InputError(field="header: encodedSpace.matrixSize.z", got=str(partitions), wanted="1: 2-D slices")
+
+
+class MrdFile(MrdStream):
+    """The same messages in a file, which cannot be answered: what the scanner would be told are lines of JSON."""
+
+    def text(self, content: Mapping[str, object]) -> bytes:
+        """The content as one line."""
+        return json_line(content)
+
+    def closing(self) -> bytes:
+        """Nothing."""
+        return b""
+
+
+class _Taken:
+    """Bytes of one message, as they are taken from the stream."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._parts = stream, list[bytes]()
+
+    def next(self, count: int) -> bytes:
+        part = self._stream.read(count) if count else b""
+        if len(part) < count:
+            raise EOFError
+        self._parts.append(part)
+        return part
+
+    @property
+    def content(self) -> bytes:
+        return b"".join(self._parts)

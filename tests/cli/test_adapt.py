@@ -1,0 +1,380 @@
+"""`adapt` against a simulated scanner: another process, which speaks MRD over the loopback address."""
+
+import csv
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.scan.simulation.scenes import load_phantom
+from tests.simulated_scanner import connected, noise_readouts, write_file
+
+pytestmark = pytest.mark.slow
+Run = Callable[..., Result]
+REPOSITORY = Path(__file__).parents[2]
+FAST = """
+[reconstruction]
+method = "zero-filled"
+[noise]
+variance = 4.9e-5
+"""
+"""Decides without a posterior: for tests of the conversation, not of the design."""
+BLIND = ("--recipe", "fast.toml", "--strategy", "vd-polynomial", "--lines", 12, "--start", 4)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scans(work: Path) -> None:
+    """coils.npz (32 x 24, four coils) and fast.toml beside scan.npz."""
+    data = load_phantom("brain", shape=(32, 24), n_coils=4, rng=np.random.default_rng(0))
+    np.savez(work / "coils.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
+    (work / "fast.toml").write_text(FAST)
+
+
+@pytest.fixture
+def adapt(work: Path, run: Run, tmp_path: Path) -> Callable[..., tuple[Result, list[dict[str, Any]], Path]]:
+    """(scan, the simulated scanner's options, those of adapt) -> what adapt said, the messages, the run's folder."""
+
+    def call(scan: str, faults: tuple[object, ...], *options: object) -> tuple[Result, list[dict[str, Any]], Path]:
+        port, out, log = free_port(), tmp_path / "run", tmp_path / "log.jsonl"
+        scanner = simulated(work / scan, port, "--log", log, *faults)
+        result = run("adapt", "--listen", port, "--out", out, *options)
+        scanner.communicate(timeout=20)
+        return result, [json.loads(line) for line in log.read_text().splitlines()], out
+
+    return call
+
+
+Adapt = Callable[..., tuple[Result, list[dict[str, Any]], Path]]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def simulated(scan: Path, port: int, *options: object) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, str(REPOSITORY / "tests/simulated_scanner.py"), str(scan), str(port)]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([*command, *map(str, options)], env=environment)
+
+
+def order(folder: Path) -> list[int]:
+    with (folder / "lines.csv").open(newline="") as stream:
+        return [int(row["line"]) for row in csv.DictReader(stream)]
+
+
+def latencies(folder: Path) -> list[dict[str, str]]:
+    with (folder / "latency.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.fixture(scope="module")
+def blind(work: Path, run: Run) -> list[int]:
+    """The lines of the replayed scan."""
+    assert run("design", "scan.npz", *BLIND, "--out", work / "blind").exit_code == 0
+    return order(work / "blind")
+
+
+def test_a_rule_ends_it_where_it_ends_the_replayed_design(work: Path, run: Run, adapt: Adapt, tmp_path: Path) -> None:
+    (work / "known.toml").write_text((work / "quick.toml").read_text() + "[noise]\nvariance = 4.9e-5\n")
+    options = ("--recipe", "known.toml", "--start", 6, "--until-error", 0.17)
+    assert run("design", "scan.npz", *options, "--out", tmp_path / "replayed").exit_code == 0
+    result, messages, out = adapt("scan.npz", (), *options)
+    assert result.exit_code == 0, result.output
+    assert order(out) == order(tmp_path / "replayed") == messages[-1]["lines"]
+    assert 6 < len(order(out)) < 24
+    assert "predicted error" in json.loads((out / "manifest.json").read_text())["settings"]["ended"]
+
+
+def test_the_decisions_are_those_of_the_replayed_design(work: Path, run: Run, adapt: Adapt, tmp_path: Path) -> None:
+    options = ("--recipe", "quick.toml", "--lines", 11, "--start", 6)
+    noisy = work / "noisy.h5"
+    stored = np.load(work / "scan.npz")
+    write_file(noisy, stored["kspace"][0], noise_readouts(stored["kspace"][0], float(stored["noise_variance"]), 3))
+    assert run("design", noisy, *options, "--out", tmp_path / "replayed").exit_code == 0
+    result, messages, out = adapt("scan.npz", ("--noise", 3, "--shuffle"), *options)
+    assert result.exit_code == 0, result.output
+    assert order(out) == order(tmp_path / "replayed")
+    np.testing.assert_array_equal(np.load(out / "recon.npy"), np.load(tmp_path / "replayed" / "recon.npy"))
+    np.testing.assert_array_equal(np.load(out / "std.npy"), np.load(tmp_path / "replayed" / "std.npy"))
+    asked = [line for message in messages[:-1] for line in message["lines"]]
+    assert asked == order(out) == messages[-1]["lines"]
+    assert [message["order"] for message in messages[:-1]] == [0, *range(6, 11)]
+    assert all(message["seconds"] > 0 and message["predicted_error"] < 1 for message in messages[1:-1])
+    assert "from the noise readouts" in (out / "report.html").read_text()
+
+
+def test_four_coils_with_maps_from_the_centre_are_designed_as_in_the_replay(
+    work: Path, run: Run, adapt: Adapt, tmp_path: Path
+) -> None:
+    options = ("--recipe", "quick.toml", "--lines", 20, "--start", 16, "--block", 2)
+    kspace = np.load(work / "coils.npz")["kspace"][0]
+    write_file(tmp_path / "coils.h5", kspace, noise_readouts(kspace, 4.9e-5, 3))
+    assert run("design", tmp_path / "coils.h5", *options, "--out", tmp_path / "replayed").exit_code == 0
+    result, messages, out = adapt("coils.npz", ("--noise", 3), *options)
+    assert result.exit_code == 0, result.output
+    assert order(out) == order(tmp_path / "replayed")
+    assert [len(message["lines"]) for message in messages[:-1]] == [16, 2, 2]
+    np.testing.assert_allclose(
+        np.load(out / "recon.npy"), np.load(tmp_path / "replayed" / "recon.npy"), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(
+    adapt: Adapt, run: Run, tmp_path: Path, blind: list[int]
+) -> None:
+    result, _, out = adapt("scan.npz", (), *BLIND)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert order(out) == blind
+    assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(blind)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["status"] == "converged" and manifest["lines"] == blind
+    assert manifest["inputs"][0]["name"] == "readouts.mrd"
+    assert "At the scanner" in (out / "report.html").read_text()
+    assert [row["lines"] for row in latencies(out)[1:]] == [str(line) for line in blind[4:]]
+    again = run("recon", out / "kspace.npz", "--recipe", "fast.toml", "--out", tmp_path / "recon")
+    assert again.exit_code == 0, again.output
+    np.testing.assert_array_equal(np.load(tmp_path / "recon" / "recon.npy"), np.load(out / "recon.npy"))
+    assert manifest["settings"]["geometry"]["pixel_mm"] == [200 / 24, 200 / 20]
+    exported = run("export", out, "--to", "csv", "--out", tmp_path / "exported.csv")
+    assert exported.exit_code == 0, exported.output
+
+
+def test_the_readouts_can_be_played_again(adapt: Adapt, run: Run, tmp_path: Path, blind: list[int]) -> None:
+    _, _, out = adapt("scan.npz", ("--noise", 2), *BLIND)
+    result = run("adapt", out / "readouts.mrd", *BLIND, "--out", tmp_path / "again")
+    assert result.exit_code == 0, result.output
+    told = [json.loads(line) for line in result.stdout.splitlines()]
+    assert told[-1]["lines"] == order(tmp_path / "again") == blind
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ("--ahead", "3,20", "--shuffle"),
+        ("--lose", "5,11,12,13"),
+        ("--twice",),
+        ("--slow", 0.05),
+    ],
+    ids=lambda faults: faults[0],
+)
+def test_disorder_loss_repetition_and_slowness_change_no_decision(
+    adapt: Adapt, work: Path, blind: list[int], faults: tuple[object, ...]
+) -> None:
+    faults = tuple(",".join(map(str, blind[1::4])) if value == "5,11,12,13" else value for value in faults)
+    result, messages, out = adapt("scan.npz", faults, *BLIND, "--timeout", 0.3)
+    assert result.exit_code == 0, result.output
+    assert order(out) == blind
+    np.testing.assert_array_equal(np.load(out / "recon.npy"), np.load(work / "blind" / "recon.npy"))
+    settings = json.loads((out / "manifest.json").read_text())["settings"]
+    if faults[0] == "--lose":
+        assert settings["requests_repeated"] == 3  # one of the start lines, two of the others
+        assert sum("again" in message for message in messages) == 3
+    if faults[0] == "--twice":
+        assert settings["readouts_repeated"] >= 11  # the last one's double may come too late to be counted
+    if faults[0] == "--slow":
+        assert all(float(row["waiting_seconds"]) > 0.05 for row in latencies(out))
+
+
+def test_a_line_that_never_comes_is_done_without(adapt: Adapt, blind: list[int]) -> None:
+    lost = [blind[1], blind[6]]
+    never = ("--never", ",".join(map(str, lost)))
+    result, messages, out = adapt("scan.npz", never, *BLIND, "--timeout", 0.1, "--requests", 2)
+    assert result.exit_code == 0, result.output
+    assert len(order(out)) == 12 and not {*order(out)} & {*lost}
+    assert [message["lines"] for message in messages if message["kind"] == "lost"] == [[line] for line in lost]
+    assert f"lost: line {lost[1]}" in result.stderr
+
+
+def test_the_last_of_repeated_readouts_counts_where_that_is_asked_for(adapt: Adapt, work: Path) -> None:
+    _, _, out = adapt("scan.npz", ("--ahead", "0,1", "--twice"), *BLIND, "--repeated", "last")
+    kspace, measured = np.load(out / "kspace.npz")["kspace"][0, 0], np.load(work / "scan.npz")["kspace"][0, 0]
+    np.testing.assert_array_equal(kspace[[0, 1]], 3 * measured[[0, 1]])
+
+
+def test_a_client_that_dies_leaves_an_image_of_what_was_measured(adapt: Adapt, blind: list[int]) -> None:
+    result, _, out = adapt("scan.npz", ("--die-after", 7), *BLIND, "--timeout", 0.2, "--requests", 2)
+    assert result.exit_code == 4, result.output
+    assert order(out) == blind[:7]
+    status = json.loads((out / "manifest.json").read_text())["status"]
+    assert status == "7 of 12 lines measured: the scanner went away and did not come back"
+    assert np.flatnonzero(np.load(out / "kspace.npz")["measured"]).tolist() == sorted(blind[:7])
+    assert {"recon.npy", "mask.npy", "metrics.csv", "report.html"} <= {path.name for path in out.iterdir()}
+
+
+def test_a_client_that_dies_at_the_start_leaves_its_readouts(adapt: Adapt) -> None:
+    result, _, out = adapt("scan.npz", ("--noise", 2, "--die-after", 2), *BLIND, "--timeout", 0.1, "--requests", 1)
+    assert result.exit_code == 3
+    assert "went away" in result.stderr and "the start lines" in result.stderr
+    assert (out / "readouts.mrd").stat().st_size > 2 * 340
+
+
+def test_another_client_goes_on_where_one_died(work: Path, run: Run, tmp_path: Path, blind: list[int]) -> None:
+    port, codes = free_port(), list[int]()
+
+    def one_after_the_other() -> None:
+        codes.append(simulated(work / "scan.npz", port, "--die-after", 7).wait(20))
+        codes.append(simulated(work / "scan.npz", port).wait(20))
+
+    scanners = threading.Thread(target=one_after_the_other)
+    scanners.start()
+    result = run("adapt", "--listen", port, "--out", tmp_path / "run", *BLIND)
+    scanners.join()
+    assert codes == [9, 0]
+    assert result.exit_code == 0, result.output
+    assert order(tmp_path / "run") == blind
+
+
+def garbage(port: int, content: bytes) -> None:
+    with connected(port) as client:
+        client.sendall(content)
+        client.shutdown(socket.SHUT_WR)
+        while client.recv(4096):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "number 17735"),
+        ((3).to_bytes(2, "little") + (2**32 - 1).to_bytes(4, "little"), "4294967295 bytes"),
+        ((3).to_bytes(2, "little") + (7).to_bytes(4, "little") + b"<a></a>", "<encoding>"),
+    ],
+)
+def test_garbage_and_messages_that_are_too_long_are_refused_and_the_scanner_may_still_come(
+    work: Path, run: Run, tmp_path: Path, blind: list[int], content: bytes, why: str
+) -> None:
+    port = free_port()
+    visitor = threading.Thread(target=garbage, args=(port, content))
+    visitor.start()
+    started: list[subprocess.Popen[bytes]] = []
+
+    def then() -> None:
+        visitor.join()
+        started.append(simulated(work / "scan.npz", port))
+
+    follower = threading.Thread(target=then)
+    follower.start()
+    result = run("adapt", "--listen", port, "--out", tmp_path / "run", *BLIND)
+    follower.join()
+    started[0].wait(20)
+    assert result.exit_code == 0, result.output
+    assert why in result.stderr
+    assert order(tmp_path / "run") == blind
+
+
+def json_readout(kspace: np.ndarray, line: int) -> str:
+    samples = kspace[:, line]
+    return json.dumps({"line": line, "real": samples.real.tolist(), "imag": samples.imag.tolist()})
+
+
+def test_json_lines_come_in_and_go_out(work: Path, run: Run, tmp_path: Path, blind: list[int]) -> None:
+    kspace = np.load(work / "scan.npz")["kspace"][0]
+    header = json.dumps({"lines": 24, "samples": 20, "noise_variance": 4.9e-5})
+    lines = [header, "{not json", *(json_readout(kspace, line) for line in range(24)), '{"line": 99}']
+    file = tmp_path / "readouts.jsonl"
+    file.write_text("\n".join(lines) + "\n")
+    result = run("adapt", file, *BLIND, "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert "left out: a line that is no JSON" in result.stderr
+    told = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line for message in told[:-1] for line in message["lines"]] == told[-1]["lines"] == blind
+    assert order(tmp_path / "run") == blind
+
+
+def test_a_program_talks_to_it_through_pipes(work: Path, tmp_path: Path, blind: list[int]) -> None:
+    kspace = np.load(work / "scan.npz")["kspace"][0]
+    words = [str(work / word) if str(word).endswith(".toml") else str(word) for word in BLIND]
+    command = [sys.executable, "-m", "mri_design.cli.main", "adapt", "-", *words, "--out", str(tmp_path / "run")]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
+        process.stdin.write(json.dumps({"lines": 24, "samples": 20}) + "\n")
+        process.stdin.flush()
+        for told in map(json.loads, process.stdout):
+            if told["kind"] == "done":
+                break
+            process.stdin.write("".join(json_readout(kspace, line) + "\n" for line in told["lines"]))
+            process.stdin.flush()
+        assert process.stdout.read() == ""  # it ends although nobody closed its input
+        said = process.stderr.read()
+    assert process.returncode == 0, said
+    assert told["lines"] == order(tmp_path / "run") == blind
+
+
+def test_the_file_that_the_run_writes_is_not_read(adapt: Adapt, run: Run) -> None:
+    _, _, out = adapt("scan.npz", (), *BLIND)
+    for option in ("--resume", "--overwrite"):
+        before = (out / "readouts.mrd").read_bytes()
+        result = run("adapt", out / "readouts.mrd", *BLIND, "--out", out, option)
+        assert result.exit_code == 2 and "another --out" in result.stderr
+        assert (out / "readouts.mrd").read_bytes() == before
+
+
+def test_a_killed_run_goes_on_from_its_readouts_to_the_same_lines(
+    adapt: Adapt, work: Path, run: Run, tmp_path: Path, blind: list[int]
+) -> None:
+    _, _, out = adapt("scan.npz", (), *BLIND)
+    for cut in (200, 5000, 9000):  # as if the process had died when that much had been written
+        begun = tmp_path / f"begun{cut}"
+        begun.mkdir()
+        (begun / "readouts.mrd").write_bytes((out / "readouts.mrd").read_bytes()[:cut])
+        (begun / "messages.jsonl").write_text("")
+        (begun / ".mri-design.json").write_text(json.dumps({"files": ["readouts.mrd", "messages.jsonl"]}))
+        refused = run("adapt", out / "readouts.mrd", *BLIND, "--out", begun)
+        assert refused.exit_code == 2 and "--resume" in refused.stderr
+        result = run("adapt", out / "readouts.mrd", *BLIND, "--out", begun, "--resume")
+        assert result.exit_code == 0, result.output
+        assert order(begun) == blind
+
+
+def test_a_process_that_is_killed_goes_on_with_the_scanner_that_is_still_there(
+    work: Path, spawn: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, blind: list[int]
+) -> None:
+    port, out = free_port(), tmp_path / "run"
+    words = [work / word if str(word).endswith(".toml") else word for word in BLIND]
+    killed = spawn("adapt", "--listen", port, "--out", out, *words)
+    scanner = simulated(work / "scan.npz", port, "--slow", 0.2, "--log", tmp_path / "log")
+    while not (out / "checkpoint.npz").exists():
+        assert killed.poll() is None
+        time.sleep(0.02)
+    killed.kill()
+    killed.communicate()
+    scanner.wait(20)
+    assert not (out / "recon.npy").exists()
+    resumed = spawn("adapt", "--listen", port, "--out", out, *words, "--resume")
+    again = simulated(work / "scan.npz", port, "--log", tmp_path / "again")
+    _, said = resumed.communicate(timeout=60)
+    assert resumed.returncode == again.wait(20) == 0, said
+    assert order(out) == blind
+    asked = [json.loads(line) for line in (tmp_path / "again").read_text().splitlines()][:-1]
+    assert 0 < len(asked) < 8 and all(message["rule"] != "start" for message in asked)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--lines", 8), "Give a file or -, or --listen"),
+        (("-", "--listen", 1, "--lines", 8), "Give a file or -, or --listen"),
+        (("-", "--lines", 8, "--strategy", "oracle-hole"), "knows the image"),
+        (("-", "--lines", 8, "--repeated", "both"), "--repeated"),
+        (("-",), "when does the design end"),
+        (("-", "--lines", 8, "--timeout", 0), "--timeout"),
+    ],
+)
+def test_wrong_arguments(run: Run, tmp_path: Path, options: tuple[object, ...], said: str) -> None:
+    result = run("adapt", *options, "--out", tmp_path / "run")
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+    assert not (tmp_path / "run").exists()

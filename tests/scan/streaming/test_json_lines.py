@@ -1,0 +1,75 @@
+import io
+import json
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.streaming.json_lines import JsonLines
+from mri_design.scan.streaming.messages import Closed, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
+
+HEADER = {"lines": 8, "samples": 4}
+
+
+def read(*lines: object) -> list[Message]:
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    protocol, source, found = JsonLines(), io.BytesIO(text.encode()), list[Message]()
+    while (one := protocol.read(source)) is not None:
+        found.append(one[1])
+    return found
+
+
+def test_header_readouts_noise_and_end() -> None:
+    lists = {"real": [1, 2, 3, 4], "imag": [0.5, 0, 0, -1]}
+    header, line, noise, closed = read(
+        {**HEADER, "coils": 1, "noise_variance": 0.1}, {"line": 7, **lists}, {"noise": True, **lists}, {"close": True}
+    )
+    assert header == ScanHeader((8, 4), 1, 0.1) and closed == Closed()
+    assert isinstance(line, LineReadout) and isinstance(noise, NoiseReadout)
+    assert line.line == 7 and line.samples.dtype == np.complex64
+    np.testing.assert_array_equal(line.samples, [[1 + 0.5j, 2, 3, 4 - 1j]])
+    np.testing.assert_array_equal(noise.samples, line.samples)
+
+
+def test_single_precision_comes_through_text_unchanged() -> None:
+    samples = np.random.default_rng(0).standard_normal((3, 4, 2)).astype(np.float32).view(np.complex64)[..., 0]
+    content = {"line": 1, "real": samples.real.tolist(), "imag": samples.imag.tolist()}
+    (_, line) = read({"lines": 8, "samples": 4}, content)
+    assert isinstance(line, LineReadout)
+    np.testing.assert_array_equal(line.samples, samples)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{not json", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("[1, 2]", "no JSON object"),
+        ({"line": 8, "real": [1, 2, 3, 4], "imag": [1, 2, 3, 4]}, "line"),
+        ({"line": True, "real": [1, 2, 3, 4], "imag": [1, 2, 3, 4]}, "line"),
+        ({"line": 1, "real": [1, 2], "imag": [1, 2]}, "2 samples"),
+        ({"line": 1, "real": [1, 2, 3, 4]}, "readout"),
+        ({"line": 1, "real": [[1, 2], [3]], "imag": [[1, 2], [3]]}, "readout"),
+        ({"line": 1, "real": "x", "imag": "y"}, "readout"),
+        ({"lines": 9, "samples": 4}, "another one than before"),
+        ({"lines": 10**9, "samples": 4}, "lines"),
+    ],
+)
+def test_what_cannot_be_read_is_left_out_and_the_next_line_is_read(content: object, why: str) -> None:
+    _, bad, good = read(HEADER, content, {"line": 2, "real": [0] * 4, "imag": [0] * 4})
+    assert isinstance(bad, LeftOut) and why in bad.why
+    assert isinstance(good, LineReadout)
+
+
+def test_a_line_without_end_is_refused() -> None:
+    class Endless(io.RawIOBase):
+        def readline(self, size: int | None = -1) -> bytes:
+            assert size is not None and 0 < size < 2**25
+            return b"x" * size
+
+    with pytest.raises(InputError, match="at most"):
+        JsonLines().read(Endless())  # type: ignore[arg-type]
+
+
+def test_a_line_that_is_cut_off_is_the_end() -> None:
+    assert JsonLines().read(io.BytesIO(b'{"lines": 8')) is None
