@@ -1,11 +1,15 @@
 """Samples of a plane (ky, kz): designed masks against tuned ones, as tables in a folder.
 
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA [--minutes M] [--out results/encodings]
+    OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --positions
+    OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --steps
 
 DATA is the folder of the study's scans (`study/split.py`), or ``phantom:NAME``. Densities are tuned on training
 subjects and judged on others, with coil maps known and the posterior mean of the recipe ``local`` for every mask. What
 has been computed is kept in the folder, and the same command goes on from there. With ``--minutes`` it ends early and
-writes its tables from what there is; ``--only`` computes some of the cases and writes the tables of all.
+writes its tables from what there is; ``--only`` computes some of the cases and writes the tables of all, and so do
+``--positions``, which computes the masks that several positions of a volume share, and ``--steps``, which measures the
+processor time of design steps.
 """
 
 from __future__ import annotations
@@ -13,23 +17,25 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from parts.targets import Target
+from parts.targets import Tables, Target
+from planes.kept import Kept, change_columns
+from planes.masks import EARLIER, EARLIER_SEED, mask_by, mask_of_frame
+from planes.positions import SharedMasks
+from planes.steps import cost_ratio, step_rows
 from study.scans import Scan, simulated, simulating
 from study.split import TEST_HEADS, TRAINING_HEADS
 
-from mri_design.design.strategy import Strategy
 from mri_design.design.trials import relative_error
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv_texts, write_csv
-from mri_design.experiment.designing import DesignOptions, run_design, start_lines
+from mri_design.evaluation.output.tables import Row, markdown_text, read_csv_texts, write_csv
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import EncodingName, PlaneEncoding
+from mri_design.operators.encodings import EncodingName
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.scan.io.atomic import write_text
 
@@ -38,11 +44,7 @@ LINES = "lines, "
 FAMILIES = {1: ("vd-polynomial",), 8: ("poisson-disc", "vd-polynomial")}
 """Families that are tuned, by number of coils; the first is what designs are held against."""
 DESIGNED = ("calibrated", "oracle-hole", "expected-error")
-EARLIER = "earlier-frame"
-"""The mask on which the posterior mean of an earlier frame, the same image with other noise, is most wrong."""
-EARLIER_SEED = 100
 LINE_FAMILY = "vd-polynomial"
-KEY = ("matrix", "coils", "acceleration", "strategy", "image", "draw")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class Setting:
         Family -> the powers that tuning tries; by default those of `compare`.
     block : int, optional
         Samples that are chosen after each inference; by default a 200th of the plane.
+    shared : SharedMasks, optional
+        What is measured of masks that several positions of a volume share.
     """
 
     source: str
@@ -80,6 +84,7 @@ class Setting:
     series: tuple[float, ...] = (8.0,)
     powers: Callable[[str], Sequence[float]] | None = None
     block: int | None = None
+    shared: SharedMasks | None = None
 
     def recipe(self, encoding: EncodingName) -> Recipe:
         """The recipe ``local`` for lines or for a plane."""
@@ -131,59 +136,6 @@ class Part:
         return self.strategies is None or row["strategy"] in self.strategies
 
 
-@dataclass
-class Kept:
-    """Rows of one table, kept in a file as they come.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    rows : dict
-        By the columns of `KEY`.
-    """
-
-    path: Path
-    rows: dict[tuple[str, ...], Row] = field(default_factory=dict)
-
-    @classmethod
-    def open(cls, path: Path) -> Kept:
-        """With what an earlier run left."""
-        found = cls(path)
-        for row in read_csv_texts(path) if path.exists() else []:
-            found.rows[tuple(row[name] for name in KEY)] = dict(row)
-        return found
-
-    def has(self, row: Row) -> bool:
-        """Whether there is a row of the same key."""
-        return _key(row) in self.rows
-
-    def keep(self, row: Row) -> None:
-        """Add a row and write the file."""
-        self.rows[_key(row)] = row
-        write_text(self.path, csv_text(list(self.rows.values())))
-
-    def draws(self, **wanted: object) -> dict[str, list[float]]:
-        """Errors of all draws by image, of the rows whose columns have the wanted values."""
-        found: dict[str, list[float]] = {}
-        for row in self.rows.values():
-            if all(_text(row[name]) == _text(value) for name, value in wanted.items()):
-                found.setdefault(str(row["image"]), []).append(float(str(row["error"])))
-        return found
-
-    def errors(self, **wanted: object) -> dict[str, float]:
-        """Their means over draws."""
-        return {image: float(np.mean(errors)) for image, errors in self.draws(**wanted).items()}
-
-
-def _text(value: object) -> str:
-    return f"{float(str(value)):g}" if str(value).replace(".", "", 1).isdigit() else str(value)
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(_text(row[name]) for name in KEY)
-
-
 def encoding_of(strategy: str) -> tuple[EncodingName, str]:
     """Whether a name is one of lines or of samples of a plane, and the name that the package knows."""
     return ("lines", strategy.removeprefix(LINES)) if strategy.startswith(LINES) else ("plane", strategy)
@@ -194,30 +146,19 @@ def measured(setting: Setting, scan: Scan, cell: Row) -> Row:
     encoding, name = encoding_of(str(cell["strategy"]))
     recipe = setting.recipe(encoding)
     slice_model: MRSlice = scan.prepared.slice_model(0, recipe)
-    target = max(1, round(slice_model.candidates.size / float(str(cell["acceleration"]))))
+    acceleration = float(str(cell["acceleration"]))
     began = time.process_time()
     if name == EARLIER:
         frame = _scan(setting, cell, EARLIER_SEED)
-        earlier = frame.prepared.slice_model(0, recipe)
-        image = reconstruct_by_recipe(earlier, range(earlier.candidates.size), recipe, 0).image
-        rule = knowing_oracle("oracle-residual", [earlier], [image], recipe, 0)
-        chosen = _mask(earlier, rule, target, recipe, 0)
+        chosen = mask_of_frame([frame.prepared.slice_model(0, recipe)], acceleration, recipe)
     else:
         rule = make_strategy(name, encoding)
         if name.startswith("oracle"):
             rule = knowing_oracle(name, [slice_model], [scan.reference], recipe, 0)
-        chosen = _mask(slice_model, rule, target, recipe, int(str(cell["draw"])))
+        chosen = mask_by(rule, [slice_model], acceleration, recipe, int(str(cell["draw"])))
     seconds = time.process_time() - began
     image = reconstruct_by_recipe(slice_model, chosen, recipe, 0).image
-    return {"error": relative_error(image, scan.reference), "chosen": target, "design_seconds": round(seconds, 2)}
-
-
-def _mask(slice_model: MRSlice, rule: Strategy, target: int, recipe: Recipe, draw: int) -> Sequence[int]:
-    candidates = slice_model.candidates
-    plane = candidates if isinstance(candidates, PlaneEncoding) else None
-    start = start_lines(slice_model.measured, rule, target, recipe, 0, slice_model.n_coils, plane)
-    options = DesignOptions(draw=draw)
-    return run_design([slice_model], rule, target, recipe, seed=0, start=start, options=options).trace.lines
+    return {"error": relative_error(image, scan.reference), "chosen": len(chosen), "design_seconds": round(seconds, 2)}
 
 
 def _scan(setting: Setting, cell: Row, seed: int) -> Scan:
@@ -295,6 +236,26 @@ def compute(setting: Setting, folder: Path, seconds: float = np.inf, part: Part 
         fill(cells, wanted(setting, best_powers(setting, tuned)))
 
 
+def shared_densities(setting: Setting, folder: Path) -> dict[float, list[str]]:
+    """By acceleration of the series, the tuned density and then the others that were tried; only where it is tuned."""
+    powers, family = best_powers(setting, Kept.open(folder / "tuning.csv")), FAMILIES[1][0]
+    found: dict[float, list[str]] = {}
+    for factor in setting.series:
+        tuned = powers.get((1, factor, family))
+        if tuned is not None:
+            tried = [tuned, *(power for power in setting.tried(family) if power != tuned)]
+            found[factor] = [f"{family}:{power:g}" for power in tried]
+    return found
+
+
+def compute_shared(setting: Setting, folder: Path) -> None:
+    """Fill the table of masks that positions share, once the density is tuned."""
+    kept = Kept.open(folder / "positions.csv")
+    for factor, densities in shared_densities(setting, folder).items():
+        if setting.shared is not None:
+            setting.shared.compute(kept, factor, densities)
+
+
 def missing(setting: Setting, folder: Path) -> list[str]:
     """What has not been computed, a sentence for every case and strategy."""
     tuned, cells = Kept.open(folder / "tuning.csv"), Kept.open(folder / "cells.csv")
@@ -335,32 +296,21 @@ def changes(setting: Setting, folder: Path) -> list[Row]:
             }
             named |= {name: name for name in setting.designed(coils, acceleration)}
             draws = {shown: cells.draws(**case, strategy=name) for shown, name in named.items()}
-            by_name = {
-                shown: {image: float(np.mean(errors)) for image, errors in found.items()}
-                for shown, found in draws.items()
-            }
             competitor = f"{setting.families(coils)[0]}, tuned"
-            against = by_name.get(competitor, {})
-            for shown, errors in by_name.items():
-                images = [image for image in errors if image in against]
-                if not images:
-                    continue
-                change = np.array([errors[image] / against[image] - 1 for image in images])
-                rows.append(
-                    {
-                        "coils": coils,
-                        "acceleration": acceleration,
-                        "strategy": shown,
-                        "power": named[shown].partition(":")[2],
-                        "images": len(images),
-                        "masks": sum(len(draws[shown][image]) for image in images),
-                        "error": float(np.mean([errors[image] for image in images])),
-                        "against": competitor,
-                        "change_percent": 100 * float(change.mean()),
-                        "worst_percent": 100 * float(change.max()),
-                        "better_share": float(np.mean(change < 0)),
-                    }
-                )
+            for shown, name in named.items():
+                columns = change_columns(draws, shown, competitor)
+                if columns is not None:
+                    case = {"coils": coils, "acceleration": acceleration, "strategy": shown}
+                    rows.append({**case, "power": name.partition(":")[2], **columns})
+    return rows
+
+
+def shared_changes(setting: Setting, folder: Path) -> list[Row]:
+    """The same of masks that positions share, by acceleration."""
+    kept, rows = Kept.open(folder / "positions.csv"), list[Row]()
+    for factor, densities in shared_densities(setting, folder).items():
+        if setting.shared is not None:
+            rows += setting.shared.changes(kept, factor, densities)
     return rows
 
 
@@ -397,9 +347,14 @@ def _against_lines(rows: Sequence[Row]) -> str:
     return ", ".join(found) or "not measured"
 
 
-def targets(rows: Sequence[Row], setting: Setting) -> list[Row]:
-    """What was asked for, beside what was measured on all test images."""
-    complete = [row for row in rows if row["images"] == len(setting.tests)]
+def targets(tables: Tables, setting: Setting) -> list[Row]:
+    """What was asked for, beside what was measured on all test images, on all positions, and in the steps."""
+    positions = len(setting.shared.positions) if setting.shared is not None else 0
+    complete = {
+        "all": [row for row in tables["changes"] if row["images"] == len(setting.tests)],
+        "positions": [row for row in tables["positions"] if row["images"] == positions],
+        "steps": tables["steps"],
+    }
     made: list[Target] = []
 
     def about(
@@ -424,13 +379,19 @@ def targets(rows: Sequence[Row], setting: Setting) -> list[Row]:
     for factor in setting.series:
         one = about(1, factor, "change_percent", EARLIER)
         made.append(Target(series.format(factor, "one position"), -25.0, False, "%", "all", one))
-        made.append(Target(series.format(factor, "eight positions"), -10.0, False, "%", "all", lambda table: None))
-    return [target.row({"all": complete}) for target in made]
+        made.append(Target(series.format(factor, "eight positions"), -10.0, False, "%", "positions", one))
+    for coils in setting.coils:
+        name = f"warm design step in the plane, {setting.matrix} x {setting.matrix}, "
+        name += f"{coils} coil{'s' if coils > 1 else ''}, CPU time"
+        made.append(Target(name, 2.0, False, "line steps", "steps", cost_ratio(coils)))
+    return [target.row(complete) for target in made]
 
 
 TEXT = """# Samples of a plane
 
     OMP_NUM_THREADS=1 {command}
+    OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --positions
+    OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --steps
 
 Relative L2 error of the magnitude at {matrix} x {matrix}, samples (ky, kz) of complex heads chosen one by one. Masks
 are reconstructed by the posterior mean of the recipe `local`, coil maps are known. Powers were chosen on images
@@ -448,21 +409,47 @@ all its samples. With `--only COILS:ACCELERATIONS:STRATEGIES:DRAWS`, as `8:12,8:
 Tuned samples of a plane against tuned lines with one coil, mean errors: {against_lines}.
 Tuned powers that are the least or the largest of those tried, so that others may be better: {ends}.
 
+## One mask for several positions
+
+With `--positions`, table `positions-changes.csv`.
+{positions}
+
+{shared}
+
+## Design steps
+
+With `--steps`: processor time of one warm step of a design by `calibrated` at {matrix} x {matrix}, recipe `local`, from
+the inference to the samples that are measured next: medians, the first two steps are not counted. A design of lines
+and one in the plane take turns in one process, from the same number of samples, and each step measures as many samples
+as a line has.
+
+{steps}
+
 ## Targets
 
-Where the column `measured` is empty, not all test images were measured. Masks that eight positions share are not part
-of this benchmark: its images are no volumes.
+Where the column `measured` is empty, not all test images were measured, or not all positions.
 
 {targets}
 """
 
 
+SHARED = """Planes {numbers} of the volume `{name}`, a head simulated at 1 mm that comes as magnitude without
+noise: each plane got a phase with local exceptions, and noise, of its own. No real volume was measured. One coil; one
+mask for all {count} positions, each reconstructed for itself. The power of the density was chosen on the heads above;
+that which is best on these positions themselves stands beside it, tried with one mask each.
+`earlier-frame` was made for the same planes, phases included, with other noise and without motion, from the errors
+summed over the positions. Changes are position by position."""
+
+
 def document(setting: Setting, folder: Path, command: str) -> list[Row]:
-    """Write README.md, changes.csv and targets.csv; return the targets."""
-    rows = changes(setting, folder)
-    asked = targets(rows, setting)
+    """Write README.md, changes.csv, positions-changes.csv and targets.csv; return the targets."""
+    rows, shared = changes(setting, folder), shared_changes(setting, folder)
+    steps = read_csv_texts(folder / "steps.csv") if (folder / "steps.csv").exists() else []
+    asked = targets({"changes": rows, "positions": shared, "steps": steps}, setting)
     if rows:
         write_csv(folder / "changes.csv", rows)
+    if shared:
+        write_csv(folder / "positions-changes.csv", shared)
     write_csv(folder / "targets.csv", asked)
     left = missing(setting, folder)
     state = "Everything that the command asks for was computed."
@@ -479,12 +466,32 @@ def document(setting: Setting, folder: Path, command: str) -> list[Row]:
         draws=setting.draws,
         state=state,
         table=markdown_text(rows, formats=formats) if rows else "Nothing yet.",
+        positions=_about_positions(setting),
+        shared=markdown_text(shared, formats=formats) if shared else "Nothing yet.",
+        steps=markdown_text(steps) if steps else "Nothing yet.",
         against_lines=_against_lines(rows),
         ends=_at_an_end(setting, folder),
         targets=markdown_text(asked, formats={"measured": ".2f"}),
     )
     write_text(folder / "README.md", text)
     return asked
+
+
+def _about_positions(setting: Setting) -> str:
+    shared = setting.shared
+    if shared is None:
+        return "No volume is given."
+    numbers = ", ".join(map(str, shared.positions))
+    return SHARED.format(numbers=numbers, name=shared.volume.stem, count=len(shared.positions))
+
+
+def measure_steps(setting: Setting, folder: Path, steps: int = 15) -> None:
+    """Write steps.csv: the first test image with every number of coils."""
+    rows: list[Row] = []
+    for coils in setting.coils:
+        scan = simulated(setting.source, setting.tests[:1], simulating(setting.matrix, coils=coils))[0]
+        rows += step_rows(scan, steps)
+    write_csv(folder / "steps.csv", rows)
 
 
 def _at_an_end(setting: Setting, folder: Path) -> str:
@@ -524,9 +531,12 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=np.inf, help="of processor time")
     parser.add_argument("--only", type=_part, help="COILS:ACCELERATIONS:STRATEGIES:DRAWS, as 8:12,8:calibrated:1")
+    parser.add_argument("--positions", action="store_true", help="only masks that positions of a volume share")
+    parser.add_argument("--steps", action="store_true", help="only the processor time of design steps")
     parser.add_argument("--out", type=Path, default=Path("results/encodings"))
     given = parser.parse_args()
-    source = given.data if given.data.startswith("phantom:") else str(Path(given.data) / "img_3T_complex.npz")
+    phantom = given.data.startswith("phantom:")
+    source = given.data if phantom else str(Path(given.data) / "img_3T_complex.npz")
     setting = Setting(
         source,
         given.matrix,
@@ -535,9 +545,15 @@ def main() -> None:
         given.training,
         given.tests,
         given.draws,
+        shared=None if phantom else SharedMasks(Path(given.data) / "vol_brain_sim.npz", given.matrix),
     )
     given.out.mkdir(parents=True, exist_ok=True)
-    compute(setting, given.out, 60 * given.minutes, given.only)
+    if given.positions:
+        compute_shared(setting, given.out)
+    if given.steps:
+        measure_steps(setting, given.out)
+    if not (given.positions or given.steps):
+        compute(setting, given.out, 60 * given.minutes, given.only)
     options = f"--coils {','.join(map(str, given.coils))} --tests {','.join(map(str, given.tests))}"
     options += f" --accelerations {','.join(map(str, given.accelerations))} --matrix {given.matrix}"
     for row in document(setting, given.out, f"python benchmarks/plane_encoding.py DATA {options}"):

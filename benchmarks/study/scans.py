@@ -15,6 +15,7 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.io.formats import read
 from mri_design.scan.simulation.scanner import simulate_scan
 
 NOISE = 0.007  # sd per real component, relative to the 99.5th percentile: 3 T
@@ -77,6 +78,22 @@ def simulated(
     data = load_input(str(source), recipe, seed)
     name = label or data.name
     return [Scan.of(f"{name} {index}", data.select_slice(index)) for index in indices]
+
+
+def volume_planes(path: Path, positions: Sequence[int], matrix: int, seed: int = 0) -> list[Scan]:
+    """Planes of a volume without phase, each the truth of a simulated scan with a rough phase of its own.
+
+    The phase is the same whatever the seed, which draws the noise.
+    """
+    volume = read(str(path))
+    assert isinstance(volume, ImageStack)
+    stack = ImageStack(volume.images[list(positions)], volume.name)
+    rng = np.random.default_rng([0, 2])
+    truths = simulate_scan(stack, matrix=matrix, noise=0.0, phase="rough", rng=rng).reference
+    assert truths is not None
+    rng = np.random.default_rng([seed, 1])
+    data = simulate_scan(ImageStack(truths, volume.name), noise=NOISE, phase="own", rng=rng)
+    return [Scan.of(f"{volume.name} {position}", data.select_slice(i)) for i, position in enumerate(positions)]
 
 
 def combined(path: Path, matrix: int, seed: int = 0) -> Scan:

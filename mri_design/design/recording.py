@@ -109,12 +109,12 @@ def decided(
         # The mean is that of the block's start, and so is what was expected of it.
         begun = block[0].forecast.expected if block else None
         expected = known.expected if begun is None else begun
-        noise = sum(s.noise_variance * s.encoding([choice.line]).out_size for s in slices)
+        values = [s.candidates.data(s.kspace, [choice.line]).size for s in slices]
+        noise = sum(2 * s.noise_variance * count for s, count in zip(slices, values, strict=True))
         outcome = LineOutcome(predicted_energy=float(expected[choice.line] + noise))
         forecast = replace(forecast, image_energy=image_energy(posteriors))
         if np.isnan(forecast.information):
-            values = sum(s.encoding([choice.line]).out_size // 2 for s in slices)
-            most = most_information(float(believed[choice.line]), noise, values)
+            most = most_information(float(believed[choice.line]), noise, sum(values))
             forecast = replace(forecast, information=most)
     return DesignStep(replace(choice, forecast=forecast, pending=len(block)), outcome, cost)
 

@@ -133,7 +133,7 @@ class CartesianLines(_CartesianEncoding):
     @cached_property
     def gram(self) -> LinearOperator:
         """X^H X, made once: it keeps the coil maps in the order that its loops read."""
-        return _CartesianGram(self.mask, self.grid, self.maps, self.library)
+        return _LineGram(self.mask, self.grid, self.maps, self.library)
 
     @property
     def couples_columns(self) -> bool:
@@ -176,6 +176,11 @@ class CartesianSamples(_CartesianEncoding):
         grid = (int(mask.shape[0]), int(mask.shape[1]))
         super().__init__(SampleSelection(mask, _coil_grid(grid, maps)), grid, maps, library)
         self.mask = mask
+
+    @cached_property
+    def gram(self) -> LinearOperator:
+        """X^H X: the FFTs of coil images without their centring, which cancels."""
+        return _CartesianGram(self.mask, self.grid, self.maps, self.library)
 
 
 class DirectFourier(LinearOperator):
@@ -239,32 +244,25 @@ def _coil_grid(shape: tuple[int, int], maps: Array | None) -> Shape:
 
 
 class _CartesianGram(LinearOperator):
-    """X^H X = sum over coils of conj(S) F_y^H M F_y S; a circulant along ky, so no centring is needed.
+    """X^H X = sum over coils of conj(S) F^H M F S; circulant along its axes, so no centring is needed.
 
-    Compiled for the usual sizes; by the FFT library given where ky has a large prime factor.
+    Parameters
+    ----------
+    mask : bool array, shape (ky, 1) or (ky, kx)
+        Whole lines, whose transforms along kx cancel, or single samples.
+    grid, maps, library
+        As for `CartesianLines`.
     """
 
-    def __init__(self, mask: Array, grid: tuple[int, int], maps: Array | None, library: FourierLibrary) -> None:
+    def __init__(self, mask: Array, grid: Shape, maps: Array | None, library: FourierLibrary) -> None:
         super().__init__(grid, grid)
-        self._grid = grid
-        self._mask = scipy.fft.ifftshift(mask).astype(float)
+        self._axes = (-2,) if mask.shape[1] == 1 < grid[1] else (-2, -1)
+        self._mask = scipy.fft.ifftshift(mask, axes=self._axes).astype(float)
         self._maps = maps
         self._library: FourierLibrary = library
-        self._strips: dict[np.dtype[Any], Array] = {}
 
     def _apply(self, u: Array) -> Array:
-        from mri_design.operators.kernels.fourier import filter_lines, in_strips, suits
-
         u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
-        if not suits(self._grid, u.dtype):
-            return self._by_library(u)
-        if self._maps is None:
-            return filter_lines(u, self._mask, None)
-        if u.dtype not in self._strips:
-            self._strips[u.dtype] = in_strips(self._maps, u.dtype)
-        return filter_lines(u, self._mask, self._strips[u.dtype])
-
-    def _by_library(self, u: Array) -> Array:
         if self._maps is None:
             return self._filtered(u)
         total = np.zeros_like(u)
@@ -273,12 +271,32 @@ class _CartesianGram(LinearOperator):
         return total
 
     def _filtered(self, u: Array) -> Array:
-        spectrum = transform(u, (-2,), library=self._library)
-        spectrum *= self._mask.astype(u.real.dtype)[:, None]
-        return transform(spectrum, (-2,), inverse=True, library=self._library)
+        spectrum = transform(u, self._axes, library=self._library)
+        spectrum *= self._mask.astype(u.real.dtype)
+        return transform(spectrum, self._axes, inverse=True, library=self._library)
 
     def _adjoint(self, v: Array) -> Array:
         return self._apply(v)
+
+
+class _LineGram(_CartesianGram):
+    """That of whole lines; compiled for the usual sizes, by the FFT library where ky has a large prime factor."""
+
+    def __init__(self, mask: Array, grid: Shape, maps: Array | None, library: FourierLibrary) -> None:
+        super().__init__(mask[:, None], grid, maps, library)
+        self._strips: dict[np.dtype[Any], Array] = {}
+
+    def _apply(self, u: Array) -> Array:
+        from mri_design.operators.kernels.fourier import filter_lines, in_strips, suits
+
+        u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
+        if not suits((self.in_shape[0], self.in_shape[1]), u.dtype):
+            return super()._apply(u)
+        if self._maps is None:
+            return filter_lines(u, self._mask[:, 0], None)
+        if u.dtype not in self._strips:
+            self._strips[u.dtype] = in_strips(self._maps, u.dtype)
+        return filter_lines(u, self._mask[:, 0], self._strips[u.dtype])
 
 
 def cartesian(

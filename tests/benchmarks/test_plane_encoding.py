@@ -5,11 +5,15 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from tests.benchmarks.conftest import BENCHMARKS, rows_of
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
+
+
+STEP = "warm design step in the plane, 16 x 16, 1 coil, CPU time"
 
 
 @pytest.fixture
@@ -48,8 +52,10 @@ def test_a_small_run_makes_its_tables_and_goes_on(benchmark: ModuleType, tmp_pat
     benchmark.compute(setting, tmp_path)
     assert (tmp_path / "cells.csv").read_text() == before
     targets = benchmark.document(setting, tmp_path, "the command")
-    assert targets[-1]["measured"] is None and not targets[-1]["met"]
-    assert targets[-2]["measured"] is not None
+    measured = {target["name"]: target["measured"] for target in targets}
+    assert measured["series, 1 coil, 4x: mask of an earlier frame, one position, mean change"] is not None
+    for name in ("series, 1 coil, 4x: mask of an earlier frame, eight positions, mean change", STEP):
+        assert measured[name] is None
     assert list(targets[0]) == ["name", "target", "measured", "unit", "met"]
     changes = {row["strategy"]: row for row in rows_of(tmp_path / "changes.csv")}
     assert float(changes["vd-polynomial, tuned"]["change_percent"]) == 0
@@ -73,3 +79,74 @@ def test_the_best_power_has_the_least_mean_error(benchmark: ModuleType, tmp_path
         kept.keep({**row, "error": abs(power - 2.0) + 0.1 * int(str(row["image"]))})
     best = benchmark.best_powers(setting, benchmark.Kept.open(tmp_path / "tuning.csv"))
     assert best == {(8, 8.0, "poisson-disc"): 2.0, (8, 8.0, "vd-polynomial"): 2.0}
+
+
+def _volume(folder: Path) -> Path:
+    """Discs of several sizes, one for each of twelve readout positions."""
+    rows, columns = np.mgrid[-12:12, -10:10]
+    radii = np.linspace(4, 9, 12)[:, None, None]
+    path = folder / "volume.npz"
+    np.savez(path, image=((rows**2 + columns**2 < radii**2) * (2.0 + np.cos(rows))).astype(np.float32))
+    return path
+
+
+@pytest.mark.slow
+def test_positions_share_each_mask_and_have_their_own_errors(benchmark: ModuleType, tmp_path: Path) -> None:
+    shared = benchmark.SharedMasks(_volume(tmp_path), 16, positions=(2, 5, 9), draws=2, block=12)
+    setting = benchmark.Setting(
+        "phantom:t2w",
+        16,
+        (1,),
+        (4.0,),
+        training=(0,),
+        series=(4.0,),
+        powers=lambda family: (4.0, 6.0),
+        shared=shared,
+    )
+    tuned = benchmark.Kept.open(tmp_path / "tuning.csv")
+    for row in benchmark.tuning(setting):
+        tuned.keep({**row, "error": abs(float(str(row["strategy"]).partition(":")[2]) - 6) + 1})
+    benchmark.compute_shared(setting, tmp_path)
+    rows = rows_of(tmp_path / "positions.csv")
+    masks = [(row["strategy"], row["draw"]) for row in rows]
+    powers = [("vd-polynomial:4", "0"), ("vd-polynomial:6", "0"), ("vd-polynomial:6", "1")]
+    assert sorted(set(masks)) == [("earlier-frame", "0"), *powers]
+    assert len(masks) == 12 and {row["chosen"] for row in rows} == {"64"}
+    before = (tmp_path / "positions.csv").read_text()
+    benchmark.compute_shared(setting, tmp_path)
+    assert (tmp_path / "positions.csv").read_text() == before
+    targets = {row["name"]: row for row in benchmark.document(setting, tmp_path, "the command")}
+    errors = {name: [float(row["error"]) for row in rows if row["strategy"] == name] for name, _ in masks}
+    density = np.mean(np.reshape(errors["vd-polynomial:6"], (2, 3)), axis=0)
+    change = 100 * float(np.mean(errors["earlier-frame"] / density - 1))
+    found = targets["series, 1 coil, 4x: mask of an earlier frame, eight positions, mean change"]
+    assert found["measured"] == pytest.approx(change, rel=1e-3)
+    rows = rows_of(tmp_path / "positions-changes.csv")
+    best = min((4, 6), key=lambda power: np.mean(errors[f"vd-polynomial:{power}"]))
+    assert [row["power"] for row in rows] == ["6", f"{best:g}", ""]
+    assert "Planes 2, 5, 9 of the volume `volume`" in (tmp_path / "README.md").read_text()
+
+
+def test_frames_differ_in_their_noise_only(benchmark: ModuleType, tmp_path: Path) -> None:
+    shared = benchmark.SharedMasks(_volume(tmp_path), 16, positions=(2, 9), draws=1, block=12)
+    scans, frames = shared.scans(), shared.scans(benchmark.EARLIER_SEED)
+    for scan, frame in zip(scans, frames, strict=True):
+        np.testing.assert_array_equal(scan.reference, frame.reference)
+        noise = scan.prepared.data.kspace - frame.prepared.data.kspace
+        assert np.std(noise) == pytest.approx(2 * 0.007, rel=0.2)
+    assert not np.allclose(np.angle(scans[0].reference), np.angle(scans[1].reference))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("coils", [1, 2])
+def test_steps_of_both_designs_measure_as_many_samples(benchmark: ModuleType, tmp_path: Path, coils: int) -> None:
+    setting = benchmark.Setting("phantom:t2w", 32, (coils,), (8.0,), training=(0,), tests=(0,))
+    benchmark.measure_steps(setting, tmp_path, steps=2)
+    lines, plane = rows_of(tmp_path / "steps.csv")
+    assert (lines["measured"], plane["measured"]) == ("lines", "plane")
+    assert lines["samples"] == plane["samples"] == f"{2 * 32} to {6 * 32}"
+    assert lines["coils"] == str(coils) and float(plane["products per step"]) > 0
+    ratio = float(plane["CPU s per step"]) / float(lines["CPU s per step"])
+    found = benchmark.document(setting, tmp_path, "the command")[-1]
+    assert found["measured"] == pytest.approx(ratio) and found["met"] == (ratio <= 2)
+    assert f"{coils} coil" in found["name"] and "line steps" in (tmp_path / "README.md").read_text()

@@ -100,6 +100,7 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "adjoint of a real image": lambda shape, real: RealImage(shape).H,
     "Toeplitz Gram": lambda shape, real: NonUniformFourier(points_of(shape), shape, maps_of(shape, real)).gram,
     "fused Gram": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)).gram,
+    "Gram of samples": lambda shape, real: CartesianSamples(mask_of(shape), maps_of(shape, real)).gram,
     "Gram of a real image": lambda shape, real: (cartesian(lines_of(shape), shape) @ RealImage(shape)).gram,
     "three in a row": lambda shape, real: (
         Wavelet(shape, "db2", 1).H

@@ -36,6 +36,19 @@ def test_fused_gram_is_two_passes(shape, library, coils):
     np.testing.assert_allclose(X.gram(u.real), X.adjoint(X(u.real)), atol=1e-12)  # real arrays count as complex
 
 
+@pytest.mark.parametrize("shape", [(8, 6), (7, 9), (6, 1)])
+@pytest.mark.parametrize("library", ["scipy", "pyfftw"])
+@pytest.mark.parametrize("coils", [0, 1, 4])
+def test_the_gram_of_samples_is_two_passes_without_centring(shape, library, coils):
+    rng = np.random.default_rng(1)
+    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
+    X = CartesianSamples(rng.random(shape) < 0.4, maps, library)
+    u = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    np.testing.assert_allclose(X.gram(u), X.adjoint(X(u)), atol=1e-12)
+    np.testing.assert_allclose(X.gram(u.real), X.adjoint(X(u.real)), atol=1e-12)
+    assert X.gram(u.astype(np.complex64)).dtype == np.complex64 and X.gram is X.gram
+
+
 def test_all_lines_of_unit_coils_measure_everything():
     rng = np.random.default_rng(2)
     maps = rng.standard_normal((3, 5, 6)) + 1j * rng.standard_normal((3, 5, 6))
