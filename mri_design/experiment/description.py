@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import prepare
+from mri_design.experiment.inputs import calibration_count, ordinary_scale, source_of_maps, with_known_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling, index_runs
@@ -69,14 +69,27 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
 
 
 def _calibration(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
+    """Noise and coil maps as `prepare` would have them, told by one slice: no maps are made."""
+    index = _told_by(data)
+    part = data if data.n_slices == 1 else data.select_slice(index)
+    scale = ordinary_scale(part.kspace)
     try:
-        scan = prepare(data, recipe, ordinary=True)
+        scan, source, root = with_known_noise(part if scale == 1 else part.scaled(scale), recipe, scale)
+        maps, _ = source_of_maps(data, calibration_count(None, recipe, data.grid_shape[0]))
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
-    deviation = scan.unit * float(np.sqrt(scan.data.noise_variance or 0.0))
-    peak = scan.unit * float(np.abs(scan.data.kspace).max())
-    whitened = ", after whitening" if data.n_coils > 1 and scan.data.noise_variance == 1 else ""
+    unit = 1 / scale if root is None else 1.0
+    deviation = unit * float(np.sqrt(scan.noise_variance or 0.0))
+    peak = unit * float(np.abs(scan.kspace).max())
+    whitened = ", after whitening" if data.n_coils > 1 and scan.noise_variance == 1 else ""
+    where = f" in slice {index}" if data.n_slices > 1 else ""
     return {
-        "noise": f"sd {deviation:.4g} per real component, {scan.noise_source}{whitened}; largest sample {peak:.4g}",
-        "coil maps": scan.maps_source,
+        "noise": f"sd {deviation:.4g} per real component, {source}{whitened}; largest sample {peak:.4g}{where}",
+        "coil maps": maps,
     }
+
+
+def _told_by(data: KSpaceData) -> int:
+    """The slice nearest to the middle that holds lines."""
+    held = [number for number, sampling in enumerate(data.samplings) if sampling.lines.any()]
+    return min(held, key=lambda number: abs(number - data.n_slices // 2))

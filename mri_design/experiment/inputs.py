@@ -14,7 +14,7 @@ from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.coil_maps import calibrates_itself, estimate_coil_maps
+from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.calibration.given_maps import explained_by_maps
@@ -38,8 +38,10 @@ __all__ = [
     "mr_image_model",
     "ordinary_scale",
     "prepare",
+    "source_of_maps",
     "whitened",
     "with_given_maps",
+    "with_known_noise",
 ]
 
 Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
@@ -240,18 +242,33 @@ def prepare(
     require_recipe(recipe)
     scale = ordinary_scale(data.kspace) if ordinary else 1.0
     before = data if scale == 1 else data.scaled(scale)
-    data, noise_source, root = _with_noise(before, recipe, scale)
+    data, noise_source, root = with_known_noise(before, recipe, scale)
     unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
     mixing = None if root is None and scale == 1 else scale * (np.eye(data.n_coils) if root is None else root)
-    known_maps = "one coil" if data.n_coils == 1 else f"given ({data.card.get('coil_maps_file', 'with the data')})"
-    if data.n_coils == 1 or data.coil_maps is not None:
-        return PreparedScan(data, 0, noise_source, known_maps, unit, mixing)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
     allowed = data if measured is None else _only(data, measured)
-    known = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
-    if calibrates_itself(allowed):
-        return PreparedScan(known, lines, noise_source, f"estimated from {lines} centre lines at most", unit, mixing)
-    return PreparedScan(known, 0, noise_source, "estimated from the calibration scan", unit, mixing)
+    maps_source, looked_at = source_of_maps(allowed, lines)
+    if data.n_coils > 1 and data.coil_maps is None:
+        data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
+    return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing)
+
+
+def source_of_maps(data: KSpaceData, lines: int) -> tuple[str, int]:
+    """Where the coil maps of a scan come from, in words, and how many of its own centre lines at most are looked at.
+
+    Raises
+    ------
+    InputError
+        Where there is not enough data to estimate them.
+    """
+    if data.n_coils == 1:
+        return "one coil", 0
+    if data.coil_maps is not None:
+        return f"given ({data.card.get('coil_maps_file', 'with the data')})", 0
+    calibration_width(data, lines)
+    if calibrates_itself(data):
+        return f"estimated from {lines} centre lines at most", lines
+    return "estimated from the calibration scan", 0
 
 
 def calibration_count(asked: int | None, recipe: Recipe, n_lines: int) -> int:
@@ -266,7 +283,7 @@ def ordinary_scale(kspace: Array) -> float:
     return 1.0 if ordinary else 2.0 ** -round(np.log2(strongest))
 
 
-def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
+def with_known_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
     """The data with their noise known, where it is from (recipe, scanner, file, data), and what whitened the coils."""
     variance = recipe.noise.variance
     if variance is not None:

@@ -14,7 +14,7 @@ from mri_design.scan.calibration.centred_fft import to_image
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import measured_samples
 
-__all__ = ["MapPhase", "calibrates_itself", "calibration_lines", "estimate_coil_maps"]
+__all__ = ["MapPhase", "calibrates_itself", "calibration_lines", "calibration_width", "estimate_coil_maps"]
 
 MapPhase = Literal["virtual-coil", "image"]
 """Where the phase that maps and image share is put; see `estimate_coil_maps`."""
@@ -90,25 +90,11 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
     require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     if phase not in get_args(MapPhase):
         raise InputError(field="phase", got=repr(phase), wanted="'virtual-coil' or 'image'")
-    if lines is not None and lines < _FEWEST_LINES:
-        raise InputError(
-            field="calibration lines",
-            got=str(lines),
-            wanted=f"at least {_FEWEST_LINES} centre lines for coil calibration",
-            cure="Begin with more lines (--start), or calibrate with more (calibration_lines under [coils]).",
-        )
     if data.n_coils == 1 and phase == "virtual-coil":
+        _require_enough(lines)
         return replace(data, coil_maps=np.ones_like(data.kspace))
-    own = calibrates_itself(data)
-    source = data.kspace if own or data.calibration is None else data.calibration
-    width = min(calibration_lines(data) if own else _scanned(source), lines or _USUAL_LINES)
-    if width < _FEWEST_LINES:
-        raise InputError(
-            field="measured",
-            got=f"{width} gapless lines and columns around the centre of k-space",
-            wanted=f"at least {_FEWEST_LINES} for coil calibration",
-            cure="Give coil maps, or measure a centre.",
-        )
+    width = calibration_width(data, lines)
+    source = data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration
     directions = _coil_directions(_centre(source, width))
     maps = np.empty_like(data.kspace)
     for index, stack in enumerate(source):
@@ -116,6 +102,38 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
         if phase == "image":
             maps[index] *= _image_phase(stack, maps[index], width)
     return replace(data, coil_maps=maps)
+
+
+def calibration_width(data: KSpaceData, lines: int | None = None) -> int:
+    """Central lines, and samples of each, that `estimate_coil_maps` looks at.
+
+    Raises
+    ------
+    InputError
+        Where there are fewer than eight, or fewer are asked for.
+    """
+    _require_enough(lines)
+    own = calibrates_itself(data)
+    measured = calibration_lines(data) if own or data.calibration is None else _scanned(data.calibration)
+    width = min(measured, lines or _USUAL_LINES)
+    if width < _FEWEST_LINES:
+        raise InputError(
+            field="measured",
+            got=f"{width} gapless lines and columns around the centre of k-space",
+            wanted=f"at least {_FEWEST_LINES} for coil calibration",
+            cure="Give coil maps, or measure a centre.",
+        )
+    return width
+
+
+def _require_enough(lines: int | None) -> None:
+    if lines is not None and lines < _FEWEST_LINES:
+        raise InputError(
+            field="calibration lines",
+            got=str(lines),
+            wanted=f"at least {_FEWEST_LINES} centre lines for coil calibration",
+            cure="Begin with more lines (--start), or calibrate with more (calibration_lines under [coils]).",
+        )
 
 
 def _centre(kspace: NDArray[Any], width: int) -> NDArray[Any]:
