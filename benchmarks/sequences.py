@@ -129,6 +129,8 @@ def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
             + ", ".join(f"{name} {version}" for name, version in versions.items())
             + f"; seed {SEED}.",
             "",
+            "A designed mask, its data and maps lead BART and SigPy to [the same image](same-image.md).",
+            "",
             "## Targets",
             "",
             markdown_text(goals),
