@@ -5,8 +5,8 @@
 designs lines of a scene of ellipses with 1 and with 8 coils, writes mask, data and maps as BART's pairs of files by
 the package's own `export` and `convert`, and has the image that minimises |X u - y|^2 + weight |u|^2 computed three
 times: by `bart pics`, by SigPy's SenseRecon from the same files, and by SciPy's conjugate gradients with the package's
-operators. It writes same-image.md, same-image.csv and same-image-targets.csv into results/interoperation. Without BART on the
-search path its rows are missing, and the target is not met.
+operators. It writes same-image.md, same-image.csv and same-image-targets.csv into results/interoperation. Without BART
+on the search path its rows are missing, and the target is not met.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def page(rows: list[Row]) -> str:
         f"A quarter of the lines of the scene `brain`, {rows[0]['matrix']} x {rows[0]['matrix']}, chosen by "
         f"`calibrated` under the recipe `local`. Mask, data and maps went to BART and SigPy through the files that "
         f"`export` and `convert` write. All minimise |X u - y|^2 + {WEIGHT:g} |u|^2; `difference` is that of the image "
-        f"from SciPy's. BART and SigPy take {ITERATIONS} iterations, more than they need: their conjugate gradients go on "
-        "in single precision when they have converged, and after some hundred the image runs away.",
+        f"from SciPy's. BART and SigPy take {ITERATIONS} iterations, more than they need: their conjugate gradients go "
+        "on in single precision when they have converged, and after some hundred the image runs away.",
         markdown_text(rows),
         markdown_text(targets(rows)),
     ]
