@@ -39,6 +39,8 @@ HDF5 = ("fastmri", "mrd")
 CHECKED = ("nifti", "npz", "trajectory", "fastmri", "maps_file", "trained", "checkpoint")
 """Kinds whose bytes have a checksum."""
 CASES, WANTED = 2560, 2000
+AT_ONCE = 160
+"""Files that one child reads."""
 SECRET = b"what nobody asked for\n" * 200
 
 
@@ -67,18 +69,20 @@ class Case:
 
 def cases(count: int, seed: int, folder: Path) -> Iterator[Case]:
     """Damage and read so many files, kinds and damages in turn."""
-    turns = [(KINDS[n % len(KINDS)], DAMAGES[n // len(KINDS) % len(DAMAGES)], n) for n in range(count)]
+    whole, sound = dict[str, Path](), dict[str, str]()
     for kind in KINDS:
         (folder / kind).mkdir(parents=True)
-        whole = CORPUS[kind](folder / kind)
-        sound = checksum(value_of(kind, whole))
-        mine = [(damage, number) for of, damage, number in turns if of == kind]
-        paths = [_damaged(whole, damage, folder / f"{kind}-{n}", (seed, n)) for damage, n in mine]
-        before = [_contents(path.parent) for path in paths]
-        for (damage, _), path, held, told in zip(mine, paths, before, _read_all(kind, paths), strict=True):
+        whole[kind] = CORPUS[kind](folder / kind)
+        sound[kind] = checksum(value_of(kind, whole[kind]))
+    turns = [(KINDS[n % len(KINDS)], DAMAGES[n // len(KINDS) % len(DAMAGES)], n) for n in range(count)]
+    for start in range(0, count, AT_ONCE):
+        part = turns[start : start + AT_ONCE]
+        jobs = [(kind, _damaged(whole[kind], damage, folder / f"{kind}-{n}", (seed, n))) for kind, damage, n in part]
+        before = [_contents(path.parent) for _, path in jobs]
+        for (kind, path), (_, damage, _), held, told in zip(jobs, part, before, _read_all(jobs), strict=True):
             what, seconds, values = told
             if what == "read":
-                what = "same" if values == sound else "changed"
+                what = "same" if values == sound[kind] else "changed"
             yield Case(kind, damage, what, seconds, _contents(path.parent) != held)
 
 
@@ -95,15 +99,15 @@ def _contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def _read_all(kind: str, paths: Sequence[Path]) -> Iterator[tuple[str, float, str]]:
+def _read_all(jobs: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, float, str]]:
     """Outcome, seconds and checksum of each file, from as few children as crashes allow."""
-    left = list(paths)
+    left = list(jobs)
     while left:
         command = [sys.executable, str(READER), str(MEMORY)]
-        jobs = "".join(f"{kind} {path}\n" for path in left)
+        asked = "".join(f"{kind} {path}\n" for kind, path in left)
         try:
             child = subprocess.run(
-                command, input=jobs, capture_output=True, text=True, timeout=PATIENCE * len(left), check=False
+                command, input=asked, capture_output=True, text=True, timeout=PATIENCE * len(left), check=False
             )
             printed, ended = child.stdout, "crash"
         except subprocess.TimeoutExpired as stalled:
@@ -113,7 +117,8 @@ def _read_all(kind: str, paths: Sequence[Path]) -> Iterator[tuple[str, float, st
             yield ("hang" if seconds > PATIENCE else what), seconds, values
         left = left[len(answers) :]
         if left:  # the next one took the child down
-            what, _, seconds, values = outcome(kind, left[0], isolated=True) if kind in HDF5 else (ended, "", 0.0, "")
+            kind, path = left[0]
+            what, _, seconds, values = outcome(kind, path, isolated=True) if kind in HDF5 else (ended, "", 0.0, "")
             yield what, seconds, values
             left = left[1:]
 
