@@ -33,10 +33,22 @@ def describe_scan(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
         "name": data.name,
         "grid": f"{ky} phase-encode lines x {kx} readout samples (ky, kx)",
         "slices, coils": f"{data.n_slices}, {data.n_coils}",
+        **_place(data),
         **_sampling(data),
         **_calibration(data, recipe),
         **data.card,
     }
+
+
+def _place(data: KSpaceData) -> dict[str, str]:
+    """Field of view, resolution and orientation of the first slice, where the file says them."""
+    if data.geometry is None:
+        return {}
+    (ky, kx), first = data.grid_shape, data.geometry[0]
+    extents = f"{ky * first.pixel[0]:.4g} x {kx * first.pixel[1]:.4g} mm"
+    thickness = "" if first.thickness is None else f", {first.thickness:.3g} mm thick"
+    rows = {"field of view": f"{extents}, pixels of {first.pixel[0]:.3g} x {first.pixel[1]:.3g} mm{thickness}"}
+    return rows | ({"orientation": first.orientation} if first.orientation else {})
 
 
 def _sampling(data: KSpaceData) -> dict[str, str]:
@@ -57,6 +69,7 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
     measured = f"{int(lines.sum())} of {len(lines)}"
     if not lines.all():
         measured += f", missing {index_runs(~lines)}"
+        measured += f": acceleration {len(lines) / max(int(lines.sum()), 1):.3g}"
     rows = {"measured lines": measured}
     if not sampling.whole_lines:
         within = sampling.samples[lines].mean()

@@ -106,6 +106,16 @@ class SliceGeometry:
         affine[:2] *= -1
         return affine + 0.0  # no negative zeros
 
+    @property
+    def orientation(self) -> str:
+        """Transverse, coronal or sagittal, whichever is nearest, and where phase encoding runs; empty if unknown."""
+        if self.normal is None or self.phase is None:
+            return ""
+        plane = ("sagittal", "coronal", "transverse")[int(np.argmax(np.abs(self.normal)))]
+        along = ("left to right", "front to back", "foot to head")[int(np.argmax(np.abs(self.phase)))]
+        straight = max(map(abs, self.normal)) > 1 - _RIGHT_ANGLE
+        return f"{plane if straight else f'oblique, nearest to {plane}'}, phase encoding {along}"
+
     def slice_after(self, number: int) -> SliceGeometry:
         """That of a later slice of a stack, whose slices follow one another at the distance of their thickness.
 

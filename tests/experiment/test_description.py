@@ -1,4 +1,6 @@
-"""Telling what a scan holds takes no coil maps and no copy of every slice."""
+"""What `info` tells of a scan: sizes, place, lines and noise, without making coil maps."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from mri_design.experiment import inputs
 from mri_design.experiment.description import describe_scan
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.geometry import SliceGeometry
 
 
 def scan(measured: int = 24) -> KSpaceData:
@@ -31,3 +34,17 @@ def test_no_maps_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_small_a_centre_is_said_all_the_same() -> None:
     assert "at least 8 for coil calibration" in describe_scan(scan(4), Recipe())["calibration"]
+
+
+def test_size_place_and_acceleration_are_told() -> None:
+    oblique = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, 0.8, 0.6), (1.0, 0.0, 0.0), (0.0, -0.6, 0.8))
+    rows = describe_scan(replace(scan(14), geometry=(oblique,) * 3), Recipe())
+    assert rows["field of view"] == "64 x 48 mm, pixels of 2 x 1.5 mm, 5 mm thick"
+    assert rows["orientation"] == "oblique, nearest to transverse, phase encoding front to back"
+    assert rows["measured lines"] == "15 of 32, missing 0-8, 24-31: acceleration 2.13"
+    straight = SliceGeometry((2.0, 1.5), None, (0.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
+    assert straight.orientation == "sagittal, phase encoding foot to head"
+    assert "orientation" not in describe_scan(
+        replace(scan(), geometry=(SliceGeometry((2.0, 1.5), None),) * 3), Recipe()
+    )
+    assert "field of view" not in describe_scan(scan(), Recipe())
