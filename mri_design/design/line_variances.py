@@ -9,15 +9,14 @@ known way (`with_unseen_lines`), whatever their values will be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described
+from mri_design.inference.unseen import with_unseen
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.operators.measurement import CartesianLines
 from mri_design.variances.base import VarianceEstimator
@@ -133,9 +132,7 @@ def with_unseen_lines(
     """
     every = all_lines(posterior)
     measurement = CartesianLines(lines, every.grid, every.maps, every.library)
-    precision = PosteriorPrecision(measurement, posterior.precision.blocks, posterior.precision.site_precisions)
-    marginals = estimator(precision, (), rng, posterior.mean, previous=posterior.marginals)
-    return replace(posterior, precision=precision, marginals=marginals)
+    return with_unseen(posterior, measurement, estimator, rng)
 
 
 def least_energies(

@@ -8,15 +8,14 @@ of filters count with their mean site precision. `line_variances` has the same f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described
+from mri_design.inference.unseen import with_unseen
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import PlaneEncoding
 from mri_design.operators.measurement import CartesianSamples
@@ -125,10 +124,7 @@ def least_sample_energies(
     """
     plane, measured = plane_of(posterior)
     measurement = plane.rows(samples, measured.maps, measured.library)
-    precision = PosteriorPrecision(measurement, posterior.precision.blocks, posterior.precision.site_precisions)
-    marginals = estimator(precision, (), rng, posterior.mean, previous=posterior.marginals)
-    after = replace(posterior, precision=precision, marginals=marginals)
-    return expected_sample_energies([after], rng, _DRAWS)
+    return expected_sample_energies([with_unseen(posterior, measurement, estimator, rng)], rng, _DRAWS)
 
 
 def squared_correlation(posteriors: Sequence[GaussianPosterior]) -> NDArray[np.float64]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, sequence_of
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
 __all__ = [
+    "NO_TRUTH",
     "Evaluate",
     "Outcome",
     "ReferenceSlice",
@@ -20,8 +21,13 @@ __all__ = [
     "line_residual",
     "relative_error",
     "replayed",
+    "require_true_images",
+    "require_truths",
     "shared_lines",
 ]
+
+NO_TRUTH = "Oracles only run where the whole truth is known; name another strategy."
+"""The cure for an oracle without truth."""
 
 Trial = tuple[int, tuple[int, ...]]
 """A training scan by its number, and the lines to reconstruct it from."""
@@ -116,6 +122,32 @@ def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequ
         return [scans[i].outcome(reconstruct(scans[i].slice_model, lines)) for i, lines in trials]
 
     return evaluate
+
+
+def require_true_images(truths: Sequence[Array], axes: str = "(ky, kx)") -> None:
+    """Refuse anything but a sequence of images as the truths of an oracle.
+
+    Raises
+    ------
+    InputError
+        Naming the first that has not two axes.
+    """
+    wanted = f"the true image of every slice, a tuple of arrays {axes}"
+    for number, truth in enumerate(sequence_of(np.ndarray, "truths", truths, wanted=wanted)):
+        if truth.ndim != 2:
+            raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted=axes)
+
+
+def require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:
+    """Refuse to run an oracle that was not given the truth of each of ``wanted`` slices.
+
+    Raises
+    ------
+    InputError
+        In the name of the oracle.
+    """
+    if not truths or len(truths) != wanted:
+        raise InputError(field=name, got=f"{len(truths)} true images", wanted="one per slice", cure=NO_TRUTH)
 
 
 def shared_lines(scans: Sequence[ReferenceSlice]) -> NDArray[np.bool_]:

@@ -14,7 +14,8 @@ from mri_design.design.plane.start import start_for_samples
 from mri_design.design.plane.thinning import block_by_scores, candidates_plane
 from mri_design.design.sample_variances import expected_sample_energies, plane_of
 from mri_design.design.strategy import DesignView
-from mri_design.errors import InputError, require_counts, sequence_of
+from mri_design.design.trials import require_true_images, require_truths
+from mri_design.errors import require_counts
 from mri_design.operators.base import Array
 
 __all__ = ["OracleHoleSamples", "OracleResidualSamples"]
@@ -43,7 +44,7 @@ class OracleResidualSamples:
     needs_posterior: bool = True
 
     def __post_init__(self) -> None:
-        _require_images(self.truths)
+        require_true_images(self.truths, "(ky, kz)")
 
     def knowing(
         self, truths: Sequence[Array], reconstruct: Callable[[int, Sequence[int]], Array]
@@ -91,7 +92,7 @@ class OracleHoleSamples:
     needs_posterior: bool = True
 
     def __post_init__(self) -> None:
-        _require_images(self.truths)
+        require_true_images(self.truths, "(ky, kz)")
         require_counts(draws=self.draws, least=1)
 
     def knowing(self, truths: Sequence[Array], reconstruct: Callable[[int, Sequence[int]], Array]) -> OracleHoleSamples:
@@ -132,23 +133,10 @@ def _middle() -> float:
 
 def _residuals(name: str, truths: Sequence[Array], view: DesignView) -> NDArray[np.float64]:
     """Actual energy of the mean's error on every sample, (size,), summed over coils and slices."""
-    if not truths or len(truths) != len(view.posteriors):
-        raise InputError(
-            field=name,
-            got=f"{len(truths)} true images",
-            wanted="one per slice",
-            cure="Oracles only run where the whole truth is known; name another strategy.",
-        )
+    require_truths(name, truths, len(view.posteriors))
     residual = np.zeros(view.candidates.n_lines)
     for posterior, truth in zip(view.posteriors, truths, strict=True):
         plane, measured = plane_of(posterior)
         wrong = plane.values((posterior.mean - truth)[None], measured.maps, measured.library)
         residual += np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3), dtype=np.float64)
     return residual
-
-
-def _require_images(truths: Sequence[Array]) -> None:
-    wanted = "the true image of every slice, a tuple of arrays (ky, kz)"
-    for number, truth in enumerate(sequence_of(np.ndarray, "truths", truths, wanted=wanted)):
-        if truth.ndim != 2:
-            raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted="(ky, kz)")

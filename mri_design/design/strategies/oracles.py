@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice
 from mri_design.design.line_variances import expected_energies, residual_energies
 from mri_design.design.strategy import DesignView, Strategy, best_line
-from mri_design.design.trials import relative_error
-from mri_design.errors import InputError, require_counts, require_working, sequence_of
+from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
+from mri_design.errors import InputError, require_counts, require_working
 from mri_design.operators.base import Array
 
 __all__ = ["Oracle", "OracleGreedy", "OracleHole", "OracleResidual", "Reconstruct"]
@@ -52,7 +52,7 @@ class OracleResidual:
     needs_posterior: bool = True
 
     def __post_init__(self) -> None:
-        _require_images(self.truths)
+        require_true_images(self.truths)
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleResidual:
         """This oracle with the truth; the reconstruction is the posterior mean."""
@@ -105,7 +105,7 @@ class OracleHole:
     needs_posterior: bool = True
 
     def __post_init__(self) -> None:
-        _require_images(self.truths)
+        require_true_images(self.truths)
         require_counts(draws=self.draws, least=1)
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleHole:
@@ -160,7 +160,7 @@ class OracleGreedy:
     needs_posterior: bool = False
 
     def __post_init__(self) -> None:
-        _require_images(self.truths)
+        require_true_images(self.truths)
         if self.reconstruct is not None:
             require_working(
                 reconstruct=self.reconstruct, wanted="a function (number of the slice, lines) -> image (ky, kx)"
@@ -182,7 +182,7 @@ class OracleGreedy:
         InputError
             Without the truth.
         """
-        _require_truths(self.name, self.truths, len(self.truths))
+        require_truths(self.name, self.truths, len(self.truths))
         candidates = view.candidates
         scores: NDArray[np.float64] = np.full(candidates.n_lines, np.nan)
         for line in np.flatnonzero(candidates.remaining):
@@ -191,29 +191,14 @@ class OracleGreedy:
 
     def _error(self, lines: Sequence[int]) -> float:
         if self.reconstruct is None:
-            raise InputError(field=self.name, got="no reconstruction", wanted="one", cure=_CURE)
+            raise InputError(field=self.name, got="no reconstruction", wanted="one", cure=NO_TRUTH)
         return float(np.mean([relative_error(self.reconstruct(i, lines), t) for i, t in enumerate(self.truths)]))
-
-
-_CURE = "Oracles only run where the whole truth is known; name another strategy."
 
 
 def _residuals(name: str, truths: Sequence[Array], view: DesignView) -> NDArray[np.float64]:
     """Actual energy of the mean's error on every line, (ky,), summed over readout, coils and slices."""
-    _require_truths(name, truths, len(view.posteriors))
+    require_truths(name, truths, len(view.posteriors))
     residual = np.zeros(view.candidates.n_lines)
     for posterior, truth in zip(view.posteriors, truths, strict=True):
         residual += residual_energies(posterior, truth)
     return residual
-
-
-def _require_images(truths: Sequence[Array]) -> None:
-    wanted = "the true image of every slice, a tuple of arrays (ky, kx)"
-    for number, truth in enumerate(sequence_of(np.ndarray, "truths", truths, wanted=wanted)):
-        if truth.ndim != 2:
-            raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted="(ky, kx)")
-
-
-def _require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:
-    if not truths or len(truths) != wanted:
-        raise InputError(field=name, got=f"{len(truths)} true images", wanted="one per slice", cure=_CURE)
