@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
+from ismrmrd.hdf5 import acquisition_header_dtype
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
@@ -34,40 +35,7 @@ __all__ = ["ACQUISITION_HEADER", "MrdFile", "MrdStream"]
 CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1026
 _CONFIG_FILE_BYTES = 1024
 
-_COUNTERS = np.dtype(
-    [
-        (name, "<u2")
-        for name in (
-            *("kspace_encode_step_1", "kspace_encode_step_2", "average", "slice", "contrast"),
-            *("phase", "repetition", "set", "segment"),
-        )
-    ]
-    + [("user", "<u2", 8)]
-)
-ACQUISITION_HEADER = np.dtype(
-    [
-        ("version", "<u2"),
-        ("flags", "<u8"),
-        ("measurement_uid", "<u4"),
-        ("scan_counter", "<u4"),
-        ("acquisition_time_stamp", "<u4"),
-        ("physiology_time_stamp", "<u4", 3),
-        ("number_of_samples", "<u2"),
-        ("available_channels", "<u2"),
-        ("active_channels", "<u2"),
-        ("channel_mask", "<u8", 16),
-        ("discard_pre", "<u2"),
-        ("discard_post", "<u2"),
-        ("center_sample", "<u2"),
-        ("encoding_space_ref", "<u2"),
-        ("trajectory_dimensions", "<u2"),
-        ("sample_time_us", "<f4"),
-        *((name, "<f4", 3) for name in ("position", "read_dir", "phase_dir", "slice_dir", "patient_table_position")),
-        ("idx", _COUNTERS),
-        ("user_int", "<i4", 8),
-        ("user_float", "<f4", 8),
-    ]
-)
+ACQUISITION_HEADER: np.dtype[np.void] = acquisition_header_dtype
 """The 340 bytes in front of a readout's samples."""
 _WAVEFORM_HEADER = struct.Struct("<H6xQIIIHHfH2x")
 _OF_ONE_IMAGE = ("contrast", "phase", "repetition", "set")

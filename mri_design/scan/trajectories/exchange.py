@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.nonuniform.convention import ROUNDING, checked_trajectory
 
 __all__ = [
     "MRI_NUFFT_SAMPLES",
@@ -40,8 +40,6 @@ __all__ = [
 
 MRI_NUFFT_SAMPLES = 0.5
 """What mri-nufft's operators give for a sample in two dimensions, as a multiple of ours."""
-
-_ROUNDING = 1e-5  # of single precision
 
 
 def to_bart(trajectory: ArrayLike) -> NDArray[np.complex64]:
@@ -181,9 +179,9 @@ def from_mri_nufft(samples: ArrayLike, shape: tuple[int, int], *, radians: bool 
     lengths = np.array(require_grid("shape", shape, axes=2), dtype=float)
     k = checked_trajectory(samples)
     largest, limit = float(np.abs(k).max()), np.pi if radians else 0.5
-    too_large = largest > limit * (1 + _ROUNDING)
+    too_large = largest > limit * (1 + ROUNDING)
     if too_large or (radians and largest <= 0.5):
-        other = not too_large or largest <= np.pi * (1 + _ROUNDING)
+        other = not too_large or largest <= np.pi * (1 + ROUNDING)
         raise InputError(
             field="samples",
             got=f"values up to {largest:.4g}",
