@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import calibration_count, ordinary_scale, source_of_maps, with_known_noise
+from mri_design.experiment.inputs import calibration_count, source_of_maps, with_known_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling, index_runs
+from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["describe_scan"]
+__all__ = ["describe_scan", "noise_sentence"]
 
 
 def describe_scan(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
@@ -85,21 +86,22 @@ def _calibration(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
     """Noise and coil maps as `prepare` would have them, told by one slice: no maps are made."""
     index = _told_by(data)
     part = data if data.n_slices == 1 else data.select_slice(index)
-    scale = ordinary_scale(part.kspace)
     try:
-        scan, source, root = with_known_noise(part if scale == 1 else part.scaled(scale), recipe, scale)
+        scan, source, unit, _ = with_known_noise(part, recipe, ordinary=True)
         maps, _ = source_of_maps(data, calibration_count(None, recipe, data.grid_shape[0]))
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
-    unit = 1 / scale if root is None else 1.0
-    deviation = unit * float(np.sqrt(scan.noise_variance or 0.0))
-    peak = unit * float(np.abs(scan.kspace).max())
-    whitened = ", after whitening" if data.n_coils > 1 and scan.noise_variance == 1 else ""
+    whitened = data.n_coils > 1 and scan.noise_variance == 1
     where = f" in slice {index}" if data.n_slices > 1 else ""
-    return {
-        "noise": f"sd {deviation:.4g} per real component, {source}{whitened}; largest sample {peak:.4g}{where}",
-        "coil maps": maps,
-    }
+    return {"noise": noise_sentence(scan, unit, source, whitened) + where, "coil maps": maps}
+
+
+def noise_sentence(scan: KSpaceData | TrajectoryData, unit: float, source: str, whitened: bool) -> str:
+    """Noise and largest sample of a scan whose noise is known, in the units of its file."""
+    deviation = unit * float(np.sqrt(scan.noise_variance or 0.0))
+    after = ", after whitening" if whitened else ""
+    peak = unit * float(np.abs(scan.kspace).max())
+    return f"sd {deviation:.4g} per real component, {source}{after}; largest sample {peak:.4g}"
 
 
 def _told_by(data: KSpaceData) -> int:

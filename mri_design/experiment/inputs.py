@@ -240,11 +240,7 @@ def prepare(
     """
     require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
     require_recipe(recipe)
-    scale = ordinary_scale(data.kspace) if ordinary else 1.0
-    before = data if scale == 1 else data.scaled(scale)
-    data, noise_source, root = with_known_noise(before, recipe, scale)
-    unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
-    mixing = None if root is None and scale == 1 else scale * (np.eye(data.n_coils) if root is None else root)
+    data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
     allowed = data if measured is None else _only(data, measured)
     maps_source, looked_at = source_of_maps(allowed, lines)
@@ -283,8 +279,22 @@ def ordinary_scale(kspace: Array) -> float:
     return 1.0 if ordinary else 2.0 ** -round(np.log2(strongest))
 
 
-def with_known_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
-    """The data with their noise known, where it is from (recipe, scanner, file, data), and what whitened the coils."""
+def with_known_noise(
+    data: KSpaceData, recipe: Recipe, *, ordinary: bool = False
+) -> tuple[KSpaceData, str, float, Array | None]:
+    """The data with their noise known, and where it is from: recipe, scanner, file or data.
+
+    The third and fourth values are ``unit`` and ``mixing`` of `PreparedScan`; ``ordinary`` is that of `prepare`.
+    """
+    scale = ordinary_scale(data.kspace) if ordinary else 1.0
+    known, source, root = _with_noise(data if scale == 1 else data.scaled(scale), recipe, scale)
+    unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
+    mixing = None if root is None and scale == 1 else scale * (np.eye(data.n_coils) if root is None else root)
+    return known, source, unit, mixing
+
+
+def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
+    """The data, which are scaled, with their noise known, where it is from, and what whitened the coils."""
     variance = recipe.noise.variance
     if variance is not None:
         return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mri_design.errors import InputError
+from mri_design.experiment.description import noise_sentence
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.trajectories.preparing import prepare_samples
+from mri_design.experiment.trajectories.preparing import samples_with_known_noise, source_of_sample_maps
 from mri_design.scan.calibration.trajectory_centre import dense_centre
 from mri_design.scan.trajectory_data import TrajectoryData
 
@@ -46,14 +47,11 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
 
 
 def _calibration(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
+    """Noise and coil maps as `prepare_samples` would have them; no maps are made."""
     try:
-        scan = prepare_samples(data, recipe)
+        scan, source, unit = samples_with_known_noise(data, recipe)
+        maps, *_ = source_of_sample_maps(scan, recipe)
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
-    deviation = scan.unit * float(np.sqrt(scan.data.noise_variance or 0.0))
-    peak = scan.unit * float(np.abs(scan.data.kspace).max())
-    whitened = ", after whitening" if data.noise_covariance is not None and scan.data.noise_variance == 1 else ""
-    return {
-        "noise": f"sd {deviation:.4g} per real component, {scan.noise_source}{whitened}; largest sample {peak:.4g}",
-        "coil maps": scan.maps_source,
-    }
+    whitened = data.noise_covariance is not None and scan.noise_variance == 1
+    return {"noise": noise_sentence(scan, unit, source, whitened), "coil maps": maps}

@@ -8,11 +8,12 @@ from mri_design.experiment.inputs import ordinary_scale, whitened
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.trajectory_slice import TrajectorySlice
 from mri_design.operators.nonuniform.fourier import NonUniformFourier
-from mri_design.scan.calibration.coil_maps import estimate_coil_maps
+from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_noise_variance
+from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["PreparedSamples", "prepare_samples"]
+__all__ = ["PreparedSamples", "prepare_samples", "samples_with_known_noise", "source_of_sample_maps"]
 
 _MEASURED = "from the noise readouts"
 
@@ -67,20 +68,41 @@ def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryDat
     InputError
         Where there is not enough data to calibrate.
     """
+    known, noise_source, unit = samples_with_known_noise(data, recipe, used=used)
+    maps_source, centre, lines = source_of_sample_maps(known, recipe)
+    if centre is not None:
+        known = replace(known, coil_maps=estimate_coil_maps(centre, lines=lines).coil_maps)
+    return PreparedSamples(known, noise_source, maps_source, unit)
+
+
+def samples_with_known_noise(
+    data: TrajectoryData, recipe: Recipe, *, used: TrajectoryData | None = None
+) -> tuple[TrajectoryData, str, float]:
+    """The data that are used with their noise known, where it is from, and the unit of `PreparedSamples`."""
     scale = ordinary_scale(data.kspace)
-    known, noise_source = _with_noise(data, (data if used is None else used).scaled(scale), recipe, scale)
+    known, source = _with_noise(data, (data if used is None else used).scaled(scale), recipe, scale)
     # Whitened coils are in units of the noise, whatever the scale.
-    unit = 1.0 if noise_source == _MEASURED and known.n_coils > 1 else 1 / scale
-    if known.n_coils == 1:
-        return PreparedSamples(known, noise_source, "one coil", unit)
-    if known.coil_maps is not None:
-        source = f"given ({data.card.get('coil_maps_file', 'with the data')})"
-        return PreparedSamples(known, noise_source, source, unit)
-    centre = gridded_centre(known, recipe.coils.calibration_lines)
+    return known, source, 1.0 if source == _MEASURED and known.n_coils > 1 else 1 / scale
+
+
+def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KSpaceData | None, int]:
+    """Where the coil maps of white data come from, in words; the gridded centre to estimate them from, and its side.
+
+    Without a centre (None, 0) where nothing has to be estimated.
+
+    Raises
+    ------
+    InputError
+        Where there is not enough data to estimate them.
+    """
+    if data.n_coils == 1:
+        return "one coil", None, 0
+    if data.coil_maps is not None:
+        return f"given ({data.card.get('coil_maps_file', 'with the data')})", None, 0
+    centre = gridded_centre(data, recipe.coils.calibration_lines)
     lines = int(centre.measured.sum())
-    maps = estimate_coil_maps(centre, lines=lines).coil_maps
-    source = f"estimated from {lines} x {lines} samples that were gridded around DC"
-    return PreparedSamples(replace(known, coil_maps=maps), noise_source, source, unit)
+    calibration_width(centre, lines)
+    return f"estimated from {lines} x {lines} samples that were gridded around DC", centre, lines
 
 
 def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scale: float) -> tuple[TrajectoryData, str]:
