@@ -18,7 +18,7 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns
 
-__all__ = ["LastStage", "counting_on", "is_non_local", "left_out_because", "map_stages", "mean_stages", "refused_by"]
+__all__ = ["LastStage", "counting_on", "is_non_local", "left_out_because", "map_stages", "mean_stages"]
 
 LOOKS = 2
 """Times that similar patches are looked for."""
@@ -86,12 +86,11 @@ def mean_stages(
     callback : callable, optional
         Called after every outer loop.
     """
-    refused = refused_by(slice_model)
-    if not refused and isinstance(engine.variances, ExactByColumns):
+    without = replace(slice_model, alike=None)
+    if isinstance(engine.variances, ExactByColumns):
         refused = left_out_because("exact variances by columns do not cover it")
-    slice_model = replace(slice_model, alike=None)
-    if refused:
-        return LastStage(slice_model.model(lines, signal), warm_start, refused)
+        return LastStage(without.model(lines, signal), warm_start, refused)
+    slice_model = _at_first_look(slice_model)
     start, local, matvecs = warm_start, None, 0
     for look in range(LOOKS):
         loops = 2 if look == 0 and warm_start is None else 1
@@ -104,7 +103,8 @@ def mean_stages(
         try:
             slice_model = non_locally_refined(slice_model, posterior.mean)
         except InputError as error:
-            return LastStage(model, WarmStart.from_posterior(posterior), left_out_because(str(error)), local, matvecs)
+            start, refused = WarmStart.from_posterior(posterior), left_out_because(str(error))
+            return LastStage(without.model(lines, signal), start, refused, local, matvecs)
         model = slice_model.model(lines, signal)
         start = _carried(posterior, model)
     return LastStage(model, start, local=local, matvecs=matvecs)
@@ -126,25 +126,26 @@ def map_stages(
     slice_model: MRSlice, lines: Sequence[int], estimate: MapEstimate, *, signal: float | None = None
 ) -> tuple[GeneralizedLinearModel, Array | None, str]:
     """The same for MAP: the model of the last stage, the image to start at, and why non-local blocks are left out."""
-    refused = refused_by(slice_model)
-    slice_model, image = replace(slice_model, alike=None), None
-    if refused:
-        return slice_model.model(lines, signal), None, refused
+    without, image = replace(slice_model, alike=None), None
+    slice_model = _at_first_look(slice_model)
     for _ in range(LOOKS):
         model = slice_model.model(lines, signal)
         image, _ = estimate(model, image)
         try:
             slice_model = non_locally_refined(slice_model, image)
         except InputError as error:
-            return model, image, left_out_because(str(error))
+            return without.model(lines, signal), image, left_out_because(str(error))
     return slice_model.model(lines, signal), image, ""
 
 
-def refused_by(slice_model: MRSlice) -> str:
-    """Why a scan has no non-local block whatever its image, in a sentence; empty where it may have one."""
-    if not is_non_local(slice_model) or slice_model.maps is None:
-        return ""
-    return left_out_because("with several coils it hardly improves the image")
+def _at_first_look(slice_model: MRSlice) -> MRSlice:
+    """The slice without non-local blocks, the others as they are beside them.
+
+    Of noisy scans they then leave more noise in the image. That is what patches have to be compared in: where the
+    other blocks had smoothed them, they would all seem to be alike.
+    """
+    prior = tuple(block.beside_non_local() for block in slice_model.prior)
+    return replace(slice_model, prior=prior, alike=None)
 
 
 def left_out_because(reason: str) -> str:

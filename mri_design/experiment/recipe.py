@@ -86,6 +86,7 @@ class BlockRecipe(_Settings):
     levels: Count = 3
     coarse_scale: Positive = 0.1
     tau_limit: Positive | None = None
+    tau_limit_with_non_local: Positive | None = None
     neighbours: Annotated[int, Field(ge=1, le=32)] = 6
 
 
@@ -309,8 +310,8 @@ class Recipe(_Settings):
 
     prior: Annotated[tuple[BlockRecipe, ...], Field(strict=False)] = (  # TOML has lists, no tuples
         BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4),
-        BlockRecipe(kind="differences", scale=10.0),
-        BlockRecipe(kind="non-local", scale=0.7, isotropic=True),
+        BlockRecipe(kind="differences", scale=10.0, tau_limit_with_non_local=0.1),
+        BlockRecipe(kind="non-local", scale=0.8, isotropic=True, tau_limit=1.0),
     )
     phase: PhaseRecipe = PhaseRecipe()
     input: InputRecipe = InputRecipe()

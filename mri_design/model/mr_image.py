@@ -120,6 +120,9 @@ class SparsityBlock:
     tau_limit : float, optional
         Largest tau, the rate per standard deviation of the noise, whatever the scale. Where noise is strong, rates that
         suit clean images would remove weak structure that the data show, but not clearly enough to resist the prior.
+    tau_limit_with_non_local : float, optional
+        The limit in models that have a non-local block, where it is lower than ``tau_limit``: there the non-local
+        block removes noise too, and both at full rate would remove structure with it.
     neighbours : int
         For non-local differences: how many of every pixel.
 
@@ -137,6 +140,7 @@ class SparsityBlock:
     levels: int = 3
     coarse_scale: float = 0.1
     tau_limit: float | None = None
+    tau_limit_with_non_local: float | None = None
     neighbours: int = 6
 
     def __post_init__(self) -> None:
@@ -144,9 +148,16 @@ class SparsityBlock:
             raise InputError(field="block kind", got=described(self.kind), wanted=", ".join(get_args(BlockKind)))
         positive_number("scale", self.scale)
         positive_number("coarse_scale", self.coarse_scale)
-        if self.tau_limit is not None:
-            positive_number("tau_limit", self.tau_limit)
+        for name in ("tau_limit", "tau_limit_with_non_local"):
+            limit = getattr(self, name)
+            if limit is not None:
+                positive_number(name, limit)
         require_counts(least=1, levels=self.levels, neighbours=self.neighbours)
+
+    def beside_non_local(self) -> SparsityBlock:
+        """The block as it is in models that have a non-local block."""
+        limits = [limit for limit in (self.tau_limit, self.tau_limit_with_non_local) if limit is not None]
+        return replace(self, tau_limit=min(limits, default=None))
 
     def sites(
         self,
@@ -426,5 +437,7 @@ class MRSlice:
         if phase is not None and phase.phase is None:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
         prior = [block for block in self.prior if block.kind != "non-local" or self.alike is not None]
+        if any(block.kind == "non-local" for block in prior):
+            prior = [block.beside_non_local() for block in prior]
         blocks = tuple(block.sites(self.shape, level, noise_sd, phase, self.alike) for block in prior)
         return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)

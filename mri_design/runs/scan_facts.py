@@ -9,7 +9,6 @@ import numpy as np
 
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
-from mri_design.experiment.non_local import refused_by
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.data import KSpaceData
@@ -18,7 +17,6 @@ __all__ = [
     "KnownScan",
     "calibration_settings",
     "calibration_summary",
-    "left_out_summary",
     "level_settings",
     "level_summary",
     "simulated_from",
@@ -48,12 +46,6 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     some = sum(bool(origin) for origin in listed)
     share = "" if some == len(listed) else f" ({some} of {len(listed)} images)"
     return {"k-space": f"simulated {' and '.join(kinds)}{share}"}
-
-
-def left_out_summary(slices: Iterable[MRSlice], method: str) -> dict[str, object]:
-    """One row that says which part of the prior is left out of images, and why; none where nothing is."""
-    reasons = {refused_by(slice_model) for slice_model in slices} - {""} if method in ("mean", "map") else set()
-    return {"left out": "; ".join(sorted(reasons))} if reasons else {}
 
 
 def calibration_settings(scan: PreparedScan) -> dict[str, object]:

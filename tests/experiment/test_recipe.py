@@ -211,6 +211,7 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         "levels": 3,
         "coarse_scale": 0.1,
         "tau_limit": 0.4,
+        "tau_limit_with_non_local": None,
         "neighbours": 6,
     }
     assert Recipe.model_validate(settings) == recipe

@@ -3,10 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mri_design.experiment.inputs import prepare
-from mri_design.experiment.recipe import Recipe
 from mri_design.runs.scan_facts import (
-    left_out_summary,
     level_settings,
     level_summary,
     simulated_from,
@@ -41,15 +38,3 @@ def test_a_report_says_how_many_scans_were_simulated(origins: Sequence[str], exp
 def test_noise_is_told_as_a_standard_deviation() -> None:
     assert level_settings(0.25, 3.0, 1.0) == {"noise_sd_per_real_component": 0.5, "signal_level": 3.0}
     assert level_summary(0.25, 3.0, 1e9) == {"noise sd per real component": 0.5e9, "signal level": 3.0e9}
-
-
-def test_a_report_says_that_several_coils_leave_the_non_local_block_out() -> None:
-    recipe = Recipe()
-    one, several = (
-        prepare(load_phantom("brain", shape=(16, 16), n_coils=coils, rng=np.random.default_rng(0)), recipe)
-        for coils in (1, 3)
-    )
-    alone, both = ([scan.slice_model(0, recipe) for scan in scans] for scans in ([one], [one, several]))
-    assert left_out_summary(alone, "mean") == {}
-    assert "several coils" in str(left_out_summary(both, "map")["left out"])
-    assert left_out_summary(both, "zero-filled") == {}

@@ -19,7 +19,7 @@ from mri_design.runs.compare.run import ComparisonResult, ShownMask, StrategyErr
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import left_out_summary, simulation_summary
+from mri_design.runs.scan_facts import simulation_summary
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
 
@@ -54,7 +54,6 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         "strategies": len(errors.runs),
         "line counts": ", ".join(map(str, comparison.lines)),
         "reconstruction": comparison.recipe.reconstruction.method,
-        **left_out_summary([test.slice_model for test in comparison.tests], comparison.recipe.reconstruction.method),
         "draws of random masks": comparison.seeds,
     }
     return run.finish(result.ending, result.record, "Comparison of sampling strategies", numbers, sections)

@@ -16,7 +16,7 @@ from mri_design.runs.held_out.tables import FORMATS as COMPARISON_FORMATS
 from mri_design.runs.held_out.tables import paired_caption
 from mri_design.runs.protocol.run import CHECKPOINTS, HeldOutErrors, ProtocolResult
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import left_out_summary, simulation_summary
+from mri_design.runs.scan_facts import simulation_summary
 from mri_design.runs.sections.models import model_sections, model_settings
 from mri_design.runs.sections.sequence import save_acquisition
 from mri_design.runs.sections.trace import save_design
@@ -53,7 +53,6 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         "strategy": strategy_label(trace.strategy),
         "training images": f"{len(names)}: {', '.join(names)}",
         "test images": len(result.tests),
-        **left_out_summary([test.slice_model for test in result.tests], recipe.reconstruction.method),
         **simulation_summary([image.simulated for image in training]),
     }
     facts = {"start": len(trace.start), **model_settings(result.designed.models)}
