@@ -23,10 +23,11 @@ from study.split import TEST_HEADS
 from threadpoolctl import threadpool_limits
 from trajectories.chosen import chosen_rows
 from trajectories.cost import cost_rows
+from trajectories.measured import measured_rows, measured_spirals, toy_spirals
 from trajectories.page import document, target_rows
 from trajectories.scenes import Scene, ellipses, heads
 from trajectories.sets import DENSITIES, radial_rows, spiral_rows
-from trajectories.total_variation import total_variation_rows
+from trajectories.total_variation import BART_LONG_RUNS, total_variation_rows
 from trajectories.variances import variance_rows
 
 from mri_design.evaluation.output.manifest import installed_versions
@@ -36,6 +37,7 @@ from mri_design.scan.io.atomic import write_text
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings"
 COLUMNS = ["name", "target", "measured", "unit", "met"]
 INTERLEAVES, SPOKES = 12, 32
+SPIRALS = "sp_phantom_8.npz"
 HEADS = TEST_HEADS[::4]
 """One of each test subject."""
 
@@ -60,6 +62,8 @@ class Sizes:
         Of the variances, and of what is timed.
     coils : sequence of int
         Of total-variation MAP.
+    spirals : Path, optional
+        A measured spiral scan, ``sp_phantom_8.npz``; without it a simulated toy takes its place.
     """
 
     source: str | Path
@@ -73,12 +77,13 @@ class Sizes:
     repeats: int
     runs: int
     coils: Sequence[int] = (1, 8)
+    spirals: Path | None = None
 
     @classmethod
     def full(cls, data: Path) -> Sizes:
         """As on the page."""
         file = data / "img_3T_complex.npz"
-        return cls(file, 128, 256, 40, INTERLEAVES, SPOKES, HEADS, (0, 1, 2), 32, 2)
+        return cls(file, 128, 256, 40, INTERLEAVES, SPOKES, HEADS, (0, 1, 2), 32, 2, spirals=data / SPIRALS)
 
     @classmethod
     def quick(cls) -> Sizes:
@@ -99,8 +104,12 @@ SECTIONS: Mapping[str, Callable[[Sizes], Sequence[Row]]] = {
     "chosen": lambda s: chosen_rows(s.matrix, s.interleaves, s.scenes(), DENSITIES),
     "radial": lambda s: radial_rows(s.matrix, s.spokes, s.scenes(), s.seeds),
     "variances": lambda s: variance_rows(s.alone(s.small), s.repeats),
+    "measured": lambda s: measured_rows(toy_spirals() if s.spirals is None else measured_spirals(s.spirals)),
     "cost": lambda s: cost_rows(s.alone(s.large), s.spokes, s.runs),
     "tv": lambda s: total_variation_rows(s.alone(s.large), s.spokes, s.interleaves, s.coils, s.runs),
+    "tv-small": lambda s: total_variation_rows(
+        s.alone(s.matrix), s.spokes, s.interleaves, s.coils[-1:], s.runs, BART_LONG_RUNS
+    ),
 }
 
 
