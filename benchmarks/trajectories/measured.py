@@ -23,7 +23,8 @@ from mri_design.scan.trajectories.angles import interleaf_angles, turned
 from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
 from mri_design.scan.trajectory_data import TrajectoryData
 
-MATRIX = 260
+MATRIX = 320
+"""Pixels of the scan's own size; on fewer the bottles beside the phantom would not fit."""
 EVERY = (2, 3, 4, 6)
 METHODS: tuple[Method, ...] = ("mean", "map", "least-squares", "zero-filled")
 NAMES = {"zero-filled": "gridded"}
