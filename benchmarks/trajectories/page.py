@@ -60,7 +60,8 @@ near one comes to all the data. The noise is estimated from the outermost sample
 them included.""",
     "tv": """f = 1/2 |y - X u|^2 + lambda TV(u), anisotropic, the same samples for all; samples near the rim,
 which `bart nufft` gets wrong, are left out. Maps of several coils are simulated and known. Processor
-time, ours of whole calls (mean of two; of smoothing 3e-5 with 8 coils one), BART's of the whole process after so many iterations. `gap`:
+time, ours of whole calls (mean of two; of smoothing 3e-5 with 8 coils one), BART's of the whole process
+after so many iterations. `gap`:
 to the smallest f that anybody found; `certified gap`: what our own duality certificate says, an upper
 bound. Where no run of BART came to a gap of 1e-3, the target's ratio is an upper bound, over BART's
 longest run. Where none of ours did, the target is not measured. With 8 coils f is compared with BART's
