@@ -9,6 +9,7 @@ from parts.targets import Tables, Target, numbers
 from trajectories.chosen import CHOSEN
 from trajectories.sets import HALF, USUAL, Against, changes, summary
 from trajectories.total_variation import excess, time_ratio
+from trajectories.variances import CLOSE, SHIPPED
 
 from mri_design.evaluation.output.tables import Row, markdown_text
 
@@ -40,15 +41,33 @@ degrees). An even number over the full turn has every diameter twice.""",
     "variances": """z = Var[s] / sigma^2 of all coefficients with 8 draws, against dense algebra. `bias` is the mean
 over runs of the relative error of the sum of z, `its error` the standard error of that mean, `of
 one run` the standard deviation of the sum of one run: what eight draws leave to chance, and what
-the bias is held against.""",
+the bias is held against. Draws are solved to a `tolerance`, {SHIPPED:g} as shipped: with {CLOSE:g} no bias is left, so
+that it is the solver's and not the estimate's. `stated bias` is what the estimate itself states as the
+most that its solves may leave.""".replace("{SHIPPED:g}", f"{SHIPPED:g}").replace("{CLOSE:g}", f"{CLOSE:g}"),
     "cost": """Processor time of the posterior mean with standard deviations, of the recipe `local`, medians.""",
+    "resampled": """A brain measured on the grid with two coils at much more noise (`noise`, of the signal), run
+through by the arms of each set as `design --encoding spiral` does it: samples are the non-uniform transform of the
+coils' images. Error: relative L2 of the magnitude of the posterior mean, recipe `local`, against the
+scan's own image, noise included. `information-gain` chooses four angles per arm; `tiny-golden` is the
+seventh. Half a turn measures no k beside its -k: it leaves out one half of the inner turns.""",
+    "measured": """A resolution phantom with bottles beside it, measured with 8 coils along 60 spiral arms of 1182
+samples (M. Lustig's public data), reconstructed from each m-th arm as `recon` does with the recipe
+`local`. `maps` of the coils: estimated from the centre of all arms, as a separate calibration would,
+or from that of the arms that are used, where they are dense enough for it. Errors: relative L2 of the
+magnitude against images of all 60 arms with the maps of all, by least squares (which has noise of its
+own) and by the method itself. They contain the arms that are used, and no truth is known: errors say how
+near one comes to all the data. The noise is estimated from the outermost samples of all arms, signal in
+them included.""",
     "tv": """f = 1/2 |y - X u|^2 + lambda TV(u), anisotropic, the same samples for all; samples near the rim,
 which `bart nufft` gets wrong, are left out. Maps of several coils are simulated and known. Processor
-time, ours of whole calls (mean of two), BART's of the whole process after so many iterations. `gap`:
+time, ours of whole calls (mean of two; of smoothing 3e-5 with 8 coils one), BART's of the whole process
+after so many iterations. `gap`:
 to the smallest f that anybody found; `certified gap`: what our own duality certificate says, an upper
 bound. Where no run of BART came to a gap of 1e-3, the target's ratio is an upper bound, over BART's
 longest run. Where none of ours did, the target is not measured. With 8 coils f is compared with BART's
 smallest, whether BART had converged or not. BART ran as shipped but for the penalty parameter rho.""",
+    "tv-small": """The same with 8 coils on a smaller grid, where BART could be given ten times as many iterations:
+where its gap is small then, both minimise the same objective. Our seconds are of one call.""",
 }
 TITLES = {
     "spirals": "Spirals",
@@ -56,15 +75,22 @@ TITLES = {
     "radial": "Spokes",
     "variances": "Error bars against dense algebra",
     "cost": "What it costs",
+    "resampled": "Spirals through a measured brain",
+    "measured": "A measured spiral scan",
     "tv": "Total-variation MAP",
+    "tv-small": "Total-variation MAP, BART for longer",
 }
 FORMATS = {
     "k and -k": ".0%",
     "error": ".4f",
     "sd over noise": ".4f",
+    "noise": ".3f",
+    "vs least squares": ".4f",
+    "vs same method": ".4f",
     "median error": ".1%",
     "bias": "+.2%",
     "its error": ".2%",
+    "stated bias": ".2%",
     "of one run": ".2%",
     "bias / of one run": ".2f",
     "CPU s": ".3g",
@@ -101,16 +127,18 @@ def _targets() -> list[Target]:
     for kind, limit in MEDIANS.items():
         name = f"z with 8 draws against dense algebra, {kind}"
         targets.append(Target(f"{name}: median error", limit, False, "%", "variances", _percent("median error", kind)))
-        bias = _only("bias / of one run", kind)
-        targets.append(Target(f"{name}: bias over standard error", 1, False, "ratio", "variances", bias))
+        for tolerance, solved in ((SHIPPED, ""), (CLOSE, f", draws solved to {CLOSE:g}")):
+            bias = _only("bias / of one run", kind, tolerance)
+            targets.append(Target(f"{name}{solved}: bias over standard error", 1, False, "ratio", "variances", bias))
     name = "posterior mean and std of 32 spokes, 256 x 256, over that of as many Cartesian samples"
     targets.append(Target(name, 10, False, "times", "cost", _cost_ratio))
     for measured in ("32 spokes", "12 spirals"):
         name = f"TV MAP of {measured}, 256 x 256, one coil, to a gap of 1e-3: our seconds over BART's"
         targets.append(Target(name, 1, False, "times", "tv", _against_bart(measured)))
-    for measured in ("32 spokes", "12 spirals"):
-        name = f"TV MAP of {measured}, 256 x 256, 8 coils: our objective over BART's, minus 1"
-        targets.append(Target(name, 1e-3, False, "1", "tv", _excess(measured)))
+    for section, side in (("tv", 256), ("tv-small", 128)):
+        for measured in ("32 spokes", "12 spirals"):
+            name = f"TV MAP of {measured}, {side} x {side}, 8 coils: our objective over BART's, minus 1"
+            targets.append(Target(name, 1e-3, False, "1", section, _excess(measured)))
     return targets
 
 
@@ -176,13 +204,13 @@ def _reported(name: str, found: Sequence[float]) -> Row:
     return {"name": name, "target": REPORTED, "measured": measured, "unit": "% L2", "met": measured is not None}
 
 
-def _only(column: str, kind: str) -> Callable[[Sequence[Row]], float | None]:
-    return lambda rows: max(numbers(rows, column, measured=kind), default=None)
+def _only(column: str, kind: str, tolerance: float) -> Callable[[Sequence[Row]], float | None]:
+    return lambda rows: max(numbers(rows, column, measured=kind, tolerance=tolerance), default=None)
 
 
 def _percent(column: str, kind: str) -> Callable[[Sequence[Row]], float | None]:
     def measure(rows: Sequence[Row]) -> float | None:
-        found = _only(column, kind)(rows)
+        found = _only(column, kind, SHIPPED)(rows)
         return None if found is None else 100 * found
 
     return measure

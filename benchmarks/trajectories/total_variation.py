@@ -36,11 +36,13 @@ RIM = 1.5
 """Cycles from the grid's rim within which ``bart nufft`` is wrong; samples there are left out for everybody."""
 BART_RUNS = ((0.01, 200), (0.1, 200), (0.03, 200), (0.03, 1600))
 BART_COIL_RUNS = ((0.03, 100), (0.03, 400))
+BART_LONG_RUNS = ((0.01, 400), (0.01, 4000))
 """ADMM's penalty parameter, and conjugate-gradient iterations in all."""
 OURS = {
     "as shipped": MapEstimate(),
     "L-BFGS, smoothing 1e-4": MapEstimate(1e-4, 3, LBFGS(tolerance=1e-4)),
     "IRLS, smoothing 1e-4": MapEstimate(1e-4, 6, IRLS(tolerance=1e-4, solver_tolerance=0.2)),
+    "IRLS, smoothing 3e-5": MapEstimate(3e-5, 8, IRLS(tolerance=1e-4, solver_tolerance=0.2)),
 }
 
 
@@ -76,10 +78,17 @@ class Problem:
         return float(fit + self.weight * np.sum(np.abs(self.model.blocks[0].analysis(u))))
 
 
-def total_variation_rows(scene: Scene, spokes: int, interleaves: int, coils: Sequence[int], runs: int) -> list[Row]:
+def total_variation_rows(
+    scene: Scene,
+    spokes: int,
+    interleaves: int,
+    coils: Sequence[int],
+    runs: int,
+    bart: Sequence[tuple[float, int]] | None = None,
+) -> list[Row]:
     """Everybody on both trajectories; gaps are those to the smallest value that anybody found.
 
-    With several coils BART has fewer settings, because it takes minutes.
+    Without settings for BART it has few with several coils, because it takes minutes.
     """
     matrix = scene.shape[0]
     sets = {
@@ -91,7 +100,8 @@ def total_variation_rows(scene: Scene, spokes: int, interleaves: int, coils: Seq
         for name, shots in sets.items():
             problem = Problem.of(scene, shots, number)
             lowest = problem.value(MapEstimate(1e-6, 6, LBFGS(tolerance=1e-5)).estimate(problem.model).image)
-            found = [*our_rows(problem, runs), *bart_rows(problem, BART_RUNS if number == 1 else BART_COIL_RUNS)]
+            settings = bart or (BART_RUNS if number == 1 else BART_COIL_RUNS)
+            found = [*our_rows(problem, runs), *bart_rows(problem, settings)]
             lowest = min([lowest, *(float(str(row["f"])) for row in found if row["f"] is not None)])
             samples = problem.model.measurement.out_shape[-1]
             common = {"measured": name, "coils": number, "grid": matrix, "samples": samples}

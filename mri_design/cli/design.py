@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.options import (
+    SHOT_STRATEGIES,
     Acceleration,
+    Angles,
     Block,
     Calibration,
     EncodingChoice,
@@ -31,6 +33,7 @@ from mri_design.cli.options import (
     UntilGain,
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
+from mri_design.errors import UsageError
 
 __all__ = ["design"]
 
@@ -78,6 +81,17 @@ def design(
     order: Order = None,
     encoding: EncodingChoice = None,
     acceleration: Acceleration = None,
+    shots: Annotated[
+        int | None,
+        typer.Option(
+            "--shots",
+            min=1,
+            help="Spokes or arms in the end, those at the start included.",
+            show_default=False,
+            rich_help_panel="Spokes and spirals",
+        ),
+    ] = None,
+    angles: Angles = None,
     shutter: Shutter = None,
     calibration: Calibration = None,
     positions: Annotated[
@@ -92,7 +106,9 @@ def design(
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
-    With --encoding plane it decides which samples of the plane (ky, kz) to measure, and --block of them at once.
+    With --encoding plane it decides which samples of the plane (ky, kz) to measure, and --block of them at once. With
+    --encoding radial or spiral it chooses the angles of spokes, or of the arms of a spiral, whose data are made of
+    INPUT by the non-uniform Fourier transform.
 
     Give --lines or --acceleration, or say when it is enough. A recipe can say all of this too, and more about
     constraints and trains.
@@ -109,6 +125,9 @@ def design(
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan
 
+    if shots is not None and lines is not None:
+        raise UsageError("give a number of lines (or samples of a plane), or of shots")
+    lines = lines if shots is None else shots
     require_no_slices(source, "give {0} --slice {1}")
     settings = (
         load_recipe(recipe)
@@ -116,7 +135,11 @@ def design(
         .replacing("design", until_error=until_error, until_gain=until_gain)
         .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)
         .replacing("constraints", shutter=shutter, calibration=calibration)
+        .replacing("shots", angles=angles)
     )
+    of_shots = settings.design.encoding in ("radial", "spiral")
+    if of_shots and strategy is None and settings.design.strategy == "calibrated":
+        settings = settings.replacing("design", strategy=SHOT_STRATEGIES[0])
     chosen_at_once = {"plane_block" if settings.design.encoding == "plane" else "block": block}
     settings = settings.replacing("design", **chosen_at_once)
     earlier = None if seen is None else scan_sources([seen], str(index), [] if maps is None else [str(maps)])[0]
@@ -129,6 +152,6 @@ def design(
         run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume) as run,
     ):
         ended = report_design(run, design_scan(request, run))
-    unit = "samples" if settings.design.encoding == "plane" else "lines"
+    unit = {"lines": "lines", "plane": "samples", "radial": "spokes", "spiral": "arms"}[settings.design.encoding]
     say(f"{len(ended.lines)} {unit}, {ended.status}: {out / 'report.html'}", quiet)
     return ending(ended.status)

@@ -16,6 +16,7 @@ import typer
 __all__ = [
     "JOBS",
     "Acceleration",
+    "Angles",
     "Block",
     "Calibration",
     "EncodingChoice",
@@ -89,6 +90,8 @@ PLANE_STRATEGIES = (
     "oracle-residual",
     "oracle-hole",
 )
+
+SHOT_STRATEGIES = ("information-gain", "half-turn", "full-turn", "one-missing", "golden", "tiny-golden")
 
 Input = Annotated[
     str,
@@ -237,8 +240,9 @@ EncodingChoice = Annotated[
     typer.Option(
         "--encoding",
         metavar="NAME",
-        help="What is chosen one by one: lines, or single samples of a plane (ky, kz), the image's rows and columns. "
-        f"Strategies for a plane: {', '.join(PLANE_STRATEGIES)}. [default: the recipe's]",
+        help="What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; radial, "
+        f"spokes; or spiral, arms (design only). Strategies for a plane: {', '.join(PLANE_STRATEGIES)}; for spokes and "
+        f"spirals: {', '.join(SHOT_STRATEGIES)}. [default: the recipe's]",
         rich_help_panel=_PLANE,
     ),
 ]
@@ -249,6 +253,18 @@ Acceleration = Annotated[
         metavar="R",
         help="In the place of a number: measure one in R of the grid's lines, or samples.",
         rich_help_panel=_PLANE,
+    ),
+]
+Angles = Annotated[
+    int | None,
+    typer.Option(
+        "--angles",
+        metavar="N",
+        min=1,
+        help="Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose to "
+        "as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 6 to 24 %. The "
+        "recipe's table shots has the readouts and what gradients can do. [default: the recipe's, or four per shot]",
+        rich_help_panel="Spokes and spirals",
     ),
 ]
 Shutter = Annotated[

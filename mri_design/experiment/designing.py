@@ -17,7 +17,7 @@ from mri_design.experiment.checkpoint import Checkpoint, load_state, save_state
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, PlaneEncoding
+from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding
 
 __all__ = [
     "DesignOptions",
@@ -37,27 +37,32 @@ def start_count(
     recipe: Recipe,
     calibration_lines: int = 0,
     n_coils: int = 1,
-    plane: PlaneEncoding | None = None,
+    encoding: Encoding | None = None,
 ) -> int:
     """Centre lines a design begins with: the recipe's, else the strategy's.
 
     There are never fewer than the coil calibration took or the constraints force, and some strategies need fewer where
-    there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans. In a ``plane`` these
-    are samples nearest to DC, and the calibration region is among the recipe's constraints (`with_calibration`).
+    there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans. Of another
+    ``encoding`` than lines these are samples of a plane nearest to DC, the calibration region being among the recipe's
+    constraints (`with_calibration`), or equispaced shots.
 
     Raises
     ------
     InputError
         Where the target is below that.
     """
-    rules = _rules(recipe, plane)
+    rules = _rules(recipe, encoding)
     count = recipe.design.start or strategy.default_start(n_lines, target, n_coils)
     if recipe.design.start is None and rules.max_jump is not None:
         count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
-    required = 0 if plane is None else len(rules.needed(np.ones(plane.size, dtype=bool)))
+    required = len(rules.needed(np.ones(n_lines, dtype=bool))) if isinstance(encoding, PlaneEncoding) else 0
     count = max(count, calibration_lines, rules.centre, required)
     if count > target:
-        if plane is not None:
+        if isinstance(encoding, ShotEncoding):
+            raise InputError(
+                field="start lines", got=str(count), wanted=f"at most the number of {encoding.unit}s, {target}"
+            )
+        if isinstance(encoding, PlaneEncoding):
             raise InputError(
                 field="start samples",
                 got=f"{count} (of which {required} are required)",
@@ -80,7 +85,7 @@ def start_lines(
     recipe: Recipe,
     calibration_lines: int = 0,
     n_coils: int = 1,
-    plane: PlaneEncoding | None = None,
+    encoding: Encoding | None = None,
 ) -> tuple[int, ...]:
     """Lines that a design begins with; without a target as for a design of all lines that it may measure.
 
@@ -89,36 +94,36 @@ def start_lines(
     InputError
         Where the target is below that, or a forced line may not be measured.
     """
-    rules = _rules(recipe, plane)
+    rules = _rules(recipe, encoding)
     most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
-    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils, plane)
+    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils, encoding)
     return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
 
 
 def with_calibration(recipe: Recipe, side: int) -> Recipe:
     """The recipe, which in a plane forces a calibration region of at least that side."""
-    if recipe.design.encoding == "lines" or side == 0:
+    if recipe.design.encoding != "plane" or side == 0:
         return recipe
     return recipe.replacing("constraints", calibration=max(side, recipe.constraints.calibration or 0))
 
 
-def _rules(recipe: Recipe, plane: PlaneEncoding | None) -> Constraints:
-    return recipe.constraints.rules() if plane is None else recipe.constraints.rules_of(plane)
+def _rules(recipe: Recipe, encoding: Encoding | None) -> Constraints:
+    return recipe.constraints.rules() if encoding is None else recipe.constraints.rules_of(encoding)
 
 
 def require_lines(
-    measurable: NDArray[np.bool_], target: int | None, recipe: Recipe, plane: PlaneEncoding | None = None
+    measurable: NDArray[np.bool_], target: int | None, recipe: Recipe, encoding: Encoding | None = None
 ) -> None:
-    """Refuse more lines, or samples of a ``plane``, than hold data and may be measured.
+    """Refuse more lines, or candidates of another ``encoding``, than hold data and may be measured.
 
     Raises
     ------
     InputError
         With how many there are.
     """
-    available = int((measurable & _rules(recipe, plane).allowed(len(measurable))).sum())
+    available = int((measurable & _rules(recipe, encoding).allowed(len(measurable))).sum())
     if target is not None and target > available:
-        units = "lines" if plane is None else "samples"
+        units = "lines" if encoding is None else f"{encoding.unit}s"
         raise InputError(
             field=f"number of {units}",
             got=str(target),

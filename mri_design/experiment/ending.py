@@ -16,7 +16,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.operators.encodings import Encoding
 
 __all__ = [
-    "check_plane_settings",
+    "check_other_than_lines",
     "checked_end",
     "how_it_ended",
     "in_acquisition_order",
@@ -38,7 +38,7 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedR
         Where neither a number of lines nor a rule ends the design, and as `stop_rule`.
     """
     design = recipe.design
-    check_plane_settings(recipe)
+    check_other_than_lines(recipe)
     if design.encoding == "lines":
         check_order(design.order, design.echoes, design.effective_echo, recipe.constraints.rules().max_jump)
     rule = stop_rule(recipe, strategy)
@@ -67,8 +67,8 @@ def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
     return None if not rules else rules[0] if len(rules) == 1 else AnyOf(tuple(rules))
 
 
-def check_plane_settings(recipe: Recipe) -> None:
-    """Refuse, in a plane, what is known for lines only.
+def check_other_than_lines(recipe: Recipe) -> None:
+    """Refuse, in a plane and where shots are chosen, what is known for lines only.
 
     Raises
     ------
@@ -78,14 +78,20 @@ def check_plane_settings(recipe: Recipe) -> None:
     design = recipe.design
     if design.encoding == "lines":
         return
+    shots = design.encoding != "plane"
+    chosen = "shots" if shots else "samples of a plane"
     if design.order != "as-chosen" or design.train is not None or design.effective_echo is not None:
-        raise UsageError("orders and echo trains are of lines: leave them out where samples of a plane are chosen")
+        raise UsageError(f"orders and echo trains are of lines: leave them out where {chosen} are chosen")
     if recipe.phase.model == "automatic":
-        raise UsageError("phase.model = 'automatic' holds lines back: name a model where samples of a plane are chosen")
+        raise UsageError(f"phase.model = 'automatic' holds lines back: name a model where {chosen} are chosen")
+    if shots and design.block > 1:
+        raise UsageError("shots are chosen one by one: leave out --block")
+    if shots and design.until_error is not None:
+        raise UsageError("shots overlap, so that no error of the image is predicted: leave out --until-error")
 
 
 def require_lines_only(recipe: Recipe, verb: str) -> None:
-    """Refuse the samples of a plane where a verb knows lines only.
+    """Refuse the samples of a plane, and shots, where a verb knows lines only.
 
     Raises
     ------
@@ -104,7 +110,7 @@ def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Reci
 def in_acquisition_order(lines: Sequence[int], n_lines: int, recipe: Recipe) -> Acquisition | None:
     """Chosen lines in the recipe's order and echo trains; None where they are measured one by one, as chosen."""
     design = recipe.design
-    if design.encoding == "plane" or (design.order == "as-chosen" and design.echoes == 1):
+    if design.encoding != "lines" or (design.order == "as-chosen" and design.echoes == 1):
         return None
     return acquisition_order(lines, n_lines, design.order, design.echoes, design.effective_echo)
 
@@ -126,9 +132,10 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:
     lines = len(trace.lines)
     if trace.declined is not None:
         return f"stopped after {lines} of at most {most} lines: {rule.reason(trace.declined)}"
-    if trace.closing is None:
+    if trace.closing is None and not trace.steps:
         return f"never asked when to stop: all {lines} lines are start lines"
-    return f"not stopped early: all {lines} lines measured, {rule.reason(trace.closing)}"
+    end = trace.steps[-1] if trace.closing is None else trace.closing
+    return f"not stopped early: all {lines} lines measured, {rule.reason(end)}"
 
 
 def what_was_missed(trace: DesignTrace, rule: NamedRule | None) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.plane.constraints import PlaneConstraints
+from mri_design.design.shots.constraints import AngleConstraints
 from mri_design.errors import InputError, UsageError, described, require_instance
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
@@ -26,7 +27,7 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, SparsityBlock, phase_variants
 from mri_design.model.phase.prior import PhasePrior, PhaseSites
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding, EncodingName, PlaneEncoding
+from mri_design.operators.encodings import Encoding, EncodingName, PlaneEncoding, ShotEncoding
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.columns import ExactByColumns
 from mri_design.variances.control_variate import ControlVariate
@@ -58,14 +59,14 @@ def _strategy_name(name: str, info: ValidationInfo) -> str:
             wanted="a strategy for a scan that is measured now; mri-design protocol goes by this one anyway",
         )
     try:
-        only_in_plane = name.partition(":")[0] not in strategy_names() and name.partition(":")[0] in _IN_PLANE
-        check_strategy_name(name, "plane" if only_in_plane else "lines")
+        family = name.partition(":")[0]
+        known = (encoding for encoding in get_args(EncodingName) if family in strategy_names(encoding))
+        check_strategy_name(name, next(known, "lines"))
     except UsageError as error:
         raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
     return name
 
 
-_IN_PLANE = strategy_names("plane")
 StrategyName = Annotated[str, AfterValidator(_strategy_name)]
 MAX_RECIPE_BYTES = 1 << 20
 SAMPLE_BLOCKS = 200  # parts of a plane: one is chosen after each inference
@@ -203,8 +204,8 @@ class DesignRecipe(_Settings):
     plane_block: Count | None = None
 
     def block_of(self, encoding: Encoding) -> int:
-        """Candidates that are chosen after each inference: lines, or samples of a plane."""
-        if encoding.name == "lines":
+        """Candidates that are chosen after each inference: lines, or samples of a plane; shots one by one."""
+        if encoding.name != "plane":
             return self.block
         return self.plane_block or max(1, encoding.size // SAMPLE_BLOCKS)
 
@@ -212,6 +213,23 @@ class DesignRecipe(_Settings):
     def echoes(self) -> int:
         """Echoes of a train in the acquisition: without a setting of their own as many as lines are chosen at once."""
         return self.train or self.block
+
+
+class ShotRecipe(_Settings):
+    """Spokes and arms of spirals to choose from: how many angles, their samples, and what gradients can do.
+
+    Spirals are played as fast as amplitude (T/m), slew rate (T/m/s) and raster (s) allow over a field of view in
+    metres; ``rim_acceleration`` times the shots, half the matrix at most, would leave no gap at the rim of k-space.
+    """
+
+    angles: Count | None = None
+    oversampling: Annotated[int, Field(ge=1, le=16)] = 1
+    density: Positive = 1.0
+    rim_acceleration: Annotated[float, Field(ge=1, le=1000)] = 4.0
+    field_of_view: Annotated[float, Field(gt=0, le=1)] = 0.24
+    amplitude: Positive = 0.04
+    slew: Positive = 150.0
+    raster: Positive = 10e-6
 
 
 LineList = Annotated[str, AfterValidator(checked_line_list)]
@@ -230,13 +248,21 @@ class ConstraintRecipe(_Settings):
     calibration: Count | None = None
 
     def rules_of(self, encoding: Encoding) -> Constraints:
-        """The constraints of a grid of lines, or of a plane, as the design takes them.
+        """The constraints of a grid of lines, of a plane, or of shots, as the design takes them.
 
         Raises
         ------
         InputError
-            As `rules`; in a plane, for what only lines can be asked.
+            As `rules`; in a plane, for what only lines can be asked; of shots, for anything.
         """
+        if isinstance(encoding, ShotEncoding):
+            if self != ConstraintRecipe():
+                raise InputError(
+                    field="constraints", got="some", wanted="none where shots are chosen", cure="Leave them out."
+                )
+            return AngleConstraints(
+                encoding.size, encoding.size if encoding.name == "radial" else -(-encoding.size // 2)
+            )
         if not isinstance(encoding, PlaneEncoding):
             return self.rules()
         for name in ("forbid", "require", "max_jump"):
@@ -319,6 +345,7 @@ class Recipe(_Settings):
     coils: CoilRecipe = CoilRecipe()
     inference: InferenceRecipe = InferenceRecipe()
     design: DesignRecipe = DesignRecipe()
+    shots: ShotRecipe = ShotRecipe()
     constraints: ConstraintRecipe = ConstraintRecipe()
     reconstruction: ReconstructionRecipe = ReconstructionRecipe()
     simulation: SimulationRecipe = SimulationRecipe()

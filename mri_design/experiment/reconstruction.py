@@ -120,7 +120,7 @@ def reconstruct(
     lines : sequence of int
         Measured lines.
     method : {"mean", "map", "least-squares", "zero-filled"}
-        Posterior mean, MAP, minimum-norm least squares (SENSE for several coils), or inverse FFT.
+        Posterior mean, MAP, minimum-norm least squares (SENSE for several coils), or inverse FFT (gridding of shots).
     recipe : Recipe
         Settings of inference and estimation.
     rng : numpy Generator
@@ -149,6 +149,8 @@ def reconstruct(
     options = replace(options, warm_start=warm_start)
     if is_non_local(slice_model) and method in ("mean", "map"):
         return _non_local(slice_model, lines, method, recipe, rng, with_std=with_std, options=options)
+    if method == "zero-filled":
+        return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     model = slice_model.model(lines, signal)
     if method != "mean":
         return point_estimate(model, method, recipe)

@@ -1,4 +1,4 @@
-"""Strategies by name: those that choose phase-encode lines, and those that choose samples of a plane."""
+"""Strategies by name: those that choose phase-encode lines, samples of a plane, or shots."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.densities import SampleDensity
 from mri_design.design.plane.oracles import OracleHoleSamples, OracleResidualSamples
 from mri_design.design.plane.poisson_disc import PoissonDisc
+from mri_design.design.shots.by_posterior import InformationGainShots
+from mri_design.design.shots.fixed import FixedAngles
 from mri_design.design.strategies.baselines import (
     Equispaced,
     GoldenRatio,
@@ -86,6 +88,15 @@ _PLANE_MAKERS: dict[str, Callable[[], Strategy]] = {
     "oracle-hole": OracleHoleSamples,
 }
 
+_SHOT_MAKERS: dict[str, Callable[[], Strategy]] = {
+    "information-gain": InformationGainShots,
+    "half-turn": FixedAngles,
+    "full-turn": lambda: FixedAngles(kind="full-turn", name="full-turn"),
+    "one-missing": lambda: FixedAngles(kind="one-missing", name="one-missing"),
+    "golden": lambda: FixedAngles(kind="golden", name="golden"),
+    "tiny-golden": lambda: FixedAngles(kind="golden", tiny=7, name="tiny-golden"),
+}
+
 FROM_FILES = ("trained", "hybrid")
 """Families that come as FAMILY:FILE, from what training wrote."""
 
@@ -99,7 +110,7 @@ ORACLES: dict[str, Oracle] = {
 TRAINING_RULES: dict[str, TrainingResidual] = {"residual-greedy": TrainingResidual()}
 """Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
 
-_DETERMINISTIC = ("low-pass", "golden-ratio", "trained", "caipi")
+_DETERMINISTIC = ("low-pass", "golden-ratio", "trained", "caipi", *_SHOT_MAKERS)
 
 _POLYNOMIAL_POWERS = (1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
 
@@ -122,12 +133,12 @@ PLANE_TUNED_FAMILIES: dict[str, tuple[float, ...]] = {
 
 
 def _makers(encoding: EncodingName) -> Mapping[str, Callable[[], Strategy]]:
-    return _PLANE_MAKERS if encoding == "plane" else _MAKERS
+    return {"lines": _MAKERS, "plane": _PLANE_MAKERS}.get(encoding, _SHOT_MAKERS)
 
 
 def tuned_families(encoding: EncodingName) -> Mapping[str, tuple[float, ...]]:
-    """`TUNED_FAMILIES`, or `PLANE_TUNED_FAMILIES`."""
-    return PLANE_TUNED_FAMILIES if encoding == "plane" else TUNED_FAMILIES
+    """`TUNED_FAMILIES`, or `PLANE_TUNED_FAMILIES`; none of shots."""
+    return {"lines": TUNED_FAMILIES, "plane": PLANE_TUNED_FAMILIES}.get(encoding, {})
 
 
 def strategy_names(encoding: EncodingName = "lines") -> tuple[str, ...]:
@@ -136,7 +147,7 @@ def strategy_names(encoding: EncodingName = "lines") -> tuple[str, ...]:
 
 
 def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
-    """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples.
+    """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples, for others shots.
 
     ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
     ``trained:FILE`` and ``hybrid:FILE`` read what training wrote; in a plane, ``vd-polynomial:8`` and
@@ -178,14 +189,15 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
     """
     family, colon, setting = str(name).partition(":")
     makers, tuned = _makers(encoding), tuned_families(encoding)
-    if encoding == "plane" and family not in makers and family in (*_MAKERS, *FROM_FILES):
-        raise UsageError(f"strategy {family!r} chooses lines; for a plane there are: {', '.join(makers)}")
+    if encoding != "lines" and family not in makers and family in (*_MAKERS, *FROM_FILES):
+        kind = "a plane" if encoding == "plane" else "spokes and spirals"
+        raise UsageError(f"strategy {family!r} chooses lines; for {kind} there are: {', '.join(makers)}")
     if family in FROM_FILES:
         if not setting:
             raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
         return
     if family not in makers:
-        files = () if encoding == "plane" else FROM_FILES
+        files = FROM_FILES if encoding == "lines" else ()
         near = did_you_mean(family, (*makers, *files))
         meant = f" ({near[:1].lower()}{near[1:]})" if near else ""
         known = ", ".join((*makers, *(f"{kind}:FILE" for kind in files)))

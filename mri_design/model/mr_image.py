@@ -17,10 +17,10 @@ from mri_design.model.phase.prior import PhasePrior, PhaseSites
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.encodings import Encoding, EncodingName, LineEncoding, encoding_named
+from mri_design.operators.encodings import Encoding, EncodingName, LineEncoding, Rows, ShotEncoding, encoding_named
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import CartesianLines, CartesianSamples
+from mri_design.operators.measurement import CartesianSamples
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.laplace import Laplace
 from mri_design.scan.data import KSpaceData
@@ -217,7 +217,7 @@ class MRSlice:
     Parameters
     ----------
     kspace : complex64 array, shape (coil, ky, kx)
-        Fully or partially sampled k-space.
+        Fully or partially sampled k-space; where shots are measured one by one, their data (coil, shot, sample).
     measured : bool array, shape (ky,)
         Lines that hold data; one flag for each candidate of another ``phase_encoding``.
     noise_variance : float
@@ -237,8 +237,8 @@ class MRSlice:
         Which pixels belong together. Without it non-local blocks of the prior are left out of the model: they are
         known from an image only, see `non_locally_refined`.
     phase_encoding : Encoding, optional
-        What is measured one by one: the lines of the grid by default, or the samples of a plane. Where this class
-        speaks of lines, it means these candidates.
+        What is measured one by one: the lines of the grid by default, or the samples of a plane, or shots. Where this
+        class speaks of lines, it means these candidates.
 
     Raises
     ------
@@ -262,11 +262,12 @@ class MRSlice:
     def __post_init__(self) -> None:
         if self.kspace.ndim != 3:
             raise InputError(field="kspace", got=f"shape {self.kspace.shape}", wanted="(coil, ky, kx)")
-        if self.phase_encoding is not None and self.phase_encoding.grid != self.shape:
-            raise InputError(
-                field="phase encoding", got=f"a grid of {self.phase_encoding.grid}", wanted=f"{self.shape}"
-            )
         candidates = self.candidates
+        laid_out = candidates.shots.shape[:2] if isinstance(candidates, ShotEncoding) else candidates.grid
+        if self.kspace.shape[1:] != laid_out:
+            raise InputError(
+                field="kspace", got=f"shape {self.kspace.shape}", wanted=f"(coil, {laid_out[0]}, {laid_out[1]})"
+            )
         if self.measured.shape != (candidates.size,):
             raise InputError(
                 field="measured",
@@ -283,8 +284,8 @@ class MRSlice:
             )
         if not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
             raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
-        if self.maps is not None and self.maps.shape != self.kspace.shape:
-            raise InputError(field="coil maps", got=f"shape {self.maps.shape}", wanted=f"{self.kspace.shape}")
+        if self.maps is not None and self.maps.shape != (self.n_coils, *self.shape):
+            raise InputError(field="coil maps", got=f"shape {self.maps.shape}", wanted=f"{(self.n_coils, *self.shape)}")
         known = None if self.phase is None else self.phase.phase
         if known is not None and known.rotation.shape != self.shape:
             raise InputError(field="phase", got=f"shape {known.rotation.shape}", wanted=f"{self.shape}")
@@ -347,6 +348,8 @@ class MRSlice:
     @property
     def shape(self) -> tuple[int, int]:
         """Image grid (ky, kx)."""
+        if self.phase_encoding is not None:
+            return self.phase_encoding.grid
         return int(self.kspace.shape[-2]), int(self.kspace.shape[-1])
 
     @property
@@ -356,17 +359,17 @@ class MRSlice:
 
     @property
     def sampling(self) -> Sampling:
-        """Which samples hold data."""
+        """Which samples of the grid hold data; shots have no such mask."""
         flags = self.measured.reshape(self.candidates.shape)
         whole = np.broadcast_to(flags if flags.ndim == 2 else flags[:, None], self.shape)
         return Sampling(whole if self.samples is None else whole & self.samples)
 
-    def encoding(self, lines: Sequence[int] | None = None) -> CartesianLines | CartesianSamples:
+    def encoding(self, lines: Sequence[int] | None = None) -> Rows:
         """X for whole lines (all of the grid without an argument)."""
         ids = range(self.candidates.size) if lines is None else lines
         return self.candidates.rows(ids, self.maps, self.library)
 
-    def measurement(self, lines: Sequence[int]) -> CartesianLines | CartesianSamples:
+    def measurement(self, lines: Sequence[int]) -> Rows:
         """X for what some lines hold: the lines, or those of their samples that were measured."""
         if self.samples is None:
             return self.encoding(lines)
@@ -397,8 +400,14 @@ class MRSlice:
 
     def central_image(self, lines: Sequence[int]) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
-        centre = self.candidates.central_run(lines)
-        return self.measurement(centre).adjoint(self.acquire(centre))
+        return self.plain_image(self.candidates.central_run(lines))
+
+    def plain_image(self, lines: Sequence[int]) -> Array:
+        """What ``lines`` show without a model, X^H diag(w) y: zero-filled, or of shots gridded (`Encoding.density`)."""
+        data = self.acquire(lines)
+        density = self.candidates.density(lines)
+        weighted = data if isinstance(density, float) else (density * data).astype(data.dtype, copy=False)
+        return self.measurement(lines).adjoint(weighted)
 
     def signal_level(self, lines: Sequence[int]) -> float:
         """99.5th percentile of the modulus of the image that the central block of ``lines`` shows.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mri_design.estimation.least_squares import zero_filled
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.model.mr_image import MRSlice
@@ -14,7 +13,7 @@ from mri_design.status import Convergence, Status
 
 __all__ = ["NamedImage", "with_zero_filled"]
 
-ZERO_FILLED = "zero-filled"
+ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,12 @@ class NamedImage:
 def with_zero_filled(
     images: Sequence[NamedImage], slice_model: MRSlice, lines: Sequence[int], reference: Array | None = None
 ) -> list[NamedImage]:
-    """The images and, where it is not among them, the zero-filled one: what the lines show without a model."""
+    """The images and, where it is not among them, the zero-filled one: what the lines show without a model.
+
+    Of shots this is the gridded image.
+    """
     if any(named.name == ZERO_FILLED for named in images):
         return list(images)
-    plain = Reconstruction(zero_filled(slice_model.model(lines)), None, Convergence(Status.CONVERGED, 0, 0.0))
-    return [*images, NamedImage.judged(ZERO_FILLED, plain, reference)]
+    plain = Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 0, 0.0))
+    name = GRIDDED if slice_model.candidates.name in ("radial", "spiral") else ZERO_FILLED
+    return [*images, NamedImage.judged(name, plain, reference)]

@@ -11,6 +11,7 @@ from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import ShotEncoding
 from mri_design.scan.data import KSpaceData
 
 __all__ = [
@@ -108,6 +109,8 @@ class KnownScan:
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
         sampling = self.data.samplings[0]
         candidates = self.slice_model.candidates
+        if isinstance(candidates, ShotEncoding):
+            return sampling.samples.size / (len(lines) * candidates.shots.shape[1])
         if candidates.name != "lines" or sampling.whole_lines:
             return candidates.size / len(lines)
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())

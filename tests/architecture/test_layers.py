@@ -45,9 +45,10 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/labels": {"label_pool": 1, "scores": 1, "marginals": 2, "pool_design": 3},
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
-    "design": {"": 1, "plane": 2, "strategies": 2, "training": 2},
+    "design": {"": 1, "plane": 2, "shots": 2, "strategies": 2, "training": 2},
     "design/plane": dict.fromkeys(("constraints", "gamma_regression", "sample_features", "start", "thinning"), 1)
     | {"densities": 2, "*": 3},
+    "design/shots": {"*": 1},
     "design/strategies": {
         "densities": 1,
         "line_features": 1,
@@ -66,7 +67,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
     | {"check": 2, "shares": 3, "account": 4},
     "experiment": {"": 1, "trajectories": 2},
-    "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "description": 2},
+    "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "shots": 1, "description": 2},
     "inference": {"": 1, "double_loop": 2, "evidence": 2, "propagation": 2, "variational": 2, "references": 3},
     "inference/double_loop": {"bounds": 1, "moving_bounds": 2, "loop": 3},
     "inference/evidence": {"prior_bound": 1, "evidence": 2, "hyperparameters": 2},

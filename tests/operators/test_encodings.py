@@ -1,12 +1,18 @@
 """Lines and samples of a plane are candidates of one kind: rows, data, values and energies by number."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, encoding_named
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding, encoding_named
+from mri_design.scan.trajectories.angles import turned
 
 GRID = (6, 5)
+SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)
+SHOTS = ShotEncoding(GRID, turned(SHOT, np.linspace(0, np.pi, 7, endpoint=False)))
+needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
 
 
 def kspace_of(images: np.ndarray) -> np.ndarray:
@@ -79,3 +85,65 @@ def test_numbers_outside_the_plane_are_refused(ids: list) -> None:
 def test_by_name() -> None:
     assert encoding_named("lines", GRID) == LineEncoding(GRID)
     assert encoding_named("plane", GRID) == PlaneEncoding(GRID)
+    with pytest.raises(InputError, match="ShotEncoding"):
+        encoding_named("spiral", GRID)
+
+
+def waves(points: np.ndarray) -> np.ndarray:
+    """Rows of the Fourier transform at any points of k-space, (point, ky, kx), written out."""
+    rows, columns = ((np.arange(n) - n // 2) / n for n in GRID)
+    phases = points[:, 0, None, None] * rows[:, None] + points[:, 1, None, None] * columns
+    return np.exp(-2j * np.pi * phases) / np.sqrt(np.prod(GRID))
+
+
+@needs_finufft
+@pytest.mark.parametrize("coils", [1, 3])
+def test_shots_are_candidates_of_the_same_kind(coils: int) -> None:
+    image, maps = random_complex(*GRID), None if coils == 1 else random_complex(coils, *GRID, seed=1)
+    coil_images = image[None] if maps is None else maps * image
+    every = np.einsum("syx,cyx->cs", waves(SHOTS.shots.reshape(-1, 2)), coil_images).reshape(coils, 7, 5)
+    ids = [4, 0, 6]
+    data = SHOTS.rows(ids, maps)(image)
+    np.testing.assert_allclose(data, SHOTS.data(every, ids), atol=1e-12)
+    np.testing.assert_allclose(SHOTS.values(image[None], maps)[0], every, atol=1e-12)
+    power = np.sum(np.abs(every) ** 2, axis=(0, 2))
+    np.testing.assert_allclose(SHOTS.energies(data, ids), power[ids], rtol=1e-12)
+    assert isinstance(SHOTS, Encoding) and SHOTS.size == 7 and SHOTS.shape == (7,) and SHOTS.unit == "spoke"
+    assert (
+        SHOTS.density(ids).shape == (15,)
+        and SHOTS.central_run(ids) == ids
+        and SHOTS.nearest_to_centre(ids, 2) == [4, 0]
+    )
+
+
+@needs_finufft
+def test_noise_of_a_shot_is_the_same_whichever_are_measured_behind_it() -> None:
+    drawn = [SHOTS.rows(ids).unit_noise(np.random.default_rng(5), 2, np.dtype(float)) for ids in ([3, 1], [3, 1, 6])]
+    np.testing.assert_array_equal(drawn[0], drawn[1][..., :10])
+
+
+def test_shots_need_the_whole_grid() -> None:
+    holes = np.ones(GRID, dtype=bool)
+    assert SHOTS.measured_flags(holes).tolist() == [True] * 7
+    holes[2, 3] = False
+    assert not SHOTS.measured_flags(holes).any()
+
+
+@pytest.mark.parametrize(
+    ("shots", "name", "angles"),
+    [
+        (SHOT, "radial", None),
+        (SHOT[None], "lines", None),
+        (4 * SHOT[None], "radial", None),
+        (SHOT[None], "radial", (1, 2)),
+    ],
+)
+def test_shots_that_are_none_are_refused(shots: np.ndarray, name: str, angles: tuple | None) -> None:
+    with pytest.raises(InputError):
+        ShotEncoding(GRID, shots, name, angles)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ids", [[0, 7], [-1], [[0]], [1.5]])
+def test_numbers_outside_the_shots_are_refused(ids: list) -> None:
+    with pytest.raises(InputError, match="spoke numbers from 0 to 6"):
+        SHOTS.data(np.zeros((1, 7, 5), dtype=complex), ids)

@@ -14,9 +14,11 @@ __all__ = ["files_section", "save_report"]
 _HELD = {
     "recon.npy": "the image, complex64 (ky, kx)",
     "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
-    "mask.npy": "what is measured, bool: lines (ky,), or samples of a plane (ky, kz)",
+    "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",
     "lines.csv": "lines in the order of choice",
     "samples.csv": "samples of the plane in the order of choice",
+    "shots.csv": "shots in the order of choice, with their angles",
+    "trajectory.npz": "the chosen shots as a scan: data, trajectory, noise, coil maps",
     "acquisition.csv": "lines in the order of measurement, with echo trains",
     "masks.json": "every mask as its lines in the order of choice",
     "metrics.csv": "error of every image",

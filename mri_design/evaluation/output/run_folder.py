@@ -17,7 +17,7 @@ from mri_design.evaluation.output.folder_lock import FolderLock
 from mri_design.evaluation.output.manifest import Manifest, manifest_text
 from mri_design.evaluation.output.picture import Drawing, drawn_files
 from mri_design.evaluation.output.tables import Row, csv_text, write_csv
-from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_text
+from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_npz, write_text
 
 __all__ = ["RunFolder"]
 
@@ -188,6 +188,12 @@ class RunFolder:
         if np.iscomplexobj(std) or np.any(std < 0):
             raise InputError(field=name, got="complex or negative values", wanted="standard deviations")
         return self._write_array(name, _finite(name, std, np.float32))
+
+    def write_archive(self, name: str, arrays: Mapping[str, ArrayLike]) -> Path:
+        """Write arrays by name as one .npz archive called ``name``."""
+        path = self.output_path(name)
+        write_npz(path, arrays)
+        return path
 
     def write_figure(self, name: str, figure: Drawing) -> Path:
         """Write figures/NAME.png, for slides, and figures/NAME.svg, for pages; returns the path of the first.

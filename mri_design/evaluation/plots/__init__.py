@@ -16,13 +16,14 @@ from mri_design.evaluation.plots.pixels import pixels_png
 from mri_design.evaluation.plots.planes import block_course, plane_growth, plane_maps, plane_masks
 from mri_design.evaluation.plots.prediction import LinePanel, error_course, innovation_course, line_predictions
 from mri_design.evaluation.plots.scores import score_map, score_profiles
-from mri_design.evaluation.plots.trajectories import point_spread_maps, trajectory_curves
+from mri_design.evaluation.plots.trajectories import angle_scores, point_spread_maps, trajectory_curves
 
 __all__ = [
     "ErrorCurve",
     "ImagePanel",
     "LinePanel",
     "acquisition_order",
+    "angle_scores",
     "block_course",
     "calibration",
     "error_against_lines",

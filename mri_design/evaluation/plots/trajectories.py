@@ -28,7 +28,7 @@ from mri_design.evaluation.plots.style import (
 from mri_design.operators.nonuniform.convention import checked_trajectory
 from mri_design.scan.trajectories.conjugates import conjugate_coverage
 
-__all__ = ["point_spread_maps", "trajectory_curves"]
+__all__ = ["angle_scores", "point_spread_maps", "trajectory_curves"]
 
 _FLOOR = -60.0  # decibels
 _MAIN_LOBE = 2  # pixels around the middle that are no side lobe
@@ -124,6 +124,44 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) 
     bar = figure.colorbar(drawn, ax=cells, location="bottom", shrink=0.6, aspect=30)
     bar.set_label("modulus below the peak (dB)", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
+    return figure
+
+
+def angle_scores(
+    angles: NDArray[np.floating], scores: Mapping[str, NDArray[np.floating]], measured: Mapping[str, NDArray[np.bool_]]
+) -> Figure:
+    """Scores of shots over their angles, one panel for each moment, with ticks at the angles measured so far.
+
+    Parameters
+    ----------
+    angles : float array, shape (shot,)
+        Radians.
+    scores : mapping of str to float array, shape (shot,)
+        Title to scores, NaN where there are none.
+    measured : mapping of str to bool array, shape (shot,)
+        The same titles to what had been measured.
+
+    Raises
+    ------
+    InputError
+        Where there is no moment, or an array is of another length.
+    """
+    lengths = {len(each) for each in (*scores.values(), *measured.values())}
+    if not scores or lengths != {len(angles)}:
+        raise InputError(
+            field="scores", got=f"lengths {sorted(lengths)}", wanted=f"one moment or more of {len(angles)}"
+        )
+    degrees = np.degrees(angles)
+    figure, cells = _panels(len(scores), len(scores), 0.8, bar=0.0)
+    for axes, (title, each) in zip(cells, scores.items(), strict=True):
+        axes.plot(degrees, each, color=INK, linewidth=1.0, marker=".", markersize=2)
+        low = float(np.nanmin(each)) if np.isfinite(each).any() else 0.0
+        there = degrees[measured[title]]
+        axes.plot(there, np.full(len(there), low), "|", color=PALETTE[1], markersize=8)
+        axes.set_title(plain_text(title, width=26), fontsize=LABEL)
+        axes.set_xlabel("angle (degrees)", fontsize=SMALL, color=GREY)
+        axes.tick_params(labelsize=SMALL)
+    cells[0].set_ylabel("score", fontsize=SMALL, color=GREY)
     return figure
 
 

@@ -1,12 +1,24 @@
-"""What of k-space is measured one by one, by number: phase-encode lines, or the samples of a plane."""
+"""What of k-space is measured one by one, by number: phase-encode lines, the samples of a plane, or whole shots."""
 
-from mri_design.operators.encodings.base import Encoding, EncodingName
+from mri_design.errors import InputError
+from mri_design.operators.encodings.base import Encoding, EncodingName, Rows
 from mri_design.operators.encodings.lines import LineEncoding
 from mri_design.operators.encodings.plane import PlaneEncoding
+from mri_design.operators.encodings.shots import ShotEncoding
 
-__all__ = ["Encoding", "EncodingName", "LineEncoding", "PlaneEncoding", "encoding_named"]
+__all__ = ["Encoding", "EncodingName", "LineEncoding", "PlaneEncoding", "Rows", "ShotEncoding", "encoding_named"]
 
 
 def encoding_named(name: EncodingName, grid: tuple[int, int]) -> Encoding:
-    """The encoding of that name on a grid."""
+    """The encoding of that name on a grid.
+
+    Raises
+    ------
+    InputError
+        For shots, of which a grid does not say where they run.
+    """
+    if name in ("radial", "spiral"):
+        raise InputError(
+            field="encoding", got=repr(name), wanted="lines or plane", cure="Give the shots themselves: ShotEncoding."
+        )
     return PlaneEncoding(grid) if name == "plane" else LineEncoding(grid)

@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from mri_design.operators.base import Array
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines, CartesianSamples
+from mri_design.operators.nonuniform import NonUniformFourier
 
-__all__ = ["Encoding", "EncodingName"]
+__all__ = ["Encoding", "EncodingName", "Rows"]
 
-EncodingName = Literal["lines", "plane"]
+Rows = CartesianLines | CartesianSamples | NonUniformFourier
+"""X of whatever candidates there are."""
+
+EncodingName = Literal["lines", "plane", "radial", "spiral"]
 
 
 @runtime_checkable
@@ -40,7 +44,7 @@ class Encoding(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an array with one entry per candidate, laid out for people: (ky,) or (ky, kz)."""
+        """Of an array with one entry per candidate, laid out for people: (ky,), (ky, kz) or (shot,)."""
         ...
 
     @property
@@ -48,14 +52,16 @@ class Encoding(Protocol):
         """Candidates of the grid."""
         ...
 
-    def rows(
-        self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
-    ) -> CartesianLines | CartesianSamples:
+    def rows(self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy") -> Rows:
         """X of some candidates."""
         ...
 
     def data(self, kspace: Array, ids: Sequence[int]) -> Array:
         """What full k-space (coil, rows, columns) holds on some candidates, ordered as `rows` orders it."""
+        ...
+
+    def density(self, ids: Sequence[int]) -> NDArray[np.float64] | float:
+        """Weights of these data that make up for samples lying closer in some places than in others; 1 on a grid."""
         ...
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:

@@ -51,6 +51,10 @@ class LineEncoding:
         """(coil, line, kx), in the order of ``ids``."""
         return np.ascontiguousarray(kspace[:, np.asarray(ids, dtype=np.intp), :])
 
+    def density(self, ids: Sequence[int]) -> float:
+        """1: the grid is equally dense everywhere."""
+        return 1.0
+
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
         """Values (count, coil, ky, x): the inverse FFT of a readout separates the columns of the image."""
         every = self.rows(range(self.size), maps, library)

@@ -105,6 +105,10 @@ class PlaneEncoding:
         """(coil, sample), samples in ascending order."""
         return np.ascontiguousarray(kspace[:, self.mask(ids)])
 
+    def density(self, ids: Sequence[int]) -> float:
+        """1: the grid is equally dense everywhere."""
+        return 1.0
+
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
         """Values (count, coil, sample, 1): samples of the FFT of every coil's image."""
         coil_images = images[..., None, :, :] if maps is None else Coils(maps)(images)

@@ -14,7 +14,7 @@ from mri_design.evaluation.output.identity import PROGRESS
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.output.tables import Row
 from mri_design.experiment.designing import require_lines, with_calibration
-from mri_design.experiment.ending import check_plane_settings
+from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
@@ -83,7 +83,9 @@ class ComparisonRequest:
     def __post_init__(self) -> None:
         if bool(self.lines) == bool(self.accelerations):
             raise UsageError("give numbers of lines (or samples of a plane), or accelerations")
-        check_plane_settings(self.recipe)
+        check_other_than_lines(self.recipe)
+        if self.recipe.design.encoding in ("radial", "spiral"):
+            raise UsageError("compare knows lines and planes: design each set of shots by itself, --strategy golden")
         for name in self.strategies:
             make_strategy(name, self.recipe.design.encoding)
             if name in TRAINING_RULES and not self.train:

@@ -9,7 +9,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.page import Section
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
 from mri_design.runs.design.earlier import contradicted, earlier_share
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.oracles import ORACLE_NOTE
@@ -20,6 +20,7 @@ from mri_design.runs.sections.images import save_reconstruction
 from mri_design.runs.sections.models import model_sections, model_settings
 from mri_design.runs.sections.plane import save_plane_design
 from mri_design.runs.sections.sequence import save_acquisition
+from mri_design.runs.sections.shots import ABOUT_SHOTS, save_shot_design
 from mri_design.runs.sections.trace import save_design, score_unit
 
 __all__ = ["report_design"]
@@ -51,15 +52,18 @@ def report_design(
     name, start, n_lines = recipe.design.strategy, len(trace.start), candidates.size
     if isinstance(candidates, PlaneEncoding):
         designed = save_plane_design(run.folder, result.account, candidates)
+    elif isinstance(candidates, ShotEncoding):
+        designed = save_shot_design(run.folder, trace, known, candidates)
     else:
         first, *others = save_design(run.folder, result.account, known.slice_model.noise_variance)
         steps = step_explorer(result.account, score_unit(trace), known.reference, known.data.orientation)
         designed = [replace(first, blocks=[steps, *first.blocks]), *others]
+    about = ABOUT_SHOTS if isinstance(candidates, ShotEncoding) else None
     sections = [
         *designed,
         *model_sections(run.folder, result.account),
         *save_acquisition(run.folder, result.acquisition, recipe),
-        *save_reconstruction(run.folder, known, result.images, trace.lines),
+        *save_reconstruction(run.folder, known, result.images, trace.lines, about),
         *more,
     ]
     known_beside = dict(beside or {})
@@ -81,7 +85,7 @@ def report_design(
     }
     summary: dict[str, object] = {
         f"{candidates.unit}s": f"{len(trace.lines)} of {n_lines}",
-        "acceleration": n_lines / len(trace.lines),
+        "acceleration": n_lines / len(trace.lines) if about is None else known.acceleration(trace.lines),
         f"start {candidates.unit}s": start,
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
         **informed,

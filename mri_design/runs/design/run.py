@@ -41,8 +41,9 @@ from mri_design.experiment.strategy_names import (
     strategy_files,
     strategy_label,
 )
+from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import PlaneEncoding, encoding_named
+from mri_design.operators.encodings import Encoding, ShotEncoding, encoding_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
@@ -66,8 +67,8 @@ class DesignRequest:
     recipe : Recipe
         Strategy, start, stop rules, constraints, order, inference and reconstruction.
     lines : int or None
-        Lines, or samples of a plane, in the end, at most where the recipe has a stop rule; None is as many as can be
-        measured then.
+        Lines, samples of a plane, or shots in the end, at most where the recipe has a stop rule; None is as many as can
+        be measured then. Shots are always counted: what there is to choose from depends on their number.
     index : int
         Slice.
     maps : Path, optional
@@ -75,7 +76,7 @@ class DesignRequest:
     seen : ScanSource, optional
         One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
     acceleration : float, optional
-        In the place of ``lines``: the grid divided by this, rounded.
+        In the place of ``lines``: the grid divided by this, rounded. Not for shots.
     positions : SliceChoice, optional
         In a plane, further slices that share the mask with ``index``: readout positions of a 3-D scan.
 
@@ -83,7 +84,8 @@ class DesignRequest:
     ------
     UsageError
         For an unknown strategy or one that learns from training scans, no end or two, a stop rule that the strategy
-        cannot answer, an earlier scan for another strategy than ``calibrated`` of lines, or further positions of lines.
+        cannot answer, an earlier scan for another strategy than ``calibrated`` of lines, further positions of lines or
+        shots, or shots without a number of them.
     InputError
         For constraints and an order that contradict each other, or a strategy's file that cannot be used.
     """
@@ -100,6 +102,8 @@ class DesignRequest:
 
     def __post_init__(self) -> None:
         in_plane = self.recipe.design.encoding == "plane"
+        if self.of_shots and (self.acceleration is not None or self.lines is None):
+            raise UsageError("how many spokes or arms? Give their number with --shots")
         if self.acceleration is not None:
             require_numbers(least=1.0, acceleration=self.acceleration)
             if self.lines is not None:
@@ -112,13 +116,18 @@ class DesignRequest:
                 "mri-design protocol makes one mask by it, mri-design train an order (--strategy trained:FILE)"
             )
         checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
-        if self.seen is not None and in_plane:
+        if self.seen is not None and self.recipe.design.encoding != "lines":
             raise UsageError("an earlier scan informs designs of lines only: leave out --seen or --encoding")
         if self.seen is not None and self.recipe.design.strategy != "calibrated":
             raise UsageError(
                 f"an earlier scan informs the strategy 'calibrated', not {self.recipe.design.strategy!r}: leave out "
                 "--seen or --strategy"
             )
+
+    @property
+    def of_shots(self) -> bool:
+        """Whether spokes or arms of a spiral are chosen."""
+        return self.recipe.design.encoding in ("radial", "spiral")
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -265,18 +274,17 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     record = request.record(run)
     every = load_input(request.source, recipe, run.seed, request.maps)
     data = every.select_slice(request.index)
-    encoding = encoding_named(recipe.design.encoding, data.grid_shape)
-    plane = encoding if isinstance(encoding, PlaneEncoding) else None
-    if plane is None:
+    encoding = _candidates(request, data)
+    if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
     lines = request.count(encoding.size)
-    require_lines(encoding.measured_flags(data.samplings[0].samples), lines, recipe, plane)
+    require_lines(encoding.measured_flags(data.samplings[0].samples), lines, recipe, encoding)
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
     scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
     recipe = with_calibration(recipe, scan.calibration_lines)
-    slice_model = scan.slice_model(0, recipe)
+    slice_model = _slice_of_shots(request, scan, encoding, run) if request.of_shots else scan.slice_model(0, recipe)
     others = [
         prepare(every.select_slice(index), recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
         for index in ([] if request.positions is None else request.positions.indices(every.n_slices))
@@ -290,8 +298,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     measurable = np.logical_and.reduce([each.measured for each in slices])
-    calibration = scan.calibration_lines if plane is None else 0  # a plane's is among the constraints
-    first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, plane)
+    # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
+    calibration = scan.calibration_lines if recipe.design.encoding == "lines" else 0
+    first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, encoding)
     most = lines or most_lines(measurable, first, recipe, encoding)
     if request.seen is not None:
         strategy = informed(load_earlier(request.seen, recipe, run.seed), slice_model, first, recipe, run.seed)
@@ -335,6 +344,23 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     return concluded(request, record, designed, run)
 
 
+def _candidates(request: DesignRequest, data: KSpaceData) -> Encoding:
+    """What the design chooses from."""
+    if not request.of_shots:
+        return encoding_named(request.recipe.design.encoding, data.grid_shape)
+    assert request.lines is not None
+    return shot_candidates(request.recipe, request.strategy, data.grid_shape, request.lines, data.n_coils)
+
+
+def _slice_of_shots(request: DesignRequest, scan: PreparedScan, encoding: Encoding, run: Run) -> MRSlice:
+    """The slice as shots measure it: in closed form where that is known, else from the image behind the scan."""
+    assert isinstance(encoding, ShotEncoding)
+    on_grid = scan.slice_model(0, request.recipe.replacing("design", encoding="lines"))
+    known = closed_form_samples(request.source, encoding, on_grid.n_coils, request.recipe, run.seed)
+    truth = truth_or_none(on_grid, scan.reference(0)) if known is None else None
+    return shot_slice(on_grid, encoding, np.random.default_rng([run.seed, 1, 1]), truth=truth, known=known)
+
+
 def concluded(request: DesignRequest, record: Record, designed: Designed, run: Run) -> DesignResult:
     """The image from the lines that a design chose, and what the run came to."""
     recipe, state = designed.recipe, designed.state
@@ -345,16 +371,18 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     if contradicted(trace):
         run.progress.say(contradicted(trace))
     final = final_models(designed.slices, state, recipe)[0]
+    # The level of lines is that of their common centre; the few shots of a start show less of it than all do.
+    signal = designed.slices[0].signal_level(trace.lines) if request.of_shots else state.signals[0]
     options = InferenceOptions(
         warm_start=final.warm,
-        signal=state.signals[0],
+        signal=signal,
         callback=lambda s: run.progress.show("reconstructing", s.loop, recipe.inference.loops),
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(final.slice_model, trace.lines, method, final.recipe, rng, options=options)
     if result.left_out:
         run.progress.say(result.left_out)
-    known = KnownScan.of(designed.data, designed.scan, designed.slices[0], state.signals[0])
+    known = KnownScan.of(designed.data, designed.scan, designed.slices[0], signal)
     return DesignResult(
         request=request,
         record=record,

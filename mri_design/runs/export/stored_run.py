@@ -79,7 +79,12 @@ def read_run(folder: Path) -> StoredRun:
         cure = "finish it with --resume first" if unfinished else f"give {_WANTED}"
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
     manifest = _manifest(folder / "manifest.json")
-    settings, plane = manifest["settings"], (folder / "samples.csv").is_file()
+    settings = manifest["settings"]
+    if (folder / "shots.csv").is_file():
+        raise UsageError(
+            f"{folder} is a design over shots; mri-design convert takes its trajectory.npz to other formats"
+        )
+    plane = (folder / "samples.csv").is_file()
     for other, chosen in (("samples along a trajectory", "readouts" in settings), ("samples of a plane", plane)):
         if chosen:
             raise UsageError(f"{folder} is a run over {other}; only runs over whole lines can be exported")

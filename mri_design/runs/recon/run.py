@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.output.manifest import InputFile
-from mri_design.experiment.ending import check_plane_settings
+from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
@@ -120,7 +120,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     else:
         mask = samples if recipe.design.encoding == "plane" else data.measured
     recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
-    check_plane_settings(recipe)
+    check_other_than_lines(recipe)
     lines = np.flatnonzero(mask).tolist()
     run.finished(record.identity)  # the same reconstruction may be made again
     scan = prepare(data, recipe, measured=mask, ordinary=True)

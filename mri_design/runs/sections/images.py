@@ -135,7 +135,11 @@ def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, unit: flo
 
 
 def save_reconstruction(
-    folder: RunFolder, known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int]
+    folder: RunFolder,
+    known: KnownScan,
+    images: Sequence[NamedImage],
+    lines: Sequence[int],
+    about: str | None = None,
 ) -> list[Section]:
     """Write the first image, its error bars and everybody's errors; return the report's sections about the images.
 
@@ -149,7 +153,9 @@ def save_reconstruction(
         The run's own image, then others to compare it with.
     lines : sequence of int
         Lines behind all of them.
+    about : str, optional
+        As for `image_sections`.
     """
     rows = metric_rows(images, len(lines), known.acceleration(lines))
     save_images(folder, images[0].reconstruction, rows, known.scan.unit)
-    return image_sections(folder, images, known.reference, known.data.orientation, rows, known.reference_noise)
+    return image_sections(folder, images, known.reference, known.data.orientation, rows, known.reference_noise, about)

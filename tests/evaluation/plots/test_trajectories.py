@@ -59,3 +59,19 @@ def test_bad_input():
             plots.point_spread_maps(wrong)
     with pytest.raises(InputError, match="no peak"):
         plots.point_spread_maps({"dark": np.zeros((16, 16))})
+
+
+def test_scores_of_angles_stand_above_the_angles_that_are_measured():
+    angles = np.pi * np.arange(4) / 4
+    scores = {"2 spokes measured": np.array([np.nan, 3.0, np.nan, 2.0]), "3": np.array([np.nan, np.nan, np.nan, 1.0])}
+    flags = {"2 spokes measured": np.array([True, False, True, False]), "3": np.array([True, True, True, False])}
+    figure = plots.angle_scores(angles, scores, flags)
+    first, second = figure.axes
+    curve, ticks = first.lines
+    np.testing.assert_allclose(curve.get_xdata(), [0, 45, 90, 135])
+    np.testing.assert_array_equal(curve.get_ydata(), scores["2 spokes measured"])
+    np.testing.assert_allclose(ticks.get_xdata(), [0, 90])
+    np.testing.assert_allclose(second.lines[1].get_xdata(), [0, 45, 90])
+    for wrong in (lambda: plots.angle_scores(angles, {}, {}), lambda: plots.angle_scores(angles[:3], scores, flags)):
+        with pytest.raises(InputError, match="scores"):
+            wrong()

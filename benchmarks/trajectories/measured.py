@@ -1,0 +1,85 @@
+"""A measured spiral scan with several coils: each m-th of its arms against all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from trajectories.scenes import RECIPE
+
+from mri_design.errors import InputError
+from mri_design.evaluation.metrics import measure
+from mri_design.evaluation.output.tables import Row
+from mri_design.experiment.reconstruction import Method
+from mri_design.experiment.trajectories.preparing import prepare_samples
+from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.operators.base import Array
+from mri_design.scan.simulation.scenes import load_phantom_shots
+from mri_design.scan.trajectories.angles import interleaf_angles, turned
+from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
+from mri_design.scan.trajectory_data import TrajectoryData
+
+MATRIX = 320
+"""Pixels of the scan's own size; on fewer the bottles beside the phantom would not fit."""
+EVERY = (2, 3, 4, 6)
+METHODS: tuple[Method, ...] = ("mean", "map", "least-squares", "zero-filled")
+NAMES = {"zero-filled": "gridded"}
+OWN, ALL = "of these arms", "of all arms"
+
+
+def measured_spirals(file: Path, matrix: int = MATRIX) -> TrajectoryData:
+    """The scan: ``kspace`` (coil, arm, sample) and ``trajectory`` (arm, sample, 2) in cycles per pixel."""
+    with np.load(file) as stored:
+        kspace, trajectory = stored["kspace"], stored["trajectory"].astype(np.float64)
+    coils, arms = kspace.shape[:2]
+    points = (matrix * trajectory).reshape(-1, 2)
+    return TrajectoryData(kspace.reshape(1, coils, -1), points, (matrix, matrix), readouts=arms, name=file.stem)
+
+
+def toy_spirals() -> TrajectoryData:
+    """Twelve arms of ellipses with two coils, for a run in seconds."""
+    arm = spiral_curve(24, nyquist_turns(24, 12), points=160)
+    arms = turned(arm, interleaf_angles(12, "full-turn"))
+    made = load_phantom_shots("brain", arms, shape=24, n_coils=2, rng=np.random.default_rng(0))
+    return TrajectoryData(made.kspace[None], made.trajectory, (24, 24), readouts=12, name="toy")
+
+
+def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Row]:
+    """One row for each m, kind of maps and method; the gridded image is that of the method "zero-filled"."""
+    whole = prepare_samples(data, RECIPE)
+    references = {method: _made(whole.data, method)[0] for method in METHODS}
+    rows: list[Row] = []
+    for m in every:
+        chosen = data.select_readouts(np.arange(data.readouts) % m == 0)
+        known = replace(chosen, **{name: getattr(whole.data, name) for name in ("noise_variance", "coil_maps")})
+        cases = [(ALL, method, known) for method in METHODS]
+        with suppress(InputError):  # too few arms around DC
+            cases.append((OWN, "mean", prepare_samples(data, RECIPE, used=chosen).data))
+        for maps, method, used in cases:
+            began = time.process_time()
+            image, converged = _made(used, method)
+            rows.append(
+                {
+                    "scan": data.name,
+                    "grid": data.grid_shape[0],
+                    "arms": f"{used.readouts} of {data.readouts}",
+                    "m": m,
+                    "maps": maps,
+                    "method": NAMES.get(method, method),
+                    "vs least squares": measure(image, references["least-squares"]).relative_l2,
+                    "vs same method": measure(image, references[method]).relative_l2,
+                    "converged": converged,
+                    "CPU s": time.process_time() - began,
+                }
+            )
+    return rows
+
+
+def _made(data: TrajectoryData, method: Method) -> tuple[Array, bool]:
+    slice_model = prepare_samples(data, RECIPE).slice_model(0, RECIPE)
+    made = reconstruct_samples(slice_model, method, RECIPE, np.random.default_rng(2))
+    return made.image, made.convergence.converged

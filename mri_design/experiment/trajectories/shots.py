@@ -1,0 +1,160 @@
+"""Shots to choose from, as a recipe describes them, and what they would measure of a fully sampled scan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.shots.fixed import FixedAngles
+from mri_design.design.strategy import Strategy
+from mri_design.errors import InputError
+from mri_design.experiment.inputs import PHANTOM_PREFIX
+from mri_design.experiment.recipe import Recipe
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.scan.simulation.ellipse_object import EllipsePhase
+from mri_design.scan.simulation.phantoms import phantom_kind, phantom_names
+from mri_design.scan.simulation.scenes import load_phantom_shots
+from mri_design.scan.trajectories.angles import equispaced_angles, turned
+from mri_design.scan.trajectories.gradients import GradientLimits
+from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_readout
+
+__all__ = ["MOST_VALUES", "closed_form_samples", "shot_candidates", "shot_slice"]
+
+MOST_VALUES = 1 << 24
+"""Samples of all candidates and coils together; a dozen posterior draws of them take 1.6 GB."""
+
+
+def shot_candidates(
+    recipe: Recipe, strategy: Strategy, grid: tuple[int, int], count: int, n_coils: int
+) -> ShotEncoding:
+    """The shots that a design of ``count`` of them chooses from.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Its ``design.encoding`` says spokes or arms of a spiral, its ``shots`` their shape and how many angles there
+        are.
+    strategy : Strategy
+        A set of fixed angles (`FixedAngles`) has its own in the place of equispaced ones.
+    grid : tuple of int
+        Pixels (ky, kx), taken for squares: along the shorter side shots reach less far in cycles per field of view.
+    count : int
+        Shots in the end.
+    n_coils : int
+        Receive coils.
+
+    Raises
+    ------
+    InputError
+        For fewer angles than shots, more samples than `MOST_VALUES`, and gradients that break the limits.
+    """
+    settings, spiral = recipe.shots, recipe.design.encoding == "spiral"
+    turn = 2 * np.pi if spiral else np.pi
+    if isinstance(strategy, FixedAngles):
+        angles = strategy.angles(count, turn)
+    else:
+        number = 4 * count if settings.angles is None else settings.angles
+        if number < count:
+            raise InputError(
+                field="angles",
+                got=f"{number} for {count} shots",
+                wanted=f"at least {count}",
+                cure="Ask for fewer shots, or for more angles.",
+            )
+        angles = equispaced_angles(number, turn=turn)
+    matrix = max(grid)
+    one = _arm(recipe, matrix, count) if spiral else radial_spokes(matrix, [0.0], oversampling=settings.oversampling)[0]
+    if len(angles) * len(one) * n_coils > MOST_VALUES:
+        raise InputError(
+            field="angles",
+            got=f"{len(angles)} shots of {len(one)} samples in {n_coils} coils",
+            wanted=f"at most {MOST_VALUES} samples in all, which memory can hold with a dozen posterior draws",
+            cure="Ask for fewer angles, or a coarser grid.",
+        )
+    every = turned(one, angles) * (np.array(grid) / matrix)
+    return ShotEncoding(grid, every, recipe.design.encoding, tuple(angles.tolist()))
+
+
+def _arm(recipe: Recipe, matrix: int, count: int) -> NDArray[np.float64]:
+    """One arm of a spiral as a gradient system plays it, (sample, 2)."""
+    settings = recipe.shots
+    limits = GradientLimits(amplitude=settings.amplitude, slew=settings.slew, raster=settings.raster)
+    full = max(1, min(round(settings.rim_acceleration * count), matrix // 2))
+    turns = nyquist_turns(matrix, full, density=settings.density)
+    return spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density).samples
+
+
+def closed_form_samples(source: str, shots: ShotEncoding, n_coils: int, recipe: Recipe, seed: int) -> Array | None:
+    """Samples (coil, shot, sample) of a scene of ellipses, noise included; None where the input is none.
+
+    They are of the very object that `load_input` simulates with the same seed.
+    """
+    name = source.removeprefix(PHANTOM_PREFIX)
+    if name == source or name not in phantom_names() or phantom_kind(name) != "ellipses":
+        return None
+    settings = recipe.simulation
+    phase = "smooth" if settings.phase in (None, "own") else settings.phase
+    made = load_phantom_shots(
+        name,
+        shots.shots,
+        shape=shots.grid,
+        noise=settings.noise,
+        phase=cast("EllipsePhase", phase),
+        n_coils=n_coils,
+        rng=np.random.default_rng([seed, 1]),
+    )
+    return made.kspace.reshape(n_coils, *shots.shots.shape[:2])
+
+
+def shot_slice(
+    scan: MRSlice, shots: ShotEncoding, rng: np.random.Generator, *, truth: Array | None, known: Array | None = None
+) -> MRSlice:
+    """A slice whose candidates are shots, from one that was sampled in full on the grid.
+
+    Parameters
+    ----------
+    scan : MRSlice
+        The slice on the grid.
+    shots : ShotEncoding
+        The candidates.
+    rng : numpy Generator
+        Of the noise of the samples.
+    truth : complex array, shape (ky, kx), or None
+        The noise-free image, where it is known: its non-uniform transform with new noise is what shots measure.
+        Otherwise it is that of each coil's own image, whose noise is white on the grid, and correlated between samples
+        of shots that lie closer than those of the grid.
+    known : complex array, shape (coil, shot, sample), optional
+        The samples, where they are known already.
+
+    Raises
+    ------
+    InputError
+        Where samples of the grid are missing; where FINUFFT is not installed.
+    """
+    if scan.samples is not None or not scan.measured.all():
+        raise InputError(
+            field="k-space",
+            got="samples without data",
+            wanted="a fully sampled scan, of which the samples along shots are made",
+            cure="recon takes scans with holes.",
+        )
+    laid_out = (scan.n_coils, *shots.shots.shape[:2])
+    if known is None and truth is not None:
+        exact = shots.rows(range(shots.size), scan.maps)(np.asarray(truth))
+        noise = rng.standard_normal((2, *exact.shape)) * np.sqrt(scan.noise_variance)
+        known = (exact + noise[0] + 1j * noise[1]).reshape(laid_out)
+    elif known is None:
+        images = CentredFFT(scan.shape).adjoint(scan.kspace)
+        one = NonUniformFourier(shots.shots.reshape(-1, 2), shots.grid)
+        known = one(images).reshape(laid_out)
+    everything = np.ones(shots.size, dtype=bool)
+    samples = np.asarray(known, dtype=np.complex64)
+    return replace(scan, kspace=samples, measured=everything, phase_encoding=shots)

@@ -1,0 +1,124 @@
+"""Shots along trajectories: a candidate is one spoke, or one arm of a spiral, with all its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, number_array
+from mri_design.operators.base import Array
+from mri_design.operators.encodings.base import EncodingName
+from mri_design.operators.fourier import FourierLibrary
+from mri_design.operators.nonuniform import NonUniformFourier, checked_trajectory, density_weights
+
+__all__ = ["ShotEncoding"]
+
+_UNITS: dict[EncodingName, str] = {"radial": "spoke", "spiral": "arm"}
+
+
+@dataclass(frozen=True, eq=False)
+class ShotEncoding:
+    """Shots of equal length along any trajectory, all of them near DC somewhere.
+
+    What lines and planes call full k-space is here the data of all shots, (coil, shot, sample).
+
+    Parameters
+    ----------
+    grid : tuple of int
+        Pixels (ky, kx) of the image.
+    shots : float array, shape (shot, sample, 2)
+        Columns (ky, kx) in cycles per field of view.
+    name : {"radial", "spiral"}
+        What the shots are called.
+    angles : tuple of float, optional
+        Of the shots in radians, from +kx towards +ky; for tables and figures.
+
+    Raises
+    ------
+    InputError
+        For another name, shots of another shape or another number than angles, and a trajectory that
+        `checked_trajectory` refuses.
+    """
+
+    grid: tuple[int, int]
+    shots: NDArray[np.float64]
+    name: EncodingName = "radial"
+    angles: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in _UNITS:
+            raise InputError(field="shots", got=f"the name {self.name!r}", wanted=" or ".join(_UNITS))
+        shots = checked_trajectory(self.shots, self.grid)
+        if shots.ndim != 3:
+            raise InputError(field="shots", got=f"shape {shots.shape}", wanted="(shot, sample, 2)")
+        if self.angles is not None and len(self.angles) != len(shots):
+            raise InputError(field="angles", got=f"{len(self.angles)}", wanted=f"one for each of {len(shots)} shots")
+        object.__setattr__(self, "shots", shots)
+
+    @property
+    def unit(self) -> str:
+        """A spoke or an arm."""
+        return _UNITS[self.name]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(shot,)."""
+        return (len(self.shots),)
+
+    @property
+    def size(self) -> int:
+        """Shots to choose from."""
+        return len(self.shots)
+
+    def rows(
+        self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
+    ) -> NonUniformFourier:
+        """X of some shots, in their order, one behind the other; ``library`` is for transforms on the grid.
+
+        Raises
+        ------
+        InputError
+            For numbers outside the candidates.
+        """
+        return NonUniformFourier(self.shots[self._numbers(ids)].reshape(-1, 2), self.grid, maps)
+
+    def data(self, kspace: Array, ids: Sequence[int]) -> Array:
+        """(coil, sample), shot behind shot in the order of ``ids``."""
+        return np.ascontiguousarray(kspace[:, self._numbers(ids)]).reshape(len(kspace), -1)
+
+    def density(self, ids: Sequence[int]) -> NDArray[np.float64]:
+        """`density_weights` of the samples of some shots, ordered as `data` orders them."""
+        return density_weights(self.shots[self._numbers(ids)].reshape(-1, 2), self.grid)
+
+    def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
+        """Values (count, coil, shot, sample): what every shot would measure; neighbouring samples are dependent."""
+        every = self.rows(range(self.size), maps)(images)
+        return np.asarray(every.reshape(*every.shape[:2], *self.shots.shape[:2]))
+
+    def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:
+        """Energy of every shot of ``data`` (coil, sample), summed over samples and coils."""
+        power = np.abs(data.reshape(len(data), len(ids), -1)) ** 2
+        return np.asarray(np.sum(power, axis=(0, 2), dtype=np.float64))
+
+    def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """All shots where every sample of the grid holds data, of which they are then made; otherwise none."""
+        return np.full(self.size, bool(samples.all()))
+
+    def central_run(self, ids: Sequence[int]) -> list[int]:
+        """All of ``ids``: every shot comes near DC."""
+        return list(ids)
+
+    def nearest_to_centre(self, ids: Sequence[int], count: int) -> list[int]:
+        """The first ``count`` of ``ids``: all are equally near."""
+        return list(ids)[:count]
+
+    def _numbers(self, ids: Sequence[int]) -> NDArray[np.intp]:
+        wanted = f"{self.unit} numbers from 0 to {self.size - 1}"
+        chosen = number_array("shots", ids, wanted=wanted)
+        whole = chosen.ndim == 1 and chosen.dtype.kind in "iu"
+        if not whole or bool(np.any((chosen < 0) | (chosen >= self.size))):
+            raise InputError(field="shots", got=str(chosen.tolist())[:80], wanted=wanted)
+        return chosen.astype(np.intp)

@@ -1,0 +1,155 @@
+"""`design` over spokes and arms of spirals, from the command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.cli import options
+from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.experiment import designing
+from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_names
+from mri_design.scan.simulation.scenes import load_phantom
+
+pytest.importorskip("finufft")
+Run = Callable[..., Result]
+QUICK = "[simulation]\nmatrix = 16\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
+N = 16
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Path:
+    path = tmp_path / "quick.toml"
+    path.write_text(QUICK)
+    return path
+
+
+def ran(result: Result) -> Result:
+    assert result.exit_code in (0, 4), result.output
+    return result
+
+
+@pytest.mark.slow
+def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path, tmp_path: Path) -> None:
+    out = tmp_path / "radial"
+    words = ("--encoding", "radial", "--shots", 7, "--angles", 14, "--recipe", quick)
+    result = ran(run("design", "phantom:brain", *words, "--out", out, drawn=True))
+    assert "7 spokes" in result.output
+    manifest, rows = json.loads((out / "manifest.json").read_text()), read_csv_texts(out / "shots.csv")
+    chosen = manifest["lines"]
+    assert chosen[:4] == [0, 3, 7, 10] and len(set(chosen)) == 7 and max(chosen) < 14
+    assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(chosen)
+    assert [float(row["angle_degrees"]) for row in rows] == pytest.approx(
+        [180 * shot / 14 for shot in chosen], rel=1e-5
+    )
+    assert all(row["information_nats"] == "" for row in rows[:4])
+    assert all(float(row["information_nats"]) > 0 for row in rows[4:])
+    for name in ("trajectory", "scores", "point-spread", "images", "errors"):
+        assert (out / "figures" / f"{name}.png").stat().st_size > 3000
+    page = (out / "report.html").read_text()
+    assert "Spoke design" in page and "7 of 14" in page and "6 to 24 %" in page and "gridded" in page
+    stored = np.load(out / "trajectory.npz")
+    assert stored["kspace"].shape == (1, 7, N) and stored["trajectory"].shape == (7, N, 2)
+    again = ran(run("recon", out / "trajectory.npz", "--recipe", quick, "--out", tmp_path / "recon"))
+    assert "converged" in again.output
+    images = [np.load(folder / "recon.npy") for folder in (out, tmp_path / "recon")]
+    np.testing.assert_allclose(images[0], images[1], atol=1e-4 * np.abs(images[0]).max())
+    refused = run("export", out, "--to", "seq", "--out", tmp_path / "x.seq")
+    assert refused.exit_code == 2 and "mri-design convert" in " ".join(refused.output.split())
+    assert run("convert", out / "trajectory.npz", tmp_path / "spokes.cfl").exit_code == 0
+
+
+@pytest.mark.slow
+def test_an_interrupted_design_goes_on_to_the_same_shots(
+    run: Run, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("design", "phantom:brain", "--encoding", "spiral", "--shots", 7, "--angles", 16, "--recipe", quick)
+    ran(run(*words, "--out", tmp_path / "whole"))
+    saved, save = [], designing.save_state
+
+    def interrupted(checkpoint: object, state: object) -> None:
+        save(checkpoint, state)  # type: ignore[arg-type]
+        saved.append(state)
+        if len(saved) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(designing, "save_state", interrupted)
+        assert run(*words, "--out", tmp_path / "cut").exit_code == 130
+    ran(run(*words, "--out", tmp_path / "cut", "--resume"))
+    whole, cut = (read_csv_texts(tmp_path / name / "shots.csv") for name in ("whole", "cut"))
+    assert whole == cut and len(whole) == 7
+    changed = run(*words[:-2], "--seed", 5, "--recipe", quick, "--out", tmp_path / "whole", "--resume")
+    assert changed.exit_code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("encoding", "turn"), [("radial", 180.0), ("spiral", 360.0)])
+def test_fixed_sets_have_angles_of_their_own(run: Run, quick: Path, tmp_path: Path, encoding: str, turn: float) -> None:
+    words = ("--encoding", encoding, "--shots", 5, "--recipe", quick, "--strategy")
+    for name, step in (("half-turn", 36.0), ("golden", turn * 0.6180340), ("one-missing", 60.0)):
+        ran(run("design", "phantom:brain", *words, name, "--out", tmp_path / name))
+        rows = read_csv_texts(tmp_path / name / "shots.csv")
+        assert [float(row["angle_degrees"]) for row in rows] == pytest.approx([step * i for i in range(5)], rel=1e-5)
+
+
+@pytest.mark.slow
+def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(24, 24), n_coils=3, rng=np.random.default_rng(2))
+    np.save(tmp_path / "coils.npy", data.kspace)
+    out = tmp_path / "coils"
+    ran(run("design", tmp_path / "coils.npy", "--encoding", "radial", "--shots", 6, "--recipe", quick, "--out", out))
+    stored = np.load(out / "trajectory.npz")
+    assert stored["coil_maps"].shape == (3, 24, 24) and stored["kspace"].shape == (3, 6, 24)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--shots", 6, "--strategy", "calibrated"), 2, "for spokes and spirals there are: information-gain"),
+        (("--shots", 6, "--strategy", "poisson-disc"), 2, "unknown strategy"),
+        ((), 2, "Give their number with --shots"),
+        (("--shots", 6, "--acceleration", 4), 2, "Give their number with --shots"),
+        (("--shots", 6, "--angles", 5), 2, "at least 6"),
+        (("--shots", 6, "--angles", 10**6), 2, "which memory can hold"),
+        (("--shots", 6, "--start", 8), 2, "at most the number of spokes, 6"),
+        (("--shots", 6, "--forbid", "3"), 2, "none where shots are chosen"),
+        (("--shots", 6, "--block", 2), 2, "one by one"),
+        (("--shots", 6, "--order", "centre-out"), 2, "are of lines"),
+        (("--shots", 6, "--until-error", 0.1), 2, "no error of the image"),
+        (("--shots", 6, "--seen", "head.npz"), 2, "designs of lines only"),
+        (("--shots", 6, "--positions", "all"), 2, "in a plane only"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    run: Run, work: Path, tmp_path: Path, words: tuple[object, ...], code: int, said: str
+) -> None:
+    result = run("design", "scan.npz", "--encoding", "radial", *words, "--out", tmp_path / "refused")
+    assert result.exit_code == code and said in " ".join(result.output.split()), result.output
+
+
+def test_compare_refuses_shots(run: Run, work: Path, tmp_path: Path) -> None:
+    words = ("--encoding", "radial", "--lines", 6, "--strategies", "golden")
+    result = run("compare", "scan.npz", *words, "--out", tmp_path / "refused")
+    assert result.exit_code == 2 and "compare knows lines and planes" in " ".join(result.output.split())
+
+
+@pytest.mark.slow
+def test_a_gain_that_is_too_small_ends_a_design(run: Run, quick: Path, tmp_path: Path) -> None:
+    words = ("--encoding", "radial", "--shots", 6, "--recipe", quick, "--until-gain")
+    ran(run("design", "phantom:brain", *words, 1e6, "--out", tmp_path / "early"))
+    assert len(json.loads((tmp_path / "early" / "manifest.json").read_text())["lines"]) == 4
+    ran(run("design", "phantom:brain", *words, 1e-6, "--out", tmp_path / "late"))
+    settings = json.loads((tmp_path / "late" / "manifest.json").read_text())["settings"]
+    assert "not stopped early: all 6" in settings["ended"]
+
+
+def test_names_of_strategies_of_shots() -> None:
+    for encoding in ("radial", "spiral"):
+        assert strategy_names(encoding) == options.SHOT_STRATEGIES
+        for name in options.SHOT_STRATEGIES:
+            rule = make_strategy(name, encoding)
+            assert rule.name == name and 1 <= rule.default_start(64, 16) <= 16 and not is_random(name, encoding)

@@ -1,0 +1,116 @@
+"""Angles: what a design over them begins with, sets that are fixed, and scores against dense algebra."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.active_learning.queries.shots import drawn_root, shot_gain
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.shots.by_posterior import InformationGainShots, gain_of_shots
+from mri_design.design.shots.constraints import AngleConstraints
+from mri_design.design.shots.fixed import FixedAngles
+from mri_design.design.strategy import DesignView
+from mri_design.errors import InputError
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.trajectories.radial import radial_spokes
+
+N = 16
+SHOTS = ShotEncoding((N, N), radial_spokes(N, np.pi * np.arange(8) / 8))
+
+
+def test_a_start_is_spread_over_half_a_turn() -> None:
+    every = np.ones(12, dtype=bool)
+    spokes, arms = AngleConstraints(12, 12), AngleConstraints(12, 6)
+    assert spokes.start(every, 4) == (0, 3, 6, 9) and arms.start(every, 2) == (0, 3)
+    assert arms.start(every, 12) == tuple(range(12)) and arms.start(every, 8) == (0, 1, 3, 4, 6, 7, 9, 10)
+    assert spokes.allowed(12).all() and spokes.needed(every) == () and spokes.most_lines(every, (0,)) == 12
+
+
+def test_a_start_that_cannot_be_is_refused() -> None:
+    rules, every = AngleConstraints(12, 12), np.ones(12, dtype=bool)
+    for count in (0, 13):
+        with pytest.raises(InputError, match="1 to 12"):
+            rules.start(every, count)
+    with pytest.raises(InputError, match="without data"):
+        rules.start(~every, 2)
+    with pytest.raises(InputError):
+        rules.allowed(11)
+    with pytest.raises(InputError, match="half turn"):
+        AngleConstraints(4, 5)
+
+
+@pytest.mark.parametrize("kind", ["half-turn", "full-turn", "one-missing"])
+def test_equispaced_sets(kind: str) -> None:
+    angles = FixedAngles(kind=kind, name=kind).angles(6, 2 * np.pi)  # type: ignore[arg-type]
+    steps = {"half-turn": np.pi / 6, "full-turn": np.pi / 3, "one-missing": 2 * np.pi / 7}
+    np.testing.assert_allclose(np.diff(angles), steps[kind])
+
+
+def test_golden_sets_share_the_turn_that_they_are_given() -> None:
+    golden, tiny = FixedAngles(kind="golden").angles(3, np.pi), FixedAngles(kind="golden", tiny=7).angles(3, np.pi)
+    np.testing.assert_allclose(np.degrees([golden[1], tiny[1]]), [111.246, 23.628], atol=1e-3)
+
+
+def test_a_fixed_set_is_measured_in_its_order() -> None:
+    rule = FixedAngles()
+    candidates = LineCandidates(np.ones(5, dtype=bool), (0, 3), 5, 2)
+    view = DesignView(candidates)
+    assert rule.default_start(5, 5) == 5
+    assert rule.choose(view, np.random.default_rng(0)).line == 1
+    with pytest.raises(InputError):
+        FixedAngles(kind="even")  # type: ignore[arg-type]
+
+
+def posterior_of(coils: int = 1, phase: PhasePrior | None = None) -> GaussianPosterior:
+    scan = load_phantom("brain", shape=(N, N), n_coils=coils, rng=np.random.default_rng(0))
+    maps, image = None if coils == 1 else scan.coil_maps[0], scan.reference[0]  # type: ignore[index]
+    data = SHOTS.rows(range(8), maps)(image).astype(np.complex64).reshape(coils, 8, N)
+    sl = MRSlice(data, np.ones(8, dtype=bool), 0.007**2, maps, phase_encoding=SHOTS, phase=phase)
+    return DoubleLoop(outer_iterations=1).infer(sl.model([0, 4]), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("coils", "aware"), [(1, False), (2, False), (1, True)])
+def test_scores_are_those_of_single_shots(coils: int, aware: bool) -> None:
+    pytest.importorskip("finufft")
+    posterior = posterior_of(coils, PhasePrior(None, 2.0) if aware else None)
+    scores = gain_of_shots(posterior, SHOTS, np.random.default_rng(1), 12)
+    root = drawn_root(posterior, np.random.default_rng(1), 12)
+    maps = posterior.model.measurement.maps  # type: ignore[attr-defined]
+    alone = [shot_gain(root, shot, lambda k: NonUniformFourier(k, (N, N), maps)).gain for shot in SHOTS.shots]
+    np.testing.assert_allclose(scores, alone, rtol=1e-3)
+    assert scores[2] > scores[0]  # half way between the measured spokes, and one of them
+
+
+def test_the_most_informative_shot_is_chosen() -> None:
+    pytest.importorskip("finufft")
+    posterior = posterior_of()
+    candidates = LineCandidates(
+        np.ones(8, dtype=bool), (0, 4), 8, 2, encoding=SHOTS, constraints=AngleConstraints(8, 8)
+    )
+    choice = InformationGainShots().choose(DesignView(candidates, [posterior]), np.random.default_rng(1))
+    assert choice.scores is not None and choice.line == int(np.nanargmax(choice.scores))
+    assert np.isnan(choice.scores[[0, 4]]).all()
+    assert choice.forecast.information == pytest.approx(choice.score / 2)
+    with pytest.raises(InputError, match="no shots"):
+        lines = replace(candidates, encoding=None)
+        InformationGainShots().choose(DesignView(lines, [posterior]), np.random.default_rng(1))
+
+
+def test_signal_and_image_of_shots_are_gridded() -> None:
+    pytest.importorskip("finufft")
+    spokes = ShotEncoding((N, N), radial_spokes(N, np.pi * np.arange(24) / 24))
+    image = load_phantom("brain", shape=(N, N), rng=np.random.default_rng(0)).reference[0]  # type: ignore[index]
+    data = spokes.rows(range(24))(image).astype(np.complex64).reshape(1, 24, N)
+    sl = MRSlice(data, np.ones(24, dtype=bool), 1e-6, phase_encoding=spokes)
+    assert sl.shape == (N, N) and sl.n_coils == 1
+    assert sl.signal_level(range(24)) == pytest.approx(np.percentile(np.abs(image), 99.5), rel=0.1)
+    assert np.linalg.norm(sl.plain_image(range(24)) - image) < 0.35 * np.linalg.norm(image)
+    with pytest.raises(InputError, match="kspace"):
+        MRSlice(data[:, :5], np.ones(5, dtype=bool), 1e-6, phase_encoding=spokes)

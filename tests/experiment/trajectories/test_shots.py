@@ -1,0 +1,90 @@
+"""Shots of a recipe, and what they measure of a scan: in closed form, of a known image, of a measured scan."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from mri_design.design.shots.by_posterior import InformationGainShots
+from mri_design.design.shots.fixed import FixedAngles
+from mri_design.errors import InputError
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import ShotEncoding
+from mri_design.scan.trajectories.radial import radial_spokes
+
+GRID = (16, 16)
+
+
+def recipe(encoding: str = "radial", **shots: object) -> Recipe:
+    plain = Recipe().replacing("simulation", matrix=16).replacing("design", encoding=encoding)
+    return plain.replacing("shots", **shots)
+
+
+def test_candidates_are_equispaced_and_fixed_sets_their_own() -> None:
+    spokes = shot_candidates(recipe(angles=12), InformationGainShots(), GRID, 4, 1)
+    np.testing.assert_allclose(spokes.shots, radial_spokes(16, np.pi * np.arange(12) / 12))
+    golden = shot_candidates(recipe(angles=12), FixedAngles(kind="golden"), GRID, 4, 1)
+    assert golden.size == 4 and golden.angles is not None and golden.angles[1] == pytest.approx(np.pi * 0.618034)
+    arms = shot_candidates(recipe("spiral"), InformationGainShots(), GRID, 3, 1)
+    assert arms.size == 12 and arms.angles is not None and arms.angles[1] == pytest.approx(np.pi / 6)
+    assert np.abs(arms.shots).max() <= 8 and np.abs(arms.shots[:, 0]).max() == 0  # every arm begins at DC
+
+
+def test_shots_reach_less_far_along_a_shorter_side() -> None:
+    spokes = shot_candidates(recipe(), InformationGainShots(), (16, 12), 4, 1)
+    assert np.abs(spokes.shots[..., 0]).max() == 8 and np.abs(spokes.shots[..., 1]).max() == 6
+
+
+def test_what_memory_or_gradients_cannot_do_is_refused() -> None:
+    with pytest.raises(InputError, match="which memory can hold"):
+        shot_candidates(recipe(angles=2**20), InformationGainShots(), GRID, 4, 2)
+    with pytest.raises(InputError, match="at least 4"):
+        shot_candidates(recipe(angles=3), InformationGainShots(), GRID, 4, 1)
+    with pytest.raises(InputError, match="T/m"):
+        shot_candidates(recipe("spiral", amplitude=40.0), InformationGainShots(), GRID, 4, 1)
+
+
+def on_grid(source: str = "phantom:t2w") -> MRSlice:
+    settings = recipe()
+    data = load_input(source, settings, 3)
+    return prepare(data, settings).slice_model(0, settings.replacing("design", encoding="lines"))
+
+
+def test_samples_of_ellipses_are_of_the_object_that_is_simulated_on_the_grid() -> None:
+    pytest.importorskip("finufft")
+    settings, scan = recipe(), on_grid("phantom:brain")
+    at_dc = ShotEncoding(GRID, np.zeros((1, 1, 2)))
+    known = closed_form_samples("phantom:brain", at_dc, 1, settings, 3)
+    assert known is not None and known.shape == (1, 1, 1)
+    assert known[0, 0, 0] == pytest.approx(scan.kspace[0, 8, 8], abs=6 * 0.007)
+    assert closed_form_samples("phantom:t2w", at_dc, 1, settings, 3) is None
+    assert closed_form_samples("brain", at_dc, 1, settings, 3) is None
+
+
+def test_a_measured_scan_is_interpolated_and_a_known_image_gets_new_noise() -> None:
+    pytest.importorskip("finufft")
+    scan, rng = on_grid(), np.random.default_rng(0)
+    points = np.stack(np.meshgrid([-3.0, 0.0, 5.0], [-8.0, 2.0], indexing="ij"), axis=-1)
+    shots = ShotEncoding(GRID, points)  # points of the grid, where the scan's own samples are known
+    made = shot_slice(scan, shots, rng, truth=None)
+    rows, columns = points.reshape(-1, 2).astype(int).T + 8
+    np.testing.assert_allclose(made.acquire([0, 1, 2])[0], scan.kspace[0, rows, columns], atol=2e-3)
+    image = load_input("phantom:t2w", recipe(), 3).reference
+    assert image is not None
+    truth = shot_slice(scan, shots, rng, truth=image[0]).acquire([0, 1, 2])[0] - shots.rows([0, 1, 2])(image[0])[0]
+    assert 0.3 < np.mean(np.abs(truth) ** 2) / (2 * 0.007**2) < 3
+
+
+def test_a_scan_with_holes_and_a_missing_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    scan, shots = on_grid(), ShotEncoding(GRID, np.zeros((1, 1, 2)))
+    holes = np.ones(16, dtype=bool)
+    holes[3] = False
+    kept = MRSlice(scan.kspace, holes, scan.noise_variance)
+    with pytest.raises(InputError, match="fully sampled"):
+        shot_slice(kept, shots, np.random.default_rng(0), truth=None)
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    with pytest.raises(InputError, match="without FINUFFT"):
+        shot_slice(scan, shots, np.random.default_rng(0), truth=None)
