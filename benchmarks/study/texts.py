@@ -49,7 +49,8 @@ calibration scan, whose lines are not counted. At 6x that scan is no small part 
 
 **Reconstructions.** *Posterior mean, local prior*: the recipe `local`, with pixels and differences for sites; all masks
 are designed with it. *Posterior mean of the default recipe*: non-local differences besides; it reconstructs some of the
-masks of the section real-phase. *TV + wavelet MAP*: the recipe `tv-wavelet`, its
+masks of the section real-phase, where densities were tuned under it with an earlier setting of its rates. *TV + wavelet
+MAP*: the recipe `tv-wavelet`, its
 rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
 
 **Scans that were not measured**: `lf_4A`, `lf_4B` (which axis is phase encoding is not documented), the other low-field

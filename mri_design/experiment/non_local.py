@@ -12,13 +12,22 @@ from mri_design.errors import InputError
 from mri_design.estimation.map_estimate import MapEstimate
 from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
 from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.mr_image import MRSlice, non_locally_refined
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.potentials.laplace import Laplace
 from mri_design.variances.columns import ExactByColumns
 
-__all__ = ["LastStage", "counting_on", "is_non_local", "left_out_because", "map_stages", "mean_stages"]
+__all__ = [
+    "LastStage",
+    "counting_on",
+    "is_non_local",
+    "left_out_because",
+    "local_posterior",
+    "map_stages",
+    "mean_stages",
+]
 
 LOOKS = 2
 """Times that similar patches are looked for."""
@@ -42,7 +51,7 @@ class LastStage:
     left_out : str
         Why non-local blocks are left out, in a sentence; empty where they are not.
     local : GaussianPosterior, optional
-        The first stage's: without non-local blocks.
+        The first stage's: without non-local blocks, the others as they are beside them.
     matvecs : int
         Products with A of the stages so far.
     """
@@ -108,6 +117,38 @@ def mean_stages(
         model = slice_model.model(lines, signal)
         start = _carried(posterior, model)
     return LastStage(model, start, local=local, matvecs=matvecs)
+
+
+def local_posterior(
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    engine: DoubleLoop,
+    seed: int,
+    first: GaussianPosterior,
+    signal: float | None = None,
+) -> GaussianPosterior:
+    """The posterior without non-local blocks and without what limits the others beside them.
+
+    It is the first stage's where noise is so weak that nothing was limited, and goes on from there for one loop
+    elsewhere.
+
+    Parameters
+    ----------
+    slice_model, lines, engine, seed, signal
+        As in `mean_stages`.
+    first : GaussianPosterior
+        `LastStage.local`.
+    """
+    model = replace(slice_model, alike=None).model(lines, signal)
+    pairs = zip(model.blocks, first.model.blocks, strict=True)
+    if all(np.array_equal(_rates(block), _rates(limited)) for block, limited in pairs):
+        return first
+    return engine.cut_short(1).infer(model, np.random.default_rng(seed), warm_start=WarmStart.from_posterior(first))
+
+
+def _rates(block: SiteBlock) -> Array:
+    assert isinstance(block.potential, Laplace)
+    return block.potential.scale
 
 
 def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepInfo], None] | None:

@@ -11,7 +11,14 @@ import numpy as np
 from mri_design.errors import UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares, zero_filled
 from mri_design.experiment.error_bars import StdFactor, std_factor
-from mri_design.experiment.non_local import counting_on, is_non_local, left_out_because, map_stages, mean_stages
+from mri_design.experiment.non_local import (
+    counting_on,
+    is_non_local,
+    left_out_because,
+    local_posterior,
+    map_stages,
+    mean_stages,
+)
 from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.base import StepInfo, WarmStart
@@ -243,7 +250,10 @@ def _non_local(
     result = replace(result, convergence=all_stages, left_out=last.left_out)
     if not with_std:
         return result
-    return _with_error_bars(result, posterior, slice_model, lines, recipe, rng, last.local)
+    local = last.local
+    if local is not None:
+        local = local_posterior(slice_model, lines, recipe.inference.engine(), seed, local, options.signal)
+    return _with_error_bars(result, posterior, slice_model, lines, recipe, rng, local)
 
 
 def reconstruct_by_recipe(
