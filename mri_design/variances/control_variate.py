@@ -105,7 +105,7 @@ class ControlVariate:
     ) -> Variances:
         require_random(rng)
         control = self._control(precision)
-        b = precision.perturbations(rng, self.samples, like)
+        b = precision.perturbations(rng, self.samples, like, again=True)
         explained = None if control is None else control.image(b)
         solved = self._solved(precision, control, b, explained, previous, with_bias=len(analyses) > 0)
         if solved.convergence.status is Status.BREAKDOWN:

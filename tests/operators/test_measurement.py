@@ -49,6 +49,21 @@ def test_the_gram_of_samples_is_two_passes_without_centring(shape, library, coil
     assert X.gram(u.astype(np.complex64)).dtype == np.complex64 and X.gram is X.gram
 
 
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(24, 20), (25, 17), (11, 10), (34, 16)])  # the last one is left to the library
+@pytest.mark.parametrize("coils", [0, 3])
+def test_the_adjoint_of_shared_noise_is_that_of_the_lines_own_noise(shape, coils, real):
+    rng, real = np.random.default_rng(5), np.dtype(real)
+    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
+    X = cartesian([3, 1, 7, shape[0] - 1], shape, maps)
+    Y = CartesianSamples(rng.random(shape) < 0.4, maps)
+    for operator in (X, Y):
+        shared = operator.shared_noise(np.random.default_rng(6), 2, real)
+        assert shared.shape == (2, *operator.noise_shape) and shared.real.dtype == real
+        own = operator.adjoint(operator.unit_noise(np.random.default_rng(6), 2, real))
+        np.testing.assert_allclose(operator.adjoint_of_noise(shared), own, atol=20 * np.finfo(real).eps)
+
+
 def test_all_lines_of_unit_coils_measure_everything():
     rng = np.random.default_rng(2)
     maps = rng.standard_normal((3, 5, 6)) + 1j * rng.standard_normal((3, 5, 6))
