@@ -99,6 +99,8 @@ class ConjugateGradients:
     ----------
     apply, rhs, n_axes, start, preconditioner
         As in `conjugate_gradients`.
+    preconditioned : array, optional
+        P rhs, where it is known already.
 
     Attributes
     ----------
@@ -114,10 +116,11 @@ class ConjugateGradients:
         n_axes: int,
         start: Array | None = None,
         preconditioner: Callable[[Array], Array] | None = None,
+        preconditioned: Array | None = None,
     ) -> None:
         self._apply, self._n_axes = apply, n_axes
         self._precondition = preconditioner or (lambda r: r)
-        self._scale = real_inner(rhs, self._precondition(rhs), n_axes)
+        self._scale = real_inner(rhs, self._precondition(rhs) if preconditioned is None else preconditioned, n_axes)
         self._uncounted = 0
         if start is None:
             self.x = np.zeros_like(rhs)

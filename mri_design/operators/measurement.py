@@ -144,6 +144,21 @@ class CartesianLines(_CartesianEncoding):
         for sensitivity in self.maps:
             yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
 
+    def columns(self, u: Array) -> Array:
+        """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.
+
+        Parameters
+        ----------
+        u : complex array, shape (..., ky, kx)
+            Images.
+        """
+        from mri_design.operators.kernels.fourier import images_to_lines, suits
+
+        if u.ndim == 3 and suits(self.grid, u.dtype):
+            return images_to_lines(u, self.lines, self.gram.strips(u.dtype))
+        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
+        return self._chosen._apply(self._fft.centred(coil_images, (-2,)))
+
     def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """That of all lines of the grid, their readouts transformed back: (count, coil, ky, x)."""
         noise = super().shared_noise(rng, count, real)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.fft
 
 from mri_design.errors import InputError
 from mri_design.operators.coils import Coils
@@ -62,6 +63,19 @@ def test_the_adjoint_of_shared_noise_is_that_of_the_lines_own_noise(shape, coils
         assert shared.shape == (2, *operator.noise_shape) and shared.real.dtype == real
         own = operator.adjoint(operator.unit_noise(np.random.default_rng(6), 2, real))
         np.testing.assert_allclose(operator.adjoint_of_noise(shared), own, atol=20 * np.finfo(real).eps)
+
+
+@pytest.mark.parametrize("shape", [(24, 20), (25, 17), (7, 9), (34, 16)])  # the last two are left to the library
+@pytest.mark.parametrize("coils", [0, 3])
+def test_columns_are_lines_with_readouts_transformed_back(shape, coils):
+    rng = np.random.default_rng(7)
+    u = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
+    X = cartesian([5, 0, 3], shape, maps)
+    expected = scipy.fft.fftshift(scipy.fft.ifft(scipy.fft.ifftshift(X(u), axes=-1), norm="ortho"), axes=-1)
+    np.testing.assert_allclose(X.columns(u), expected, atol=1e-13)
+    np.testing.assert_allclose(X.columns(u[0]), expected[0], atol=1e-13)
+    np.testing.assert_allclose(X.columns(u.astype(np.complex64)), expected, atol=1e-5)
 
 
 def test_all_lines_of_unit_coils_measure_everything():
