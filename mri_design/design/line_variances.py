@@ -83,12 +83,20 @@ def line_variances(posterior: GaussianPosterior, rng: np.random.Generator, draws
 
 
 def line_energies(posterior: GaussianPosterior, rng: np.random.Generator, draws: int) -> NDArray[np.float64]:
-    """Expected energy of the mean's error on every line, (ky,): summed over readout and coils, in the data's units."""
+    """Expected energy of the mean's error on every line, (ky,): summed over readout and coils, in the data's units.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        With several coils its own draws serve as they are.
+    rng, draws
+        As for `line_variances`; with several coils they serve where inference made no draws.
+    """
     every = all_lines(posterior)
     if every.maps is None:
         components = 2 * line_variances(posterior, rng, draws)
     else:  # coil by coil, so that memory stays at a batch of images
-        made = posterior.deviations(rng, draws)
+        made = posterior.own_deviations(rng, draws)
         components = np.asarray(sum(mean_power(coil.columns(made)) for coil in every.single_coils()))
     return np.asarray(posterior.model.noise_variance * np.sum(components, axis=1))
 

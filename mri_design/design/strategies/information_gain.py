@@ -187,7 +187,7 @@ class InformationGain:
     Parameters
     ----------
     draws : int
-        Posterior draws behind the scores; inference's own are used as far as they go. The few of
+        Posterior draws behind the scores; inference's own are used, with one coil as far as they go. The few of
         `variances.ControlVariate` (one coil) are enough, see results/design-study/measurements.md.
 
     Raises
@@ -216,7 +216,7 @@ class InformationGain:
             variances = line_variances(posterior, rng, self.draws)
             energies = np.asarray(np.sum(2 * posterior.model.noise_variance * variances, axis=1))
             return np.asarray(2 * np.sum(np.log1p(variances), axis=1)), energies
-        draws = posterior.deviations(rng, self.draws)
+        draws = posterior.own_deviations(rng, self.draws)
         columns = every.columns(draws)
         energies = np.sum(posterior.model.noise_variance * mean_power(columns), axis=1)
         return gain_from_columns(columns), np.asarray(energies)
