@@ -182,6 +182,7 @@ class ConjugateGradients:
         require_counts(max_iterations=max_iterations, least=0)
         spread = (...,) + (None,) * self._n_axes
         x, r, p, rz = self.x, self._r, self._p, self._rz
+        scratch = np.empty_like(p)
         matvecs, self._uncounted = self._uncounted, 0
         goal = tolerance**2 * scale
         active = np.flatnonzero(rz > goal)
@@ -198,8 +199,8 @@ class ConjugateGradients:
                 break
             step = (rz[active] / curvature).astype(x.real.dtype)[spread]
             if every:
-                x += step * p
-                r -= step * a_p
+                x += np.multiply(step, p, out=scratch)
+                r -= np.multiply(step, a_p, out=scratch)
                 z = self._precondition(r)
             else:
                 x[active] += step * p_active
