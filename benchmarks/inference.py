@@ -26,7 +26,7 @@ from parts.paper_design import regret_rows, seconds_rows
 from parts.peak_memory import design_memory
 from parts.phi_gap import gap_rows
 from parts.posterior_step import step_rows
-from parts.targets import COLUMNS, all_targets
+from parts.targets import COLUMNS, all_targets, with_targets
 from parts.tv_peers import peer_rows
 from parts.variance_accuracy import variance_rows
 from threadpoolctl import threadpool_limits
@@ -211,7 +211,7 @@ def write_results(out: Path, tables: Mapping[str, Sequence[Row]], quick: bool) -
     every = [{"table": name, "size": size} | dict(row) for name in SECTIONS for row in tables.get(name, ())]
     text = document(tables, targets, quick)
     write_text(out / "inference.csv", csv_text(every))
-    write_text(out / "targets.csv", csv_text(targets, COLUMNS))
+    write_text(out / "targets.csv", csv_text(with_targets(out / "targets.csv", targets), COLUMNS))
     write_text(out / "inference.md", text)
     return text
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.output.tables import Row, read_csv_texts
 
 Tables = Mapping[str, Sequence[Row]]
 COLUMNS = ["name", "target", "measured", "unit", "met"]
@@ -51,6 +52,15 @@ class Target:
             "unit": self.unit,
             "met": met,
         }
+
+
+def with_targets(path: Path, rows: Sequence[Row]) -> list[Row]:
+    """The rows of a targets.csv, those of the same names replaced by ``rows``, and the others of these behind them."""
+    kept: dict[object, Row] = {}
+    if path.exists():
+        for cells in read_csv_texts(path):
+            kept[cells["name"]] = {**cells, "measured": float(cells["measured"]) if cells["measured"] else None}
+    return list((kept | {row["name"]: row for row in rows}).values())
 
 
 def numbers(rows: Sequence[Row], column: str, **wanted: object) -> list[float]:

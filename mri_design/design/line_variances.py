@@ -1,9 +1,9 @@
 """Posterior variances of k-space lines, image column by image column, from draws and what a circulant explains of them.
 
 The inverse FFT of a fully sampled readout separates the columns of the image, so a line's rows are e(ky, x): the FFT
-along ky of column x. Under a circulant P the two moments that make E P b a control variate of E u are known exactly,
-as they are for the sites (`variances.CirculantControl`). Lines that are yet to be measured change the variances in a
-known way (`with_unseen_lines`), whatever their values will be.
+along ky of column x (`CartesianLines.columns`). Under a circulant P the two moments that make E P b a control variate
+of E u are known exactly, as they are for the sites (`variances.CirculantControl`). Lines that are yet to be measured
+change the variances in a known way (`with_unseen_lines`), whatever their values will be.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ __all__ = [
     "least_energies",
     "line_energies",
     "line_moments",
-    "line_values",
     "line_variances",
     "mean_power",
     "residual_energies",
@@ -74,22 +73,31 @@ def line_variances(posterior: GaussianPosterior, rng: np.random.Generator, draws
     Returns
     -------
     float array, shape (ky, x)
-        Columns in the order of `line_values`.
     """
     made, every = posterior.marginals, all_lines(posterior)
     control = None if made.explained is None else CirculantControl.of(posterior.precision)
     if control is not None and control.sites is not None and made.samples is not None and made.explained is not None:
         return controlled_line_variances(made.samples, made.explained, control, every)
-    values = line_values(posterior.deviations(rng, draws), every)
+    values = every.columns(posterior.deviations(rng, draws))
     return np.asarray(np.mean(np.abs(values[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
 
 
 def line_energies(posterior: GaussianPosterior, rng: np.random.Generator, draws: int) -> NDArray[np.float64]:
-    """Expected energy of the mean's error on every line, (ky,): summed over readout and coils, in the data's units."""
-    if all_lines(posterior).maps is None:
+    """Expected energy of the mean's error on every line, (ky,): summed over readout and coils, in the data's units.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        With several coils its own draws serve as they are.
+    rng, draws
+        As for `line_variances`; with several coils they serve where inference made no draws.
+    """
+    every = all_lines(posterior)
+    if every.maps is None:
         components = 2 * line_variances(posterior, rng, draws)
-    else:
-        components = mean_power(line_values(posterior.deviations(rng, draws), all_lines(posterior)))
+    else:  # coil by coil, so that memory stays at a batch of images
+        made = posterior.own_deviations(rng, draws)
+        components = np.asarray(sum(mean_power(coil.columns(made)) for coil in every.single_coils()))
     return np.asarray(posterior.model.noise_variance * np.sum(components, axis=1))
 
 
@@ -150,12 +158,8 @@ def least_energies(
 
 def mean_power(columns: Array) -> NDArray[np.float64]:
     """Mean over draws of the energy of values (draw, coil, ky, x), summed over coils, (ky, x)."""
-    return np.asarray(np.sum(np.mean(np.abs(columns) ** 2, axis=0, dtype=np.float64), axis=0))
-
-
-def line_values(images: Array, encoding: CartesianLines) -> Array:
-    """Images (count, ky, kx) -> values (count, coil, ky, x) of all lines of ``encoding``, readouts transformed back."""
-    return np.asarray(scipy.fft.ifft(encoding(images), axis=-1, norm="ortho"))
+    power = np.square(columns.real) + np.square(columns.imag)
+    return np.asarray(np.sum(np.mean(power, axis=0, dtype=np.float64), axis=0))
 
 
 def controlled_line_variances(
@@ -175,17 +179,17 @@ def controlled_line_variances(
     Returns
     -------
     float array, shape (ky, x)
-        Unbiased, but for what the draws lack of the solutions. Columns are in the order of `line_values`.
+        Unbiased, but for what the draws lack of the solutions.
     """
+    from mri_design.operators.kernels.draws import mean_squares
+
     first, second = line_moments(control)
-    remainder = line_values(draws, encoding) - (first / second).astype(draws.real.dtype) * line_values(
-        explained, encoding
-    )
-    return np.asarray(first**2 / second + np.mean(np.abs(remainder[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
+    left = mean_squares(encoding.columns(draws)[:, 0], encoding.columns(explained)[:, 0], first / second)
+    return np.asarray(first**2 / second + left / 2)
 
 
 def line_moments(control: CirculantControl) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """diag(E P E^H) and diag(E P A P E^H) per real component, shape (ky, x), in the order of `line_values`.
+    """diag(E P E^H) and diag(E P A P E^H) per real component, shape (ky, x).
 
     Notes
     -----
@@ -202,9 +206,4 @@ def line_moments(control: CirculantControl) -> tuple[NDArray[np.float64], NDArra
         total += scipy.fft.rfft(columns) * scipy.fft.rfft(np.abs(kernel) ** 2, axis=1)
     sites = scipy.fft.irfft(total, n=n_columns, axis=1)
     second = np.mean(control.inverse**2 * control.gram, axis=1, keepdims=True) + sites
-    return _in_order(first), _in_order(second)
-
-
-def _in_order(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lines from FFT order to the scanner's; columns to where a plain inverse FFT leaves them, the centre first."""
-    return np.asarray(scipy.fft.ifftshift(scipy.fft.fftshift(values, axes=0), axes=1))
+    return np.asarray(scipy.fft.fftshift(first, axes=0)), np.asarray(scipy.fft.fftshift(second, axes=0))

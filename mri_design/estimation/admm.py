@@ -11,10 +11,11 @@ from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.excess import RemainingExcess
 from mri_design.estimation.line_search import Coefficients
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.estimation.proximal import proximal_step
+from mri_design.estimation.proximal import odd_part, shrinkage
 from mri_design.estimation.splitting import balancing_factor, linear_step
 from mri_design.krylov.conjugate_gradients import squared_norm
 from mri_design.operators.base import Array
+from mri_design.operators.kernels.suitable import laid_out
 from mri_design.status import Convergence, Status
 
 __all__ = ["ADMM", "typical_precision"]
@@ -178,7 +179,7 @@ class _State:
         model = problem.model
         self.settings, self.problem = settings, problem
         self.u = start.astype(model.back_projection().dtype, copy=True)
-        self.s = list(model.analysis_coefficients(self.u))
+        self.s = [np.array(s, order="C") for s in model.analysis_coefficients(self.u)]
         precisions = problem.site_precisions(tuple(self.s))
         sigma = float(np.sqrt(model.noise_variance))
         self.rho, self.scaled = [], []
@@ -195,29 +196,35 @@ class _State:
         self._factors = [1.0] * len(self.s)
 
     def advance(self, look: bool = True) -> None:
-        """One pair of steps; with ``look`` it is seen how well the equalities are kept."""
-        model, noise_variance = self.problem.model, self.problem.model.noise_variance
+        """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
         gathered: Array | float = 0.0
-        for block, s, scaled, rho in zip(model.blocks, self.s, self.scaled, self.rho, strict=True):
+        for block, s, scaled, rho in zip(self.problem.model.blocks, self.s, self.scaled, self.rho, strict=True):
             target = s - scaled if block.offset is None else s - scaled + block.offset.astype(s.dtype)
             target *= s.real.dtype.type(rho)
             gathered = gathered + block.analysis.adjoint(target)
         self.u = self.linear(np.asarray(gathered), self.u, look)
-        alpha = self.u.real.dtype.type(self.settings.relaxation)
-        for j, (block, penalty) in enumerate(zip(model.blocks, self.problem.penalties, strict=True)):
-            a, old, rho = block.coefficients(self.u), self.s[j], self.rho[j]
-            self.scaled[j] += alpha * a + (1 - alpha) * old
-            new = proximal_step(block, penalty, noise_variance, rho, self.scaled[j]).astype(old.dtype, copy=False)
-            self.scaled[j] -= new
-            self.s[j] = new
-            if look:
-                self._look(j, a, old, new)
+        for j in range(len(self.s)):
+            self._renew(j)
 
-    def _look(self, j: int, a: Array, old: Array, new: Array) -> None:
-        """How well one block keeps its equality, and what that says about its weight."""
-        self.missed[j] = squared_norm(a - new)
-        size = max(squared_norm(a), squared_norm(new))
-        self._factors[j] = balancing_factor(self.missed[j], squared_norm(new - old), size, squared_norm(self.scaled[j]))
+    def _renew(self, j: int) -> None:
+        """Copies and multipliers of one block, how well it keeps its equality, and what that says about its weight."""
+        from mri_design.operators.kernels.copies import relax, split
+
+        model, s, scaled, rho = self.problem.model, self.s[j], self.scaled[j], self.rho[j]
+        block, noise_variance = model.blocks[j], model.noise_variance
+        a = np.ascontiguousarray(block.coefficients(self.u))
+        power = relax(a, s, scaled, self.settings.relaxation)
+        odd = odd_part(block, noise_variance, rho, s.real.dtype)
+        if odd is not None:
+            scaled += odd
+        power = block.pooled(power) if odd is None else block.site_power(scaled)
+        factor = shrinkage(block, self.problem.penalties[j], noise_variance, rho, power)
+        missed, moved, of_a, of_s, of_scaled = split(a, s, scaled, laid_out(factor, s.shape, s))
+        if odd is not None:
+            scaled -= odd
+            of_scaled = squared_norm(scaled)
+        self.missed[j] = missed
+        self._factors[j] = balancing_factor(missed, moved, max(of_a, of_s), of_scaled)
 
     def balance(self) -> None:
         """Weights up where copies lag behind, down where they hardly move."""
@@ -257,8 +264,8 @@ class _State:
 
 def typical_precision(power: Array, precision: Array, exponent: float = 0.7) -> float:
     """Mean of pi over the sites, those of large |s| counting more."""
-    weights = power.astype(np.float64) ** exponent
-    total = float(np.sum(weights))
-    if not (np.isfinite(total) and total > 0):
+    weights = np.exp(power.dtype.type(exponent) * np.log(np.maximum(power, np.finfo(power.dtype).tiny)))
+    total = float(np.sum(weights, dtype=np.float64))
+    if not (np.isfinite(total) and power.any()):
         return 1.0
-    return max(float(np.sum(np.broadcast_to(precision, power.shape) * weights)) / total, 1e-12)
+    return max(float(np.sum(precision * weights, dtype=np.float64)) / total, 1e-12)

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mri_design.estimation.penalised import SitePenalty, Smoothed
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array
 
-__all__ = ["proximal_step"]
+__all__ = ["odd_part", "shrinkage"]
 
 
-def proximal_step(
-    block: SiteBlock, penalty: SitePenalty, noise_variance: float, rho: float, v: Array, iterations: int = 30
+def odd_part(block: SiteBlock, noise_variance: float, rho: float, real: np.dtype[Any]) -> Array | None:
+    """sigma b / rho, by which the odd parts of the sites move v; None where they have none."""
+    if not np.any(block.potential.shift):
+        return None
+    return np.asarray((np.sqrt(noise_variance) * np.asarray(block.potential.shift) / rho).astype(real))
+
+
+def shrinkage(
+    block: SiteBlock, penalty: SitePenalty, noise_variance: float, rho: float, power: Array, iterations: int = 30
 ) -> Array:
-    """argmin over s of sigma^2 psi(|s|^2 / sigma^2) / 2 - sigma b s + rho / 2 |s - v|^2, site by site.
+    """By what v is multiplied in argmin over s of sigma^2 psi(|s|^2 / sigma^2) / 2 + rho / 2 |s - v|^2, site by site.
 
-    The modulus r of s solves r (rho + pi(r^2 / sigma^2)) = rho |v|, and s keeps the direction of v.
+    The modulus r of s solves r (rho + pi(r^2 / sigma^2)) = rho |v|, and s keeps the direction of v. Sites with odd
+    parts have the same step from v + `odd_part`.
 
     Parameters
     ----------
     block : SiteBlock
-        Groups, and the slope b of the odd part.
+        Groups.
     penalty : SitePenalty
         psi; only pi = psi' is used.
     noise_variance : float
         sigma^2.
     rho : float
         Positive weight.
-    v : array
-        In the shape of the coefficients.
+    power : real array, shape of the sites
+        |v|^2.
     iterations : int
         Limit of the scalar solver (see `shrunken_moduli`).
+
+    Returns
+    -------
+    real array
+        r / |v|, broadcastable to the coefficients.
 
     Notes
     -----
@@ -39,40 +54,30 @@ def proximal_step(
     smoothed Laplace sites. Where the site is not log-concave the scalar problem may have several minima; the one
     found is stationary.
     """
-    real = v.real.dtype
-    if np.any(block.potential.shift):
-        v = v + (np.sqrt(noise_variance) * np.asarray(block.potential.shift) / rho).astype(real)
+    real = power.dtype
     smoothed = penalty if isinstance(penalty, Smoothed) else None
     precision = smoothed.even.gaussian_precision if smoothed else None
     if precision is not None:
-        return np.asarray(v * (rho / (rho + precision)).astype(real))
-    modulus = np.sqrt(block.site_power(v))
+        return np.asarray((rho / (rho + precision)).astype(real))
+    modulus = np.sqrt(power)
     scale = smoothed.even.modulus_scale if smoothed else None
     if smoothed is not None and scale is not None:
         level = (scale * (np.sqrt(noise_variance) / rho)).astype(real)
         epsilon = (noise_variance * smoothed.z).astype(real)
-        shrunken = rounded_threshold(level, epsilon, modulus) if np.any(epsilon) else np.maximum(modulus - level, 0)
+        shrunken = rounded_threshold(level, epsilon, modulus, iterations)
     else:
         shrunken = shrunken_moduli(penalty, noise_variance, rho, modulus, iterations)
-    return np.asarray(v * (shrunken / np.maximum(modulus, np.finfo(real).tiny)))
+    return np.asarray(shrunken / np.maximum(modulus, np.finfo(real).tiny))
 
 
 def rounded_threshold(level: Array, epsilon: Array, modulus: Array, iterations: int = 30) -> Array:
-    """r >= 0 with r + level r / sqrt(r^2 + epsilon) = |v|.
+    """r >= 0 with r + level r / sqrt(r^2 + epsilon) = |v|; without rounding, soft thresholding."""
+    from mri_design.operators.kernels.threshold import rounded_thresholds
 
-    The left side is concave in r, so Newton's steps from below stay below. Soft thresholding is below, and so is
-    |v| / (1 + level / sqrt(epsilon)).
-    """
-    accuracy = 4 * np.finfo(modulus.dtype).eps
-    r = np.maximum(modulus - level, modulus / (1 + level / np.sqrt(np.maximum(epsilon, np.finfo(modulus.dtype).tiny))))
-    for _ in range(iterations):
-        root = np.sqrt(r * r + epsilon)
-        shrinkage = level / root
-        step = (modulus - r - shrinkage * r) / (1 + shrinkage * epsilon / (root * root))
-        r = r + step
-        if np.all(np.abs(step) <= accuracy * modulus):
-            break
-    return np.asarray(np.maximum(r, 0))
+    if not np.any(epsilon):
+        return np.asarray(np.maximum(modulus - level, 0))
+    level, epsilon = (np.broadcast_to(x, modulus.shape) if np.size(x) > 1 else x for x in (level, epsilon))
+    return rounded_thresholds(level, epsilon, modulus, iterations)
 
 
 def shrunken_moduli(penalty: SitePenalty, noise_variance: float, rho: float, modulus: Array, iterations: int) -> Array:

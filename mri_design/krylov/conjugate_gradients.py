@@ -99,6 +99,8 @@ class ConjugateGradients:
     ----------
     apply, rhs, n_axes, start, preconditioner
         As in `conjugate_gradients`.
+    preconditioned : array, optional
+        P rhs, where it is known already.
 
     Attributes
     ----------
@@ -114,10 +116,11 @@ class ConjugateGradients:
         n_axes: int,
         start: Array | None = None,
         preconditioner: Callable[[Array], Array] | None = None,
+        preconditioned: Array | None = None,
     ) -> None:
         self._apply, self._n_axes = apply, n_axes
         self._precondition = preconditioner or (lambda r: r)
-        self._scale = real_inner(rhs, self._precondition(rhs), n_axes)
+        self._scale = real_inner(rhs, self._precondition(rhs) if preconditioned is None else preconditioned, n_axes)
         self._uncounted = 0
         if start is None:
             self.x = np.zeros_like(rhs)
@@ -179,6 +182,7 @@ class ConjugateGradients:
         require_counts(max_iterations=max_iterations, least=0)
         spread = (...,) + (None,) * self._n_axes
         x, r, p, rz = self.x, self._r, self._p, self._rz
+        scratch = np.empty_like(p)
         matvecs, self._uncounted = self._uncounted, 0
         goal = tolerance**2 * scale
         active = np.flatnonzero(rz > goal)
@@ -195,8 +199,8 @@ class ConjugateGradients:
                 break
             step = (rz[active] / curvature).astype(x.real.dtype)[spread]
             if every:
-                x += step * p
-                r -= step * a_p
+                x += np.multiply(step, p, out=scratch)
+                r -= np.multiply(step, a_p, out=scratch)
                 z = self._precondition(r)
             else:
                 x[active] += step * p_active

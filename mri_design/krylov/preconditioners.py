@@ -27,10 +27,17 @@ def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array
     Circulants commute with shifts, so uncentred FFTs serve. Real vectors stay real: the real part is the circulant
     whose spectrum is made symmetric under k -> -k, as that of a real C is.
     """
-    inverse = 1 / spectrum
+    inverse = np.repeat(1 / spectrum, 2, axis=-1)  # one for the real part of a coefficient, one for the imaginary part
+    weights = {inverse.dtype: inverse}
 
     def precondition(r: Array) -> Array:
-        solution = np.asarray(scipy.fft.ifft2(inverse.astype(r.real.dtype) * scipy.fft.fft2(r)))
+        real = r.real.dtype
+        if real not in weights:
+            weights[real] = inverse.astype(real)
+        coefficients = scipy.fft.fft2(r)
+        numbers = coefficients.view(real)
+        numbers *= weights[real]
+        solution = np.asarray(scipy.fft.ifft2(coefficients, overwrite_x=True))
         return solution if np.iscomplexobj(r) else solution.real
 
     return precondition

@@ -134,14 +134,20 @@ class GaussianPosterior:
         InputError
             For anything but a generator, or no draw.
         """
-        require_random(rng)
         require_counts(count=count, least=1)
-        made = self.marginals.samples
-        if made is None:
-            return self.draw(rng, count)[0]
-        if len(made) >= count:
-            return made
-        return np.concatenate([made, self.draw(rng, count - len(made))[0]])
+        made = self.own_deviations(rng, count)
+        return made if len(made) >= count else np.concatenate([made, self.draw(rng, count - len(made))[0]])
+
+    def own_deviations(self, rng: np.random.Generator, count: int) -> Array:
+        """Draws of (u - mean) / sigma: those inference made, however many, or ``count`` where it made none.
+
+        Raises
+        ------
+        InputError
+            For anything but a generator, or no draw.
+        """
+        require_random(rng)
+        return self.draw(rng, count)[0] if self.marginals.samples is None else self.marginals.samples
 
 
 def require_posterior(posterior: object, name: str = "posterior") -> None:

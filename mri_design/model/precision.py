@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from mri_design.errors import InputError
 from mri_design.krylov.preconditioners import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase.filter import phased_preconditioner
+from mri_design.model.recent_noise import recent_noise
 from mri_design.model.sums import add_weighted_grams
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.dense import MatrixOperator
@@ -83,7 +85,7 @@ class PosteriorPrecision:
         spectrum = self.circulant_spectrum
         return None if spectrum is None else circulant_inverse(spectrum)
 
-    def perturbations(self, rng: np.random.Generator, count: int, like: Array) -> Array:
+    def perturbations(self, rng: np.random.Generator, count: int, like: Array, *, again: bool = False) -> Array:
         """``count`` draws b ~ N(0, A): X^H e_0 + B^H sqrt(pi) e, with e of unit variance per real component.
 
         Parameters
@@ -94,6 +96,8 @@ class PosteriorPrecision:
             Number of draws.
         like : array
             Its precision (single or double) is used.
+        again : bool
+            Whether an equal generator is likely to be given again soon, so that its noise is worth keeping.
 
         Returns
         -------
@@ -113,9 +117,11 @@ class PosteriorPrecision:
                 wanted="site precisions of zero or more",
                 cure="Infer with variances from draws (MonteCarlo), which keep them so, or with DoubleLoop.",
             )
-        draws = self.measurement.adjoint(self.measurement.unit_noise(rng, count, like.real.dtype))
+        made = recent_noise if again else _noise_anew
+        real = like.real.dtype
+        draws = self.measurement.adjoint_of_noise(made(self.measurement, rng, count, real))
         for block, pi in zip(self.blocks, self.site_precisions, strict=True):
-            noise = block.analysis.unit_noise(rng, count, like.real.dtype)
+            noise = made(block.analysis, rng, count, real)
             draws = draws + block.analysis.adjoint(np.sqrt(pi) * noise)
         return draws
 
@@ -133,3 +139,7 @@ class PosteriorPrecision:
                 weights = np.concatenate([weights, weights])
             total += b.T @ (weights[:, None] * b)
         return np.asarray(total)
+
+
+def _noise_anew(operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+    return operator.shared_noise(rng, count, real)

@@ -172,6 +172,23 @@ class LinearOperator(ABC):
         return numbers.view(np.result_type(real, np.complex64) if self.out_complex else real)[..., 0]
 
     @property
+    def noise_shape(self) -> Shape:
+        """Shape of one set of `shared_noise`."""
+        return self.out_shape
+
+    def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """`unit_noise` as it serves all operators of this type and `noise_shape`, whatever they measure.
+
+        From equal generators they have equal noise, (count, *noise_shape), which can therefore be kept. What an
+        operator takes of it is seen by `adjoint_of_noise` alone.
+        """
+        return self.unit_noise(rng, count, real)
+
+    def adjoint_of_noise(self, shared: Array) -> Array:
+        """A^H e for the `unit_noise` e that the same generator makes as it made ``shared``."""
+        return self._adjoint(shared)
+
+    @property
     def H(self) -> LinearOperator:
         """The adjoint operator."""
         return _Adjoint(self)

@@ -79,13 +79,13 @@ class CentredFFT(LinearOperator):
         self.library: FourierLibrary = library
 
     def _apply(self, u: Array) -> Array:
-        return self._centred(u, inverse=False)
+        return self.centred(u)
 
     def _adjoint(self, v: Array) -> Array:
-        return self._centred(v, inverse=True)
+        return self.centred(v, inverse=True)
 
-    def _centred(self, u: Array, inverse: bool) -> Array:
-        axes = (-2, -1)
+    def centred(self, u: Array, axes: Axes = (-2, -1), *, inverse: bool = False) -> Array:
+        """The transform, or its inverse, over both axes or one of them."""
         shifted = scipy.fft.ifftshift(u, axes=axes)
         return np.asarray(
             scipy.fft.fftshift(transform(shifted, axes, inverse=inverse, library=self.library), axes=axes)

@@ -50,6 +50,20 @@ class _CartesianEncoding(LinearOperator):
             noise[:, coil] = self._chosen._apply(self._fft.unit_noise(rng, count, real))
         return noise
 
+    @property
+    def noise_shape(self) -> Shape:
+        return (self.out_shape[0], *self.grid)
+
+    def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """That of all samples of the grid."""
+        noise = np.empty((count, *self.noise_shape), dtype=np.result_type(real, np.complex64))
+        for coil in range(self.noise_shape[0]):
+            noise[:, coil] = self._fft.unit_noise(rng, count, real)
+        return noise
+
+    def adjoint_of_noise(self, shared: Array) -> Array:
+        return self._adjoint(self._chosen._apply(shared))
+
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         weights = np.asarray(weights, dtype=float)
         mask = self._chosen._adjoint(np.broadcast_to(weights, self._weight_shape(weights)))
@@ -130,8 +144,38 @@ class CartesianLines(_CartesianEncoding):
         for sensitivity in self.maps:
             yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
 
+    def columns(self, u: Array) -> Array:
+        """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.
+
+        Parameters
+        ----------
+        u : complex array, shape (..., ky, kx)
+            Images.
+        """
+        from mri_design.operators.kernels.fourier import images_to_lines, suits
+
+        if u.ndim == 3 and suits(self.grid, u.dtype):
+            return images_to_lines(u, self.lines, self.gram.strips(u.dtype))
+        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
+        return self._chosen._apply(self._fft.centred(coil_images, (-2,)))
+
+    def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """That of all lines of the grid, their readouts transformed back: (count, coil, ky, x)."""
+        noise = super().shared_noise(rng, count, real)
+        for of_one_coil in noise.swapaxes(0, 1):
+            of_one_coil[...] = self._fft.centred(of_one_coil, (-1,), inverse=True)
+        return noise
+
+    def adjoint_of_noise(self, shared: Array) -> Array:
+        from mri_design.operators.kernels.fourier import lines_to_images, suits
+
+        if suits(self.grid, shared.dtype):
+            return lines_to_images(shared, self.mask, self.gram.strips(shared.dtype))
+        coil_images = self._fft.centred(shared * self.mask[:, None], (-2,), inverse=True)
+        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+
     @cached_property
-    def gram(self) -> LinearOperator:
+    def gram(self) -> _LineGram:
         """X^H X, made once: it keeps the coil maps in the order that its loops read."""
         return _LineGram(self.mask, self.grid, self.maps, self.library)
 
@@ -287,16 +331,22 @@ class _LineGram(_CartesianGram):
         self._strips: dict[np.dtype[Any], Array] = {}
 
     def _apply(self, u: Array) -> Array:
-        from mri_design.operators.kernels.fourier import filter_lines, in_strips, suits
+        from mri_design.operators.kernels.fourier import filter_lines, suits
 
         u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
         if not suits((self.in_shape[0], self.in_shape[1]), u.dtype):
             return super()._apply(u)
+        return filter_lines(u, self._mask[:, 0], self.strips(u.dtype))
+
+    def strips(self, dtype: np.dtype[Any]) -> Array | None:
+        """Coil maps in the order that compiled loops read, made once for a precision; None for one uniform coil."""
+        from mri_design.operators.kernels.fourier import in_strips
+
         if self._maps is None:
-            return filter_lines(u, self._mask[:, 0], None)
-        if u.dtype not in self._strips:
-            self._strips[u.dtype] = in_strips(self._maps, u.dtype)
-        return filter_lines(u, self._mask[:, 0], self._strips[u.dtype])
+            return None
+        if dtype not in self._strips:
+            self._strips[dtype] = in_strips(self._maps, dtype)
+        return self._strips[dtype]
 
 
 def cartesian(

@@ -12,7 +12,14 @@ from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["VarianceEstimator", "mean_over_draws", "not_positive_definite", "require_estimator", "starting_draws"]
+__all__ = [
+    "VarianceEstimator",
+    "mean_over_draws",
+    "not_positive_definite",
+    "require_estimator",
+    "squared_modulus",
+    "starting_draws",
+]
 
 
 class VarianceEstimator(Protocol):
@@ -47,6 +54,11 @@ def require_estimator(**settings: Any) -> None:
 def mean_over_draws(parts: Array) -> tuple[Array, Array]:
     """Mean over the first axis and its standard error."""
     return parts.mean(axis=0), parts.std(axis=0, ddof=1) / float(np.sqrt(len(parts)))
+
+
+def squared_modulus(s: Array) -> Array:
+    """|s|^2, in the precision of ``s``."""
+    return np.square(s.real) + np.square(s.imag) if np.iscomplexobj(s) else np.square(s)
 
 
 def starting_draws(previous: Variances | None, rhs: Array) -> Array | None:

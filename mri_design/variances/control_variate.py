@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
 from mri_design.status import Status
-from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
+from mri_design.variances.base import mean_over_draws, not_positive_definite, squared_modulus, starting_draws
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
 from mri_design.variances.solved_draws import SolvedDraws
@@ -105,48 +105,28 @@ class ControlVariate:
     ) -> Variances:
         require_random(rng)
         control = self._control(precision)
-        b = precision.perturbations(rng, self.samples, like)
+        b = precision.perturbations(rng, self.samples, like, again=True)
         explained = None if control is None else control.image(b)
         solved = self._solved(precision, control, b, explained, previous, with_bias=len(analyses) > 0)
         if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 
         def estimate(analysis: LinearOperator) -> _Estimate:
-            moments = None if control is None or explained is None else control.moments(analysis)
-
-            drawn = analysis(solved.draws)
-            known = None if moments is None or explained is None else analysis(explained)
-            shares = None
-            if known is not None and moments is not None and moments[1] is None:
-                shares = control.shares(drawn, known) if isinstance(control, CirculantControl) else None
-
-            def terms_of(s: Array, which: NDArray[np.intp] | slice) -> Array:
-                if moments is None or known is None:
-                    return np.asarray(np.abs(s) ** 2)
-                return _unexplained(s, known[which], *moments, shares=None if shares is None else shares[which])
-
-            def terms(draws: Array, which: NDArray[np.intp] | slice) -> Array:
-                return terms_of(analysis(draws), which)
-
-            sampled = terms_of(drawn, slice(None))
-            value, error = mean_over_draws(sampled) if moments is None else _controlled(sampled, *moments, shares)
-            if shares is not None:
-                value = np.maximum(value, LEAST * np.mean(np.abs(drawn) ** 2, axis=0))
-            bias = solved.bias(terms, sampled, value)
-            value, error, bias = (v.astype(like.real.dtype) for v in (value, error, bias))
-            return _Estimate(value, error, bias, moments is not None)
+            return _estimate(analysis, control, solved.draws, explained, like.real.dtype)
 
         estimates = [estimate(analysis) for analysis in analyses]
+        pixels = [e for a, e in zip(analyses, estimates, strict=True) if isinstance(a, Identity)]
+        image = None if control is None else (pixels or [estimate(Identity(like.shape))])[0].value
         exact = isinstance(control, ColumnControl) and control.exact
         return Variances(
             tuple(estimate.value for estimate in estimates),
             "exact" if exact and all(estimate.known for estimate in estimates) else "unbiased",
             solved.convergence,
             std_error=tuple(estimate.error for estimate in estimates),
-            bias=tuple(estimate.bias for estimate in estimates),
+            bias=tuple(solved.bias(e.terms, e.typical, e.value).astype(like.real.dtype) for e in estimates),
             samples=solved.draws,
             explained=explained if isinstance(control, CirculantControl) else None,
-            image=None if control is None else estimate(Identity(like.shape)).value,
+            image=image,
             log_determinant=2 * control.factors.log_determinant
             if isinstance(control, ColumnControl) and exact
             else None,
@@ -184,7 +164,9 @@ class ControlVariate:
             weaker = isinstance(control, CirculantControl) and control.gram is None
             tolerance, spent = self.tolerance ** (1.5 if weaker else 1.0), 1
             tolerance *= _lacking(precision, control, b[:1], explained[:1])
-        solver = ConjugateGradients(precision, b, n_axes=b.ndim - 1, start=start, preconditioner=preconditioner)
+        solver = ConjugateGradients(
+            precision, b, n_axes=b.ndim - 1, start=start, preconditioner=preconditioner, preconditioned=explained
+        )
         convergence = solver.solve(tolerance, self.max_iterations)
         convergence = replace(convergence, matvecs=convergence.matvecs + spent)
         return SolvedDraws.of(solver, convergence, self.max_iterations, with_bias=with_bias)
@@ -192,12 +174,57 @@ class ControlVariate:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """z of one operator, its standard error and its bias, and whether the control explained the coefficients at all."""
+    """z of one operator and its standard error.
+
+    ``terms`` of draws and their numbers have z as their mean, but for what is known; ``typical`` is the mean of their
+    moduli. ``known`` says whether the control explained the coefficients at all.
+    """
 
     value: Array
     error: Array
-    bias: Array
+    typical: Array
+    terms: Callable[[Array, NDArray[np.intp]], Array]
     known: bool
+
+
+def _estimate(
+    analysis: LinearOperator,
+    control: CirculantControl | ColumnControl | None,
+    draws: Array,
+    explained: Array | None,
+    real: np.dtype[Any],
+) -> _Estimate:
+    """z of ``analysis`` from draws A^-1 b, and from P b where there is a control, in the precision ``real``."""
+    moments = None if control is None or explained is None else control.moments(analysis)
+    drawn = analysis(draws)
+    if moments is None or explained is None:
+        sampled = squared_modulus(drawn)
+        value, error = (v.astype(real, copy=False) for v in mean_over_draws(sampled))
+        return _Estimate(value, error, value, lambda other, _: squared_modulus(analysis(other)), known=False)
+    known, (first, second) = analysis(explained), moments
+    if second is not None:
+        from mri_design.operators.kernels.draws import mean_squares
+
+        share = (first / second).astype(known.real.dtype)
+        power = mean_squares(drawn, known, share)
+        # The remainder is a circular Gaussian: its power is exponentially distributed, the mean tells the deviation.
+        value, error = 2 * first**2 / second + power, power / np.sqrt(len(draws))
+
+        def remaining(other: Array, which: NDArray[np.intp]) -> Array:
+            return squared_modulus(analysis(other) - share * known[which])
+
+        return _Estimate(value.astype(real), error.astype(real, copy=False), power, remaining, known=True)
+    shares = control.shares(drawn, known) if isinstance(control, CirculantControl) else None
+
+    def terms(other: Array, which: NDArray[np.intp] | slice) -> Array:
+        return _unexplained(analysis(other), known[which], first, None if shares is None else shares[which])
+
+    sampled = terms(draws, slice(None))
+    value, error = mean_over_draws(sampled)
+    plain = squared_modulus(drawn).mean(axis=0)
+    value = 2 * first + value if shares is None else np.maximum(value, LEAST * plain)
+    typical = np.abs(sampled).mean(axis=0, dtype=np.float64)
+    return _Estimate(value.astype(real), error.astype(real, copy=False), typical, terms, known=True)
 
 
 def _lacking(
@@ -205,24 +232,13 @@ def _lacking(
 ) -> float:
     """The residual of P b relative to b, in the norm of the conjugate gradients, from the first of the draws."""
     residual = b - precision(explained)
-    left, whole = (real_inner(v, control.image(v), b.ndim - 1)[0] for v in (residual, b))
+    pairs = ((residual, control.image(residual)), (b, explained))
+    left, whole = (real_inner(v, preconditioned, b.ndim - 1)[0] for v, preconditioned in pairs)
     return float(np.sqrt(max(left, 0.0) / whole)) if whole > 0 else 1.0
 
 
-def _unexplained(s: Array, t: Array, first: Array, second: Array | None, shares: Array | None = None) -> Array:
-    """Draw by draw, the terms whose mean is the part of z that the control t leaves to sampling."""
-    if second is None:
-        explained = t if shares is None else shares * t
-        power = np.asarray(np.real((s - explained) * np.conj(s)))
-        return power if shares is None else power + (2 * first).astype(power.dtype) * shares
-    return np.asarray(np.abs(s - (first / second).astype(t.real.dtype) * t) ** 2)
-
-
-def _controlled(sampled: Array, first: Array, second: Array | None, shares: Array | None = None) -> tuple[Array, Array]:
-    """z and its standard error, both components of a complex coefficient together."""
-    if second is None:
-        value, error = mean_over_draws(sampled)
-        return (2 * first + value, error) if shares is None else (value, error)
-    power = np.mean(sampled, axis=0)
-    # The remainder is a circular Gaussian: its power is exponentially distributed, and the mean tells the deviation.
-    return 2 * first**2 / second + power, power / np.sqrt(len(sampled))
+def _unexplained(s: Array, t: Array, first: Array, shares: Array | None) -> Array:
+    """Draw by draw, the terms whose mean is the part of z that the control t leaves to sampling, or all of z."""
+    explained = t if shares is None else shares * t
+    power = np.asarray(np.real((s - explained) * np.conj(s)))
+    return power if shares is None else power + (2 * first).astype(power.dtype) * shares

@@ -13,7 +13,7 @@ from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.status import Status
-from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
+from mri_design.variances.base import mean_over_draws, not_positive_definite, squared_modulus, starting_draws
 from mri_design.variances.solved_draws import SolvedDraws
 
 __all__ = ["MonteCarlo"]
@@ -80,9 +80,8 @@ class MonteCarlo:
         def estimate(analysis: LinearOperator) -> tuple[Array, Array, Array]:
             """z, its standard error and its bias."""
 
-            sampled = np.abs(analysis(solved.draws)) ** 2
-            value, error = mean_over_draws(sampled)
-            return value, error, solved.bias(lambda draws, _: np.abs(analysis(draws)) ** 2, sampled, value)
+            value, error = mean_over_draws(squared_modulus(analysis(solved.draws)))
+            return value, error, solved.bias(lambda draws, _: squared_modulus(analysis(draws)), value, value)
 
         estimates = [estimate(analysis) for analysis in analyses]
         values, errors, bias = (tuple(estimate[i] for estimate in estimates) for i in range(3))

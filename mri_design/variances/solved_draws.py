@@ -88,15 +88,15 @@ class SolvedDraws:
         convergence = replace(convergence, matvecs=convergence.matvecs + spent)
         return cls(solver.x, convergence, going_on, part.x, left)
 
-    def bias(self, terms: Callable[[Array, NDArray[np.intp]], Array], sampled: Array, values: Array) -> Array:
+    def bias(self, terms: Callable[[Array, NDArray[np.intp]], Array], typical: Array, values: Array) -> Array:
         """How far off ``values`` are because the draws were not solved exactly.
 
         Parameters
         ----------
         terms : callable
             (draws, their numbers) -> the terms, a set for every draw, whose mean is in ``values``.
-        sampled : float array, shape (count, *shape of values)
-            ``terms`` of `draws`.
+        typical : float array, shape of ``values``
+            Mean over `draws` of the moduli of their ``terms``.
         values : float array
             z.
 
@@ -123,9 +123,9 @@ class SolvedDraws:
         """
         if self.going_on is None or self.further is None:
             return np.zeros_like(values)
-        change = terms(self.further, self.going_on) - sampled[self.going_on]
+        change = terms(self.further, self.going_on) - terms(self.draws[self.going_on], self.going_on)
         mean_change = change.mean(axis=0, dtype=np.float64).ravel()
-        size = np.sqrt(np.abs(values) * np.abs(sampled).mean(axis=0, dtype=np.float64)).ravel()
+        size = np.sqrt(np.abs(values) * typical).ravel()
         groups = min(max(size.size // GROUP, 1), GROUPS)
         limits = np.quantile(size[:: max(size.size // LOOKED_AT, 1)], np.arange(1, groups) / groups)
         group = np.searchsorted(limits, size)

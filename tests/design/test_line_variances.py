@@ -9,7 +9,6 @@ from mri_design.design.line_variances import (
     all_lines,
     controlled_line_variances,
     line_moments,
-    line_values,
     with_unseen_lines,
 )
 from mri_design.design.strategies.information_gain import InformationGain, exact_gain, gain_from_draws
@@ -52,7 +51,7 @@ def test_the_moments_are_the_dense_ones(shape):
     precision = precision_of(shape)
     control = CirculantControl.of(precision)
     A, P = dense(precision, shape), dense(control.image, shape)
-    E = dense(lambda u: line_values(u, cartesian(range(shape[0]), shape))[:, 0], shape)
+    E = dense(lambda u: cartesian(range(shape[0]), shape).columns(u)[:, 0], shape)
     first, second = line_moments(control)
     np.testing.assert_allclose(first, np.diag(E @ P @ E.conj().T).real.reshape(shape), rtol=1e-10)
     np.testing.assert_allclose(second, np.diag(E @ P @ A @ P @ E.conj().T).real.reshape(shape), rtol=1e-10)
@@ -62,7 +61,7 @@ def test_the_variances_are_unbiased_and_closer_than_plain_ones():
     shape = (8, 12)
     precision, every = precision_of(shape), cartesian(range(8), shape)
     control = CirculantControl.of(precision)
-    E = dense(lambda u: line_values(u, every)[:, 0], shape)
+    E = dense(lambda u: every.columns(u)[:, 0], shape)
     exact = np.diag(E @ np.linalg.inv(dense(precision, shape)) @ E.conj().T).real.reshape(shape)
     estimates, plain = [], []
     for seed in range(60):
@@ -70,7 +69,7 @@ def test_the_variances_are_unbiased_and_closer_than_plain_ones():
             precision, [], np.random.default_rng(seed), np.zeros(shape, dtype=complex)
         )
         estimates.append(controlled_line_variances(made.samples, made.explained, control, every))
-        plain.append(np.mean(np.abs(line_values(made.samples, every)[:, 0]) ** 2, axis=0) / 2)
+        plain.append(np.mean(np.abs(every.columns(made.samples)[:, 0]) ** 2, axis=0) / 2)
     spread = np.std(estimates, axis=0)
     standard_error = spread / np.sqrt(60)
     assert np.mean(np.abs(np.mean(estimates, axis=0) - exact) < 3 * standard_error) > 0.97

@@ -90,6 +90,14 @@ def test_perturbations_have_covariance_A(tiny_model, model_name, random_precisio
     assert np.abs(flat.mean(axis=0) * np.sqrt(count / matrix.diagonal())).max() < 5
 
 
+def test_perturbations_that_are_made_again_are_the_same(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    A, like = precision_of(model, random_precisions(model, 6)), model.back_projection()
+    made = [A.perturbations(np.random.default_rng(7), 3, like, again=again) for again in (False, True, True)]
+    np.testing.assert_array_equal(made[0], made[1])
+    np.testing.assert_array_equal(made[0], made[2])
+
+
 def test_circulant_spectrum_where_every_block_knows_its_own(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     A = precision_of(model, random_precisions(model, 8))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.fft
 
 from mri_design.errors import InputError
 from mri_design.operators.coils import Coils
@@ -47,6 +48,34 @@ def test_the_gram_of_samples_is_two_passes_without_centring(shape, library, coil
     np.testing.assert_allclose(X.gram(u), X.adjoint(X(u)), atol=1e-12)
     np.testing.assert_allclose(X.gram(u.real), X.adjoint(X(u.real)), atol=1e-12)
     assert X.gram(u.astype(np.complex64)).dtype == np.complex64 and X.gram is X.gram
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(24, 20), (25, 17), (11, 10), (34, 16)])  # the last one is left to the library
+@pytest.mark.parametrize("coils", [0, 3])
+def test_the_adjoint_of_shared_noise_is_that_of_the_lines_own_noise(shape, coils, real):
+    rng, real = np.random.default_rng(5), np.dtype(real)
+    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
+    X = cartesian([3, 1, 7, shape[0] - 1], shape, maps)
+    Y = CartesianSamples(rng.random(shape) < 0.4, maps)
+    for operator in (X, Y):
+        shared = operator.shared_noise(np.random.default_rng(6), 2, real)
+        assert shared.shape == (2, *operator.noise_shape) and shared.real.dtype == real
+        own = operator.adjoint(operator.unit_noise(np.random.default_rng(6), 2, real))
+        np.testing.assert_allclose(operator.adjoint_of_noise(shared), own, atol=20 * np.finfo(real).eps)
+
+
+@pytest.mark.parametrize("shape", [(24, 20), (25, 17), (7, 9), (34, 16)])  # the last two are left to the library
+@pytest.mark.parametrize("coils", [0, 3])
+def test_columns_are_lines_with_readouts_transformed_back(shape, coils):
+    rng = np.random.default_rng(7)
+    u = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
+    X = cartesian([5, 0, 3], shape, maps)
+    expected = scipy.fft.fftshift(scipy.fft.ifft(scipy.fft.ifftshift(X(u), axes=-1), norm="ortho"), axes=-1)
+    np.testing.assert_allclose(X.columns(u), expected, atol=1e-13)
+    np.testing.assert_allclose(X.columns(u[0]), expected[0], atol=1e-13)
+    np.testing.assert_allclose(X.columns(u.astype(np.complex64)), expected, atol=1e-5)
 
 
 def test_all_lines_of_unit_coils_measure_everything():

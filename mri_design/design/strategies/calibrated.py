@@ -52,7 +52,7 @@ class Calibrated:
     Parameters
     ----------
     draws : int
-        Posterior draws behind the expected energies; inference's own are used as far as they go.
+        Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go.
     error_model : ErrorModel, optional
         The regression to begin with; by default the one that comes with the package.
     online : bool

@@ -25,7 +25,7 @@ class AOptimal:
     Parameters
     ----------
     draws : int
-        Posterior draws behind the variances; inference's own are used as far as they go.
+        Posterior draws behind the variances; inference's own are used, with one coil as far as they go.
 
     Raises
     ------

@@ -18,7 +18,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice, Forecast
-from mri_design.design.line_variances import all_lines, line_values, line_variances, mean_power
+from mri_design.design.line_variances import all_lines, line_variances, mean_power
 from mri_design.design.strategy import DesignView, best_line, start_for_posterior
 from mri_design.errors import InputError, described, require_counts
 from mri_design.krylov.block_lanczos import BlockLanczosFactors
@@ -164,11 +164,11 @@ def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float6
     float array, shape (ky,)
         Scores. How far they are from `exact_gain` is measured in results/design-study/measurements.md.
     """
-    return gain_from_columns(line_values(draws, encoding))
+    return gain_from_columns(encoding.columns(draws))
 
 
 def gain_from_columns(columns: Array) -> NDArray[np.float64]:
-    """`gain_from_draws` of draws that are laid out in `line_values` already, (count, coil, ky, x)."""
+    """`gain_from_draws` of draws that are laid out in `CartesianLines.columns` already, (count, coil, ky, x)."""
     count, n_coils, n_lines, _ = columns.shape
     scores = np.empty(n_lines)
     for line in range(n_lines):
@@ -187,7 +187,7 @@ class InformationGain:
     Parameters
     ----------
     draws : int
-        Posterior draws behind the scores; inference's own are used as far as they go. The few of
+        Posterior draws behind the scores; inference's own are used, with one coil as far as they go. The few of
         `variances.ControlVariate` (one coil) are enough, see results/design-study/measurements.md.
 
     Raises
@@ -216,8 +216,8 @@ class InformationGain:
             variances = line_variances(posterior, rng, self.draws)
             energies = np.asarray(np.sum(2 * posterior.model.noise_variance * variances, axis=1))
             return np.asarray(2 * np.sum(np.log1p(variances), axis=1)), energies
-        draws = posterior.deviations(rng, self.draws)
-        columns = line_values(draws, every)
+        draws = posterior.own_deviations(rng, self.draws)
+        columns = every.columns(draws)
         energies = np.sum(posterior.model.noise_variance * mean_power(columns), axis=1)
         return gain_from_columns(columns), np.asarray(energies)
 

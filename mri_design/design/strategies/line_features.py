@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,9 +144,7 @@ class _Lines:
 
     def place(self, index: int, side: int) -> Numbers:
         """Weight of one of `PLACES` on the side of positive (1) or negative (-1) k; the centre has none."""
-        knots = np.log1p([0, *PLACES])
-        share = np.interp(np.log1p(np.abs(self.frequency)), knots, np.eye(len(knots))[index + 1])
-        return np.asarray(share * (side * self.frequency > 0))
+        return _shares_of_places(self.n_lines)[index, np.abs(self.frequency)] * (side * self.frequency > 0)
 
 
 Feature = tuple[str, Callable[[_Lines], Numbers]]
@@ -200,8 +198,16 @@ def line_features(known: LineKnowledge, lines: Sequence[int] | NDArray[np.intp] 
 
 def _neighbours(measured: NDArray[np.bool_], at: NDArray[np.intp], distance: int) -> Numbers:
     """How many of the two lines at a distance are measured; none beyond the grid."""
-    padded = np.pad(measured, distance).astype(float)
-    return np.asarray(padded[at] + padded[at + 2 * distance])
+    below, above, last = at - distance, at + distance, len(measured) - 1
+    on_grid = (below >= 0) & measured[np.maximum(below, 0)], (above <= last) & measured[np.minimum(above, last)]
+    return np.add(*on_grid, dtype=float)
+
+
+@lru_cache(maxsize=16)
+def _shares_of_places(n_lines: int) -> Numbers:
+    """Weights of `PLACES` by |k|, (place, n_lines // 2 + 1)."""
+    knots, radius = np.log1p([0, *PLACES]), np.log1p(np.arange(n_lines // 2 + 1))
+    return np.array([np.interp(radius, knots, weights) for weights in np.eye(len(knots))[1:]])
 
 
 def _gaps(measured: NDArray[np.intp], at: NDArray[np.intp], n: int) -> tuple[Numbers, Numbers]:

@@ -91,7 +91,7 @@ class OracleHole:
     truths : sequence of complex arrays, shape (ky, kx)
         The images, one per slice; none before `knowing`.
     draws : int
-        Posterior draws behind the expected energies; inference's own are used as far as they go.
+        Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go.
 
     Raises
     ------

@@ -68,7 +68,7 @@ class Hybrid:
     beta : float
         Weight of the training; 0 is the posterior alone.
     draws : int
-        Posterior draws behind the expected energies; inference's own are used as far as they go.
+        Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go.
 
     Raises
     ------

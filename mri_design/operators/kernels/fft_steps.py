@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import fill, load, store
 
-__all__ = ["LARGEST_FACTOR", "plan", "radices", "there_and_back"]
+__all__ = ["LARGEST_FACTOR", "back", "forth", "plan", "radices", "there_and_back"]
 
 Array = NDArray[Any]
 
@@ -256,3 +256,32 @@ def there_and_back(work, base, spare, mask, n_lines, radices, twiddles, roots, c
             _four_back(work, base, n_lines, length, twiddles, at, count)
         else:
             _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
+
+
+@compiled
+def forth(work, base, spare, n_lines, radices, twiddles, roots, count):
+    """Transform of one strip of rows, left in the order of the plan; not scaled."""
+    length, at, root = n_lines, 0, 0
+    for radix in radices:
+        length //= radix
+        if radix == 4:
+            _four(work, base, n_lines, length, twiddles, at, count)
+        else:
+            _any(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
+        at += 2 * length * (radix - 1)
+        root += 2 * radix
+
+
+@compiled
+def back(work, base, spare, n_lines, radices, twiddles, roots, count):
+    """Inverse of one strip of rows whose spectrum lies in the order of the plan; not scaled."""
+    length, at, root = 1, twiddles.size, roots.size
+    for step in range(radices.size - 1, -1, -1):
+        radix = radices[step]
+        at -= 2 * length * (radix - 1)
+        root -= 2 * radix
+        if radix == 4:
+            _four_back(work, base, n_lines, length, twiddles, at, count)
+        else:
+            _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
+        length *= radix

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.fft_steps import LARGEST_FACTOR, plan, radices, there_and_back
-from mri_design.operators.kernels.lanes import COUNT, load, load_pairs, store, store_pairs
+from mri_design.operators.kernels.fft_steps import LARGEST_FACTOR, back, forth, plan, radices, there_and_back
+from mri_design.operators.kernels.lanes import COUNT, fill, load, load_pairs, store, store_pairs
 
-__all__ = ["filter_lines", "in_strips", "suits"]
+__all__ = ["filter_lines", "images_to_lines", "in_strips", "lines_to_images", "suits"]
 
 Array = NDArray[Any]
 
@@ -140,3 +140,149 @@ def _filter(u, mask, maps, coils, n_lines, n_columns, radices, twiddles, roots, 
                 column = min((panel + k) * count, n_columns - count)
                 at = result + k * strip + y * row
                 store_pairs(out, image + 2 * (y * n_columns + column), load(work, at), load(work, at + count))
+
+
+def images_to_lines(u: Array, lines: Array, maps: Array | None) -> Array:
+    """Chosen lines of F S u with F the centred unitary transform along ky; the adjoint of `lines_to_images`.
+
+    Parameters
+    ----------
+    u : complex array, shape (count, ky, kx)
+        Images.
+    lines : int array, shape (line,)
+        Lines in the scanner's order.
+    maps : array or None
+        S as for `filter_lines`.
+
+    Returns
+    -------
+    array, shape (count, coil, line, x), of the precision of ``u``
+    """
+    count, n_lines, n_columns = u.shape
+    real = u.real.dtype
+    coils = 1 if maps is None else maps.shape[1]
+    steps, lanes = plan(n_lines, real.char), COUNT[real.itemsize]
+    places = np.full(n_lines, -1)
+    places[lines] = np.arange(len(lines))
+    out = np.empty((count, coils, len(lines), n_columns), dtype=u.dtype)
+    _to_lines(
+        np.require(u, requirements=["C", "W"]).reshape(-1).view(real),
+        places[(steps.order + n_lines // 2) % n_lines],
+        np.empty(0, dtype=real) if maps is None else maps.reshape(-1),
+        coils,
+        n_lines,
+        n_columns,
+        len(lines),
+        steps.radices,
+        steps.twiddles,
+        steps.roots,
+        np.empty((2 * n_lines + LARGEST_FACTOR) * 2 * lanes, dtype=real),
+        lanes,
+        out.reshape(-1).view(real),
+    )
+    return out
+
+
+@compiled
+def _to_lines(u, places, maps, coils, n_lines, n_columns, chosen, radices, twiddles, roots, work, count, out):
+    """Strip by strip; ``work`` holds a coil's, the image's and spare rows. ``places`` is -1 where no line is chosen."""
+    row, half = 2 * count, n_lines // 2
+    strip, size = n_lines * row, 2 * n_lines * n_columns
+    scale = work.dtype.type(1 / np.sqrt(n_lines))
+    for turn in range((n_columns + count - 1) // count * (u.size // size)):
+        k, image = divmod(turn, u.size // size)  # a strip's maps stay in cache for all images
+        column = min(k * count, n_columns - count)
+        for y in range(n_lines):
+            line = y - half if y >= half else y - half + n_lines
+            re, im = load_pairs(u, image * size + 2 * (y * n_columns + column))
+            store(work, strip + line * row, scale * re)
+            store(work, strip + line * row + count, scale * im)
+        for coil in range(coils):
+            for line in range(n_lines):
+                re, im = load(work, strip + line * row), load(work, strip + line * row + count)
+                if maps.size > 0:
+                    y = line + half if line + half < n_lines else line + half - n_lines
+                    map_at = ((k * coils + coil) * n_lines + y) * row
+                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    re, im = re * sre - im * sim, re * sim + im * sre
+                store(work, line * row, re)
+                store(work, line * row + count, im)
+            forth(work, 0, 2 * strip, n_lines, radices, twiddles, roots, count)
+            at = 2 * ((image * coils + coil) * chosen * n_columns + column)
+            for line in range(n_lines):
+                if places[line] >= 0:
+                    re, im = load(work, line * row), load(work, line * row + count)
+                    store_pairs(out, at + 2 * places[line] * n_columns, re, im)
+
+
+def lines_to_images(values: Array, mask: Array, maps: Array | None) -> Array:
+    """Sum over coils of conj(S) F^H values of the lines in a mask, with F the centred unitary transform along ky.
+
+    Parameters
+    ----------
+    values : contiguous complex array, shape (count, coil, ky, x)
+        Of all lines in the scanner's order, readouts transformed back.
+    mask : bool array, shape (ky,)
+        Lines that count.
+    maps : array or None
+        S as for `filter_lines`.
+
+    Returns
+    -------
+    array, shape (count, ky, kx), of the precision of ``values``
+    """
+    count, coils, n_lines, n_columns = values.shape
+    real = values.real.dtype
+    steps, lanes = plan(n_lines, real.char), COUNT[real.itemsize]
+    source = (steps.order + n_lines // 2) % n_lines
+    out = np.empty((count, n_lines, n_columns), dtype=values.dtype)
+    _to_images(
+        values.reshape(-1).view(real),
+        np.where(mask[source], source, -1),
+        np.empty(0, dtype=real) if maps is None else maps.reshape(-1),
+        coils,
+        n_lines,
+        n_columns,
+        steps.radices,
+        steps.twiddles,
+        steps.roots,
+        np.empty((2 * n_lines + LARGEST_FACTOR) * 2 * lanes, dtype=real),
+        lanes,
+        out.reshape(-1).view(real),
+    )
+    return out
+
+
+@compiled
+def _to_images(values, source, maps, coils, n_lines, n_columns, radices, twiddles, roots, work, count, out):
+    """Strip by strip; ``work`` holds one strip, its coil sum, spare rows. ``source`` is -1 where nothing counts."""
+    row, half = 2 * count, n_lines // 2
+    strip, size = n_lines * row, 2 * n_lines * n_columns
+    zero = fill(work.dtype.type(0))
+    scale = work.dtype.type(1 / np.sqrt(n_lines))
+    for turn in range((n_columns + count - 1) // count * (out.size // size)):
+        k, image = divmod(turn, out.size // size)  # a strip's maps stay in cache for all images
+        column = min(k * count, n_columns - count)
+        for coil in range(coils):
+            at = (image * coils + coil) * size + 2 * column
+            for line in range(n_lines):
+                re, im = zero, zero
+                if source[line] >= 0:
+                    re, im = load_pairs(values, at + 2 * source[line] * n_columns)
+                store(work, line * row, re)
+                store(work, line * row + count, im)
+            back(work, 0, 2 * strip, n_lines, radices, twiddles, roots, count)
+            for line in range(n_lines):
+                y = line + half if line + half < n_lines else line + half - n_lines
+                re, im = load(work, line * row), load(work, line * row + count)
+                if maps.size > 0:
+                    map_at = ((k * coils + coil) * n_lines + y) * row
+                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    re, im = re * sre + im * sim, im * sre - re * sim
+                if coil > 0:
+                    re, im = re + load(work, strip + y * row), im + load(work, strip + y * row + count)
+                store(work, strip + y * row, re)
+                store(work, strip + y * row + count, im)
+        for y in range(n_lines):
+            re, im = load(work, strip + y * row), load(work, strip + y * row + count)
+            store_pairs(out, image * size + 2 * (y * n_columns + column), scale * re, scale * im)

@@ -1,0 +1,69 @@
+"""Noise that is kept is the noise that would be made anew, and generators go on as after making it."""
+
+import numpy as np
+import pytest
+
+from mri_design.model.recent_noise import RecentNoise
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.measurement import CartesianLines
+
+SHAPE = (8, 6)
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class Counted(FiniteDifferences):
+    """Counts how often it makes noise."""
+
+    made = 0
+
+    def shared_noise(self, rng, count, real):
+        self.made += 1
+        return super().shared_noise(rng, count, real)
+
+
+@pytest.mark.parametrize("numbers", [np.random.PCG64, np.random.MT19937])
+def test_equal_generators_get_the_same_noise_and_go_on_alike(numbers):
+    kept, operator = RecentNoise(1 << 20), Counted(SHAPE)
+    anew = np.random.Generator(numbers(3))
+    expected, following = operator.shared_noise(anew, 2, SINGLE), anew.standard_normal(4)
+    for _ in range(3):
+        rng = np.random.Generator(numbers(3))
+        np.testing.assert_array_equal(kept(operator, rng, 2, SINGLE), expected)
+        np.testing.assert_array_equal(rng.standard_normal(4), following)
+    assert operator.made == 2
+
+
+def test_another_generator_kind_count_or_precision_is_other_noise():
+    kept = RecentNoise(1 << 20)
+    asked = [
+        (FiniteDifferences(SHAPE), 0, 2, SINGLE),
+        (FiniteDifferences(SHAPE), 1, 2, SINGLE),
+        (FiniteDifferences(SHAPE), 0, 3, SINGLE),
+        (FiniteDifferences(SHAPE), 0, 2, DOUBLE),
+        (Identity(SHAPE), 0, 2, SINGLE),
+        (CartesianLines([1, 2], SHAPE), 0, 2, SINGLE),
+    ]
+    for _ in range(2):
+        for operator, seed, count, real in asked:
+            found = kept(operator, np.random.default_rng(seed), count, real)
+            expected = operator.shared_noise(np.random.default_rng(seed), count, real)
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_lines_that_were_added_take_the_noise_that_was_kept():
+    kept = RecentNoise(1 << 20)
+    few, more = CartesianLines([1, 2], SHAPE), CartesianLines([1, 2, 5], SHAPE)
+    assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)
+
+
+def test_what_was_not_used_for_longest_is_given_up_at_the_limit():
+    operator = Counted(SHAPE)
+    size = operator.shared_noise(np.random.default_rng(0), 1, SINGLE).nbytes
+    kept, operator.made = RecentNoise(2 * size), 0
+    for seed in (0, 1, 0, 2, 0, 1):  # the noise of 1 gives way to that of 2
+        kept(operator, np.random.default_rng(seed), 1, SINGLE)
+    assert operator.made == 4
+    kept(operator, np.random.default_rng(5), 3, SINGLE)
+    kept(operator, np.random.default_rng(5), 3, SINGLE)  # never fits
+    assert operator.made == 6
