@@ -31,6 +31,8 @@ __all__ = [
 
 LOOKS = 2
 """Times that similar patches are looked for."""
+COLD = 2
+"""Outer loops from a cold start."""
 
 
 def is_non_local(slice_model: MRSlice) -> bool:
@@ -102,7 +104,7 @@ def mean_stages(
     slice_model = _at_first_look(slice_model)
     start, local, matvecs = warm_start, None, 0
     for look in range(LOOKS):
-        loops = 2 if look == 0 and warm_start is None else 1
+        loops = COLD if look == 0 and warm_start is None else 1
         model = slice_model.model(lines, signal)
         posterior = engine.cut_short(loops).infer(
             model, np.random.default_rng(seed), warm_start=start, callback=callback
@@ -129,8 +131,8 @@ def local_posterior(
 ) -> GaussianPosterior:
     """The posterior without non-local blocks and without what limits the others beside them.
 
-    It is the first stage's where noise is so weak that nothing was limited, and goes on from there for one loop
-    elsewhere.
+    It is the first stage's where noise is so weak that nothing was limited. Elsewhere it is inferred anew: a loop from
+    the first stage would keep too much of its larger variances.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ def local_posterior(
     pairs = zip(model.blocks, first.model.blocks, strict=True)
     if all(np.array_equal(_rates(block), _rates(limited)) for block, limited in pairs):
         return first
-    return engine.cut_short(1).infer(model, np.random.default_rng(seed), warm_start=WarmStart.from_posterior(first))
+    return engine.cut_short(COLD).infer(model, np.random.default_rng(seed))
 
 
 def _rates(block: SiteBlock) -> Array:
