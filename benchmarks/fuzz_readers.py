@@ -35,10 +35,10 @@ OUT = Path(__file__).parents[1] / "results/reliability"
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/fuzz_readers.py"
 READER = Path(__file__).parent / "fuzzing" / "reading.py"
 MEMORY, PATIENCE = 3 * 2**30, 10.0
-HDF5 = ("fastmri", "mrd")
+HDF5 = ("fastmri", "mrd", "mrd_volume", "mrd_trajectory")
 CHECKED = ("nifti", "npz", "trajectory", "fastmri", "maps_file", "trained", "checkpoint")
 """Kinds whose bytes have a checksum."""
-CASES, WANTED = 2560, 2000
+CASES, WANTED = 3040, 2000
 AT_ONCE = 160
 """Files that one child reads."""
 SECRET = b"what nobody asked for\n" * 200
