@@ -58,6 +58,16 @@ def test_crashes_and_stalls_are_errors_with_the_path(
     assert caught.value.got == got
 
 
+@pytest.mark.slow
+def test_a_library_that_computes_for_ever_is_stopped_early(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = "from mri_design.scan.io import isolated; isolated.serve(lambda *_, **__: exec('while True: pass'))"
+    monkeypatch.setattr(isolated, "_CHILD", loop)
+    monkeypatch.setattr(isolated, "_COMPUTING", 1)
+    with pytest.raises(InputError) as caught:
+        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error")
+    assert caught.value.got == "no end of reading within 2 s of computing"
+
+
 def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reply = '{"arrays": ["kspace"], "measured": [0], "name": "x", "orientation": "ky-rows", "card": {}}'
     half = f"print({reply!r}, flush=True); import os; os.write(1, b'\\x93NUMPY'); os.kill(os.getpid(), 9)"
