@@ -188,8 +188,8 @@ def page(found: Sequence[Case]) -> str:
         markdown_text(table(found)),
         "*Library failed*: the HDF5 library crashed or did not come back where it ran in the process of the reader; "
         "the other columns are about what the package does by default, a process of its own with bounded time and "
-        "memory. Two such files, of 14,400 that other seeds damage, were followed into the library (HDF5 in h5py 3.16): "
-        "a damaged description of the elements makes it free a data type twice when the file is closed "
+        "memory. Two such files, of 14,400 that other seeds damage, were followed into the library (HDF5 in h5py 3.16)"
+        ": a damaged description of the elements makes it free a data type twice when the file is closed "
         "(`H5T_unregister`), and a damaged heap of samples makes it loop for ever (`H5HG__cache_heap_deserialize`). In "
         "its own process the first is refused as a crash, the second after four seconds of computing.",
         "Files that were read with other values than the sound one's, by damage:",
