@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,11 +35,11 @@ from mri_design.scan.io.atomic import write_text
 OUT = Path(__file__).parents[1] / "results/reliability"
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/fuzz_readers.py"
 READER = Path(__file__).parent / "fuzzing" / "reading.py"
-MEMORY, PATIENCE = 3 * 2**30, 10.0
-HDF5 = ("fastmri", "mrd")
+MEMORY, PATIENCE = 3 * 2**30, 10
+HDF5 = ("fastmri", "mrd", "mrd_volume", "mrd_trajectory")
 CHECKED = ("nifti", "npz", "trajectory", "fastmri", "maps_file", "trained", "checkpoint")
 """Kinds whose bytes have a checksum."""
-CASES, WANTED = 2560, 2000
+CASES, WANTED = 3040, 2000
 AT_ONCE = 160
 """Files that one child reads."""
 SECRET = b"what nobody asked for\n" * 200
@@ -56,6 +57,9 @@ class Case:
         "same", "changed", "refused", "crash", "hang", or the name of an error that is not typed.
     seconds : float
         Of the reading.
+    library : str
+        What the HDF5 library did where it runs with the reader: "crash" or "hang"; empty where it came to an end. The
+        outcome is that of the process of its own, then.
     others_changed : bool
         Whether reading changed the file, or any other one in its folder.
     """
@@ -64,6 +68,7 @@ class Case:
     damage: str
     outcome: str
     seconds: float
+    library: str
     others_changed: bool
 
 
@@ -80,10 +85,10 @@ def cases(count: int, seed: int, folder: Path) -> Iterator[Case]:
         jobs = [(kind, _damaged(whole[kind], damage, folder / f"{kind}-{n}", (seed, n))) for kind, damage, n in part]
         before = [_contents(path.parent) for _, path in jobs]
         for (kind, path), (_, damage, _), held, told in zip(jobs, part, before, _read_all(jobs), strict=True):
-            what, seconds, values = told
+            what, seconds, values, library = told
             if what == "read":
                 what = "same" if values == sound[kind] else "changed"
-            yield Case(kind, damage, what, seconds, _contents(path.parent) != held)
+            yield Case(kind, damage, what, seconds, library, _contents(path.parent) != held)
 
 
 def _damaged(whole: Path, damage: str, folder: Path, seed: Sequence[int]) -> Path:
@@ -99,27 +104,25 @@ def _contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def _read_all(jobs: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, float, str]]:
-    """Outcome, seconds and checksum of each file, from as few children as crashes allow."""
+def _read_all(jobs: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, float, str, str]]:
+    """Outcome, seconds, checksum, and what the library did, of each file, from as few children as crashes allow."""
     left = list(jobs)
     while left:
-        command = [sys.executable, str(READER), str(MEMORY)]
+        command = [sys.executable, str(READER), str(MEMORY), str(PATIENCE)]
         asked = "".join(f"{kind} {path}\n" for kind, path in left)
-        try:
-            child = subprocess.run(
-                command, input=asked, capture_output=True, text=True, timeout=PATIENCE * len(left), check=False
-            )
-            printed, ended = child.stdout, "crash"
-        except subprocess.TimeoutExpired as stalled:
-            printed, ended = (stalled.stdout or b"").decode(), "hang"
-        answers = [json.loads(line) for line in printed.splitlines()]
+        child = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
+        answers = [json.loads(line) for line in child.stdout.splitlines()]
         for what, _, seconds, values in answers:
-            yield ("hang" if seconds > PATIENCE else what), seconds, values
+            yield what, seconds, values, ""
         left = left[len(answers) :]
         if left:  # the next one took the child down
             kind, path = left[0]
-            what, _, seconds, values = outcome(kind, path, isolated=True) if kind in HDF5 else (ended, "", 0.0, "")
-            yield what, seconds, values
+            ended = "hang" if child.returncode == -signal.SIGALRM else "crash"
+            if kind in HDF5:
+                what, _, seconds, values = outcome(kind, path, isolated=True)
+                yield "hang" if seconds > PATIENCE else what, seconds, values, ended
+            else:
+                yield ended, 0.0, "", ""
             left = left[1:]
 
 
@@ -140,6 +143,7 @@ def table(found: Sequence[Case]) -> list[Row]:
                 "stalled": counts["hang"],
                 "another error": sum(counts.values())
                 - sum(counts[name] for name in ("refused", "same", "changed", "crash", "hang")),
+                "library failed": sum(bool(case.library) for case in mine),
                 "other files changed": sum(case.others_changed for case in mine),
                 "longest seconds": round(max((case.seconds for case in mine), default=0.0), 3),
             }
@@ -182,6 +186,12 @@ def page(found: Sequence[Case]) -> str:
         "Sound files of every kind that the package reads were damaged and read. A damaged file should be refused with "
         "an error that names it, or read with the values of the sound one, within 10 s and without touching any file.",
         markdown_text(table(found)),
+        "*Library failed*: the HDF5 library crashed or did not come back where it ran in the process of the reader; "
+        "the other columns are about what the package does by default, a process of its own with bounded time and "
+        "memory. Two such files, of 14,400 that other seeds damage, were followed into the library (HDF5 in h5py 3.16)"
+        ": a damaged description of the elements makes it free a data type twice when the file is closed "
+        "(`H5T_unregister`), and a damaged heap of samples makes it loop for ever (`H5HG__cache_heap_deserialize`). In "
+        "its own process the first is refused as a crash, the second after four seconds of computing.",
         "Files that were read with other values than the sound one's, by damage:",
         markdown_text(silent) if silent else "None.",
         "Arrays as `.npy`, BART's samples, raw data and text have no checksum: another sample, or another number in a "

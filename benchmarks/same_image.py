@@ -1,12 +1,12 @@
-"""One designed mask, the same data and coil maps: the same image in BART, in SigPy and by SciPy with our operators.
+"""One designed mask, the same data and coil maps: the same image in BART, SigPy, PyLops and SciPy.
 
     OMP_NUM_THREADS=1 python benchmarks/same_image.py
 
 designs lines of a scene of ellipses with 1 and with 8 coils, writes mask, data and maps as BART's pairs of files by
-the package's own `export` and `convert`, and has the image that minimises |X u - y|^2 + weight |u|^2 computed three
-times: by `bart pics`, by SigPy's SenseRecon from the same files, and by SciPy's conjugate gradients with the package's
-operators. It writes same-image.md, same-image.csv and same-image-targets.csv into results/interoperation. Without BART
-on the search path its rows are missing, and the target is not met.
+the package's own `export` and `convert`, and has the image that minimises |X u - y|^2 + weight |u|^2 computed four
+times: by `bart pics` and by SigPy's SenseRecon from the same files, and with the package's operators by PyLops's CGLS
+and by SciPy's conjugate gradients. It writes same-image.md, same-image.csv and same-image-targets.csv into
+results/interoperation. Without BART on the search path its rows are missing, and the target is not met.
 """
 
 from __future__ import annotations
@@ -79,6 +79,17 @@ def by_scipy(scan: KSpaceData, lines: list[int]) -> np.ndarray:
     return np.asarray(solved).reshape(scan.grid_shape)
 
 
+def by_pylops(scan: KSpaceData, lines: list[int]) -> np.ndarray:
+    """With the package's X inside PyLops's CGLS."""
+    import pylops
+
+    assert scan.coil_maps is not None
+    X = pylops.aslinearoperator(CartesianLines(lines, scan.grid_shape, scan.coil_maps[0]).as_scipy())
+    data = scan.kspace[0][:, lines].astype(np.complex128).ravel()
+    solved = pylops.cgls(X, data, niter=1000, damp=np.sqrt(WEIGHT), tol=1e-16)[0]
+    return np.asarray(solved).reshape(scan.grid_shape)
+
+
 def by_bart(folder: Path) -> np.ndarray:
     """`bart pics` with an l2 penalty, from the written files."""
     options = ["-d0", "-S", "-l2", "-r", str(WEIGHT), "-i", str(ITERATIONS), "-p", "mask"]
@@ -102,12 +113,16 @@ def by_sigpy(folder: Path) -> np.ndarray:
 
 
 def rows_of(coils: int, matrix: int) -> list[Row]:
-    """The images of BART and SigPy against ours: difference, and objective over the least one, minus 1."""
+    """The images of the other programs against ours: difference, and objective over the least one, minus 1."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         scan, lines = written(folder, coils, matrix)
         ours = by_scipy(scan, lines)
-        images = {"SciPy with our X": ours, "SigPy SenseRecon": by_sigpy(folder)}
+        images = {
+            "SciPy with our X": ours,
+            "PyLops with our X": by_pylops(scan, lines),
+            "SigPy SenseRecon": by_sigpy(folder),
+        }
         if shutil.which("bart"):
             images["BART pics"] = by_bart(folder)
     objectives = {name: _objective(scan, lines, image) for name, image in images.items()}
@@ -136,7 +151,7 @@ def targets(rows: list[Row]) -> list[Row]:
     """One for each number of coils and each of the other programs."""
     found: list[Row] = []
     for coils in dict.fromkeys(row["coils"] for row in rows):
-        for program in ("BART pics", "SigPy SenseRecon"):
+        for program in ("BART pics", "SigPy SenseRecon", "PyLops with our X"):
             mine = [row for row in rows if row["coils"] == coils and row["solver"] == program]
             worst = max((float(str(row["difference"])) for row in mine), default=None)
             met = "yes" if worst is not None and worst <= TARGET else "no"
@@ -150,14 +165,15 @@ def targets(rows: list[Row]) -> list[Row]:
 def page(rows: list[Row]) -> str:
     """The page of results."""
     versions = ", ".join(
-        f"{name} {version}" for name, version in installed_versions(("numpy", "scipy", "sigpy")).items()
+        f"{name} {version}" for name, version in installed_versions(("numpy", "scipy", "sigpy", "pylops")).items()
     )
     parts = [
         "# The same image in other programs",
         f"`{COMMAND}` makes this page. Versions: {versions}, BART {bart_version()}.",
         f"A quarter of the lines of the scene `brain`, {rows[0]['matrix']} x {rows[0]['matrix']}, chosen by "
         f"`calibrated` under the recipe `local`. Mask, data and maps went to BART and SigPy through the files that "
-        f"`export` and `convert` write. All minimise |X u - y|^2 + {WEIGHT:g} |u|^2; `difference` is that of the image "
+        f"`export` and `convert` write; SciPy and PyLops took the package's operator X. "
+        f"All minimise |X u - y|^2 + {WEIGHT:g} |u|^2; `difference` is that of the image "
         f"from SciPy's. BART and SigPy take {ITERATIONS} iterations, more than they need: their conjugate gradients go "
         "on in single precision when they have converged, and after some hundred the image runs away.",
         markdown_text(rows),

@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import ismrmrd
 import numpy as np
+from fuzzing.siemens import siemens_bytes
 
 from mri_design.design.strategies.baselines import LowPass
 from mri_design.design.trained_design import TrainedDesign
@@ -29,11 +30,12 @@ PHANTOM = Path(__file__).parents[2] / "phantoms" / "shepp_logan.json"
 RECIPE = '[design]\nstrategy = "calibrated"\nstart = 8\n[inference]\nsamples = 8\nloops = 3\n'
 HEADER = """<?xml version="1.0"?><ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
 <experimentalConditions><H1resonanceFrequency_Hz>127000000</H1resonanceFrequency_Hz></experimentalConditions><encoding>
-<encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>
+<encodedSpace><matrixSize><x>16</x><y>12</y><z>{partitions}</z></matrixSize>
 <fieldOfView_mm><x>200</x><y>200</y><z>5</z></fieldOfView_mm></encodedSpace>
-<reconSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>
+<reconSpace><matrixSize><x>16</x><y>12</y><z>{partitions}</z></matrixSize>
 <fieldOfView_mm><x>200</x><y>200</y><z>5</z></fieldOfView_mm></reconSpace>
-<encodingLimits/><trajectory>cartesian</trajectory></encoding></ismrmrdHeader>"""
+<encodingLimits/><trajectory>{trajectory}</trajectory></encoding></ismrmrdHeader>"""
+PARTITIONS, SPOKES = 4, 6
 
 
 def samples(*shape: int) -> np.ndarray:
@@ -81,7 +83,7 @@ def fastmri(folder: Path) -> Path:
     with h5py.File(folder / "scan.h5", "w") as file:
         file.create_dataset("kspace", data=samples(2, COILS, NX, NY), chunks=(1, COILS, NX, NY), compression="gzip")
         file["mask"] = np.ones(NY, bool)
-        file["ismrmrd_header"] = HEADER
+        file["ismrmrd_header"] = HEADER.format(partitions=1, trajectory="cartesian")
         file.attrs["acquisition"] = "AXT2"
     return folder / "scan.h5"
 
@@ -89,19 +91,56 @@ def fastmri(folder: Path) -> Path:
 def mrd(folder: Path) -> Path:
     """Raw data with noise readouts."""
     kspace = samples(COILS, NY, NX)
+    readouts = [_acquisition(kspace[:, line], noise=True) for line in range(2)]
+    return _mrd_file(folder, [*readouts, *(_acquisition(kspace[:, line], line) for line in range(NY))])
+
+
+def mrd_volume(folder: Path) -> Path:
+    """Raw data of a volume."""
+    kspace = samples(COILS, PARTITIONS, NY, NX)
+    places = [(line, partition) for partition in range(PARTITIONS) for line in range(NY)]
+    readouts = [_acquisition(kspace[:, partition, line], line, partition) for line, partition in places]
+    return _mrd_file(folder, readouts, partitions=PARTITIONS)
+
+
+def mrd_trajectory(folder: Path) -> Path:
+    """Raw data along spokes."""
+    kspace, along = samples(COILS, SPOKES, NX), np.arange(NX) - NX // 2
+    angles = np.pi * np.arange(SPOKES) / SPOKES
+    readouts = [_acquisition(kspace[:, shot], shot, axes=2) for shot in range(SPOKES)]
+    for angle, readout in zip(angles, readouts, strict=True):
+        readout.traj[:] = np.stack([along * np.cos(angle), NY / NX * along * np.sin(angle)], axis=-1)
+    return _mrd_file(folder, readouts, trajectory="radial")
+
+
+def _acquisition(
+    stored: np.ndarray, line: int = 0, partition: int = 0, *, noise: bool = False, axes: int = 0
+) -> ismrmrd.Acquisition:
+    readout = ismrmrd.Acquisition()
+    readout.resize(NX, COILS, axes)
+    if noise:
+        readout.set_flag(ismrmrd.ACQ_IS_NOISE_MEASUREMENT)
+    readout.data[:] = stored
+    readout.idx.kspace_encode_step_1, readout.idx.kspace_encode_step_2 = line, partition
+    readout.center_sample = NX // 2
+    return readout
+
+
+def _mrd_file(
+    folder: Path, readouts: list[ismrmrd.Acquisition], *, partitions: int = 1, trajectory: str = "cartesian"
+) -> Path:
     file = ismrmrd.Dataset(str(folder / "scan.h5"), "dataset", mode="w")
-    file.write_xml_header(HEADER.encode())
-    for number in range(NY + 2):
-        readout = ismrmrd.Acquisition()
-        readout.resize(NX, COILS)
-        if number < 2:
-            readout.set_flag(ismrmrd.ACQ_IS_NOISE_MEASUREMENT)
-        readout.data[:] = kspace[:, number % NY]
-        readout.idx.kspace_encode_step_1 = max(number - 2, 0)
-        readout.center_sample = NX // 2
+    file.write_xml_header(HEADER.format(partitions=partitions, trajectory=trajectory).encode())
+    for readout in readouts:
         file.append_acquisition(readout)
     file.close()
     return folder / "scan.h5"
+
+
+def twix(folder: Path) -> Path:
+    """Siemens raw data with noise readouts."""
+    (folder / "scan.dat").write_bytes(siemens_bytes(samples(COILS, NY, NX), samples(2, COILS, NX)))
+    return folder / "scan.dat"
 
 
 def _pair(folder: Path) -> None:
@@ -179,7 +218,7 @@ def checkpoint(folder: Path) -> Path:
     return folder / "design.npz"
 
 
-_SCANS = (npy, npz, trajectory, card, fastmri, mrd, cfl, hdr, nifti, dicom)
+_SCANS = (npy, npz, trajectory, card, fastmri, mrd, mrd_volume, mrd_trajectory, twix, cfl, hdr, nifti, dicom)
 _OTHERS = (maps_file, mask, recipe, ellipses, trained, checkpoint)
 CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_SCANS, *_OTHERS)}
 """Makes a sound file in a folder, and whatever stands beside it; returns the file that is damaged then."""

@@ -1,8 +1,9 @@
 """Reads files one after another and prints what became of each: run as a child, because a reader may crash.
 
-    python benchmarks/fuzzing/reading.py MEMORY < JOBS
+    python benchmarks/fuzzing/reading.py MEMORY SECONDS < JOBS
 
-JOBS has a line "KIND PATH" for each file; each answer is a line of JSON: outcome, message, seconds, checksum of values.
+JOBS has a line "KIND PATH" for each file, which may take so many seconds, or the clock ends the child. Each answer is a
+line of JSON: outcome, message, seconds, checksum of values.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import dataclasses
 import hashlib
 import json
 import resource
+import signal
 import sys
 import time
 from pathlib import Path
@@ -94,4 +96,7 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
     for line in sys.stdin:
         asked, _, place = line.rstrip("\n").partition(" ")
-        print(json.dumps(outcome(asked, Path(place))), flush=True)
+        signal.alarm(int(sys.argv[2]))  # ends the process, even where a library never comes back
+        answer = outcome(asked, Path(place))
+        signal.alarm(0)
+        print(json.dumps(answer), flush=True)

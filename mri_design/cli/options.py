@@ -97,7 +97,7 @@ Input = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="k-space (.npy/.npz with optional JSON card, fastMRI or ISMRMRD HDF5), or phantom:NAME "
+        help="k-space (.npy/.npz with optional JSON card, fastMRI or ISMRMRD HDF5, Siemens .dat), or phantom:NAME "
         f"({', '.join(PHANTOMS)}).",
         show_default=False,
     ),

@@ -104,11 +104,12 @@ INSIDE: dict[str, dict[str, int]] = {
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "fastmri": 4}
-    | {"isolated": 4, "maps": 4, "mask": 4, "formats": 5},
+    | {"isolated": 4, "maps": 4, "mask": 4, "twix": 4, "formats": 5},
     "scan/io/image_files": {"nifti": 1, "dicom": 2},
     "scan/io/mrd": {"acquisitions": 1, "header": 1, "purposes": 2, "noise": 2, "readouts": 3}
     | {"cartesian": 4, "shots": 4, "ismrmrd": 5},
     "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
+    "scan/io/twix": {"measurements": 1, "protocol": 1, "acquisitions": 2, "siemens": 3},
     "scan/writing": {"mrd_file": 1, "*": 2},
     "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
@@ -138,6 +139,7 @@ DOORS = {
     "nibabel": ("scan/writing/nifti", "scan/io/image_files/nifti"),
     "pydicom": ("scan/writing/dicom", "scan/io/image_files/dicom"),
     "pypulseq": ("sequences/",),
+    "twixtools": ("scan/io/twix/",),
     "random": (),  # the standard library's global generator
 }
 # What numpy.random offers without global state.

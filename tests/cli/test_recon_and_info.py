@@ -177,3 +177,18 @@ def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, t
     assert "order of the coils" in refused.stderr
     other = run("recon", scan, *quick, "--out", tmp_path / "r")
     assert other.exit_code == 2  # the same scan without these maps is another run
+
+
+def test_a_slice_with_lines_of_its_own_is_reconstructed_from_them(
+    work: Path, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    one = np.load(work / "scan.npz")["kspace"][0]
+    kspace = np.stack([one, one])
+    kspace[0, :, 1::2], kspace[1, :, :10], kspace[1, :, 16:] = 0, 0, 0
+    np.savez(tmp_path / "both.npz", kspace=kspace, noise_variance=4.9e-5)
+    assert run("convert", tmp_path / "both.npz", tmp_path / "both.mrd").exit_code == 0
+    told = run("info", tmp_path / "both.mrd").output
+    assert "slices differ" in told
+    words = ("--recipe", "quick-local.toml", "--out", tmp_path / "recon", "--slice", 1)
+    assert run("recon", tmp_path / "both.mrd", *words).exit_code in (0, 4)
+    assert json.loads((tmp_path / "recon/manifest.json").read_text())["lines"] == list(range(10, 16))

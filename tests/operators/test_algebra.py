@@ -164,6 +164,22 @@ def test_scipy_finds_singular_values_and_solutions(coil_lines):
     np.testing.assert_allclose(solution, np.linalg.solve(damped.to_dense(), rhs), atol=1e-8)
 
 
+def test_pylops_solvers_take_operators(coil_lines):
+    pylops = pytest.importorskip("pylops")
+    X, B = coil_lines((8, 6), coils=3), FiniteDifferences((8, 6))
+    dense, rows = X.to_dense(), B.to_dense()
+    data = np.arange(dense.shape[0]) + 1j
+    measured, analysis = (pylops.aslinearoperator(operator.as_scipy()) for operator in (X, B))
+    damped = pylops.cgls(measured, data, niter=400, damp=0.5, tol=1e-24)[0]
+    wanted = np.linalg.solve(dense.conj().T @ dense + 0.25 * np.eye(48), dense.conj().T @ data)
+    np.testing.assert_allclose(damped, wanted, atol=1e-8)
+    smooth = pylops.regularized_inversion(
+        measured, data, [analysis], epsRs=[0.5], iter_lim=400, atol=1e-14, btol=1e-14
+    )[0]
+    wanted = np.linalg.solve(dense.conj().T @ dense + 0.25 * rows.conj().T @ rows, dense.conj().T @ data)
+    np.testing.assert_allclose(smooth, wanted, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [

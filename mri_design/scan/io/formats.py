@@ -17,6 +17,7 @@ from mri_design.scan.io.mrd.purposes import checked_counters
 from mri_design.scan.io.numpy_files import npy
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
+from mri_design.scan.io.twix import siemens
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["SUPPORTED", "read"]
@@ -25,6 +26,7 @@ SUPPORTED = (
     "NumPy .npy or .npz",
     "fastMRI HDF5 (kspace)",
     "ISMRMRD HDF5 (dataset/xml, dataset/data)",
+    "Siemens raw data (twix .dat)",
     "BART .cfl with its .hdr",
     "NIfTI or DICOM images",
 )
@@ -62,7 +64,7 @@ def read(
     Raises
     ------
     MissingPackageError
-        For NIfTI and DICOM images without the package that reads them.
+        For NIfTI and DICOM images and Siemens raw data without the package that reads them.
     InputError
         Where the format is unknown or the file does not pass its reader's checks.
     """
@@ -85,6 +87,8 @@ def read(
         if isolated:
             return read_isolated(path, limits=limits, duplicates=duplicates, counters=counters)
         return _read_hdf5(path, limits, duplicates, counters)
+    if siemens.is_twix(path):
+        return siemens.read(path, limits=limits, duplicates=duplicates, counters=counters)
     raise InputError(field=str(path), got=f"a file starting with {head!r}", wanted="; ".join(SUPPORTED))
 
 

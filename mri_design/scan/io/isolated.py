@@ -1,11 +1,12 @@
 """A scan read in a process of its own, so that no defect of the HDF5 library can take this one down.
 
-How many damaged files do that is in results/benchmarks/measured-once.md.
+How many damaged files do that, and where in the library, is in results/reliability/fuzz.md.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import signal
@@ -31,7 +32,8 @@ from mri_design.scan.trajectory_data import TrajectoryData
 __all__ = ["read_isolated", "serve"]
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.read)"
-_SECONDS, _BYTES_PER_SECOND = 30, 5_000_000
+_SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000
+"""For the smallest files the longest time, and of it the longest computing; and how many bytes add a second to both."""
 # What raw data hold, in the order in which it is sent, and the plain values that go before.
 _ARRAYS = ("kspace", "trajectory", "noise_covariance", "calibration")
 _VALUES = ("name", "card", "noise_variance", "orientation", "readouts", "grid_shape")
@@ -59,16 +61,19 @@ def read_isolated(
     counters : mapping of str to int, optional
         Which series of raw data to read.
     seconds : float, optional
-        Longest time; by default half a minute, and a second for every 5 MB of the file.
+        Longest time; by default half a minute, of which four seconds of computing, and for both a second more for every
+        5 MB of the file.
 
     Raises
     ------
     InputError
         As reading here would, and where the library crashes or does not come to an end.
     """
-    allowed = _SECONDS + path.stat().st_size / _BYTES_PER_SECOND if seconds is None else seconds
+    more = path.stat().st_size / _BYTES_PER_SECOND
+    allowed = _SECONDS + more if seconds is None else seconds
+    computing = math.ceil(min(allowed, _COMPUTING + more))
     settings = {"limits": asdict(limits), "duplicates": duplicates, "counters": dict(counters or {})}
-    request = json.dumps({"path": str(path), **settings})
+    request = json.dumps({"path": str(path), "computing": computing, **settings})
     home = str(Path(__file__).parents[3])
     folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
@@ -94,9 +99,10 @@ def read_isolated(
             return scan
         if status < 0:
             name = signal.Signals(-status).name
+            got = f"no end of reading within {allowed:.0f} s" if stalled.is_set() else f"a crash ({name})"
             raise InputError(
                 field=str(path),
-                got=f"no end of reading within {allowed:.0f} s" if stalled.is_set() else f"a crash ({name})",
+                got=f"no end of reading within {computing} s of computing" if name == "SIGXCPU" else got,
                 wanted="an undamaged HDF5 file",
                 cure="Copy or download the file again.",
             )
@@ -111,6 +117,7 @@ def serve(read: Callable[..., Any]) -> None:
     room, inherited = 4 * limits.max_bytes + _ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]
     if room < sys.maxsize and (inherited == resource.RLIM_INFINITY or room < inherited):
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
+    resource.setrlimit(resource.RLIMIT_CPU, (request["computing"], resource.getrlimit(resource.RLIMIT_CPU)[1]))
     reply: dict[str, Any]
     arrays: dict[str, NDArray[Any]] = {}
     try:

@@ -24,7 +24,7 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry]) -> bytes:
     Parameters
     ----------
     scan : KSpaceData
-        The same lines in every slice. Its coil maps, noise, calibration scan and reference have no place in such a
+        Slices may hold lines of their own. Its coil maps, noise, calibration scan and reference have no place in such a
         file.
     places : sequence of SliceGeometry
         Of every slice.
@@ -32,7 +32,7 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry]) -> bytes:
     Raises
     ------
     InputError
-        For slices that hold different lines, pixels of different sizes, and what the labels cannot hold.
+        For pixels of different sizes, and what the labels cannot hold.
     """
     held = np.stack([sampling.samples for sampling in scan.samplings])
     lines = [(int(number), int(line)) for number, line in np.argwhere(held.any(axis=2))]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import struct
+import time
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +58,34 @@ def test_crashes_and_stalls_are_errors_with_the_path(
         read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error", seconds=1)
     assert caught.value.field == str(fastmri_file)
     assert caught.value.got == got
+
+
+@pytest.mark.slow
+def test_a_library_that_computes_for_ever_is_stopped_early(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = "from mri_design.scan.io import isolated; isolated.serve(lambda *_, **__: exec('while True: pass'))"
+    monkeypatch.setattr(isolated, "_CHILD", loop)
+    monkeypatch.setattr(isolated, "_COMPUTING", 1)
+    with pytest.raises(InputError) as caught:
+        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error")
+    assert caught.value.got == "no end of reading within 2 s of computing"
+
+
+@pytest.mark.slow
+def test_a_heap_on_which_hdf5_loops_for_ever_is_refused(
+    tmp_path: Path, scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = mrd()
+    raw.add_scan(scan[:1])
+    path = raw.write(tmp_path / "raw.h5")
+    content = bytearray(path.read_bytes())
+    size_of_first_object = content.index(b"GCOL") + 24
+    struct.pack_into("<Q", content, size_of_first_object, 2**64 - 16)  # with its header of 16 bytes: nothing
+    path.write_bytes(content)
+    monkeypatch.setattr(isolated, "_COMPUTING", 1)
+    began = time.process_time()
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert caught.value.field.startswith(str(path)) and time.process_time() - began < 1
 
 
 def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,8 +60,11 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
                 warnings.simplefilter("ignore")  # of values that are not as the standard has them
                 file = pydicom.dcmread(path, defer_size=_ANSWERS)
                 return _images(file, path, size, limits)
-        except (InputError, MemoryError):
+        except InputError:
             raise
+        except MemoryError as error:  # pydicom makes room for as much as an element declares
+            wanted = f"elements within the {size} bytes of the file, and room for them"
+            raise InputError(field="elements", got="one that memory cannot hold", wanted=wanted) from error
         except Exception as error:  # a damaged file may fail anywhere in the parser
             got = f"{type(error).__name__}: {error}"[:120]
             raise InputError(field="elements", got=got, wanted="a DICOM image") from error

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import h5py
 import numpy as np
@@ -15,7 +16,7 @@ from mri_design.errors import InputError
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = ["Acquisitions", "open_acquisitions"]
+__all__ = ["Acquisitions", "StoredAcquisitions", "open_acquisitions"]
 
 _COUNTERS = (
     "kspace_encode_step_1",
@@ -35,40 +36,45 @@ _AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class Acquisitions:
-    """The acquisitions of a file.
+class Acquisitions(ABC):
+    """The acquisitions of a file, whatever its format: headers with the names of ISMRMRD, and samples when asked for.
 
     Parameters
     ----------
     path : Path
         Of the file.
     field : str
-        File and dataset, for messages.
-    dataset : h5py Dataset
-        Of the open file.
+        File and list, for messages.
     heads : structured array, shape (acquisition,)
         Their headers.
-    batch : int
-        How many to load at once: each may be as long as the file, whatever its header says.
     """
 
     path: Path
     field: str
-    dataset: h5py.Dataset
     heads: NDArray[Any]
-    batch: int
+    format: ClassVar[str]
 
     @property
     def provenance(self) -> dict[str, str]:
         """File and format, for the card."""
-        return {"file": self.path.name, "format": "ISMRMRD"}
+        return {"file": self.path.name, "format": self.format}
 
     @property
     def dimensions(self) -> NDArray[np.intp]:
         """Coordinates of a sample in each acquisition; 0 where there are none."""
-        known = "trajectory_dimensions" in (self.heads.dtype.names or ()) and "traj" in (self.dataset.dtype.names or ())
-        axes = self.heads["trajectory_dimensions"] if known else np.zeros(len(self.heads))
-        return np.asarray(axes, dtype=np.intp)
+        return np.zeros(len(self.heads), dtype=np.intp)
+
+    @abstractmethod
+    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+        """(position, real numbers) as stored, of the acquisitions at some positions, in the file's order.
+
+        Parameters
+        ----------
+        name : {"data", "traj"}
+            Samples, by channel, or coordinates, by sample.
+        wanted : sequence of int
+            Positions.
+        """
 
     def samples(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.complex64]]]:
         """(position, samples (channel, sample)) of the acquisitions at some positions, in the file's order.
@@ -78,7 +84,7 @@ class Acquisitions:
         InputError
             For one with more or fewer samples than its header says, or samples that are not finite.
         """
-        for at, floats in self._numbers("data", wanted):
+        for at, floats in self.numbers("data", wanted):
             channels, length = int(self.heads["active_channels"][at]), int(self.heads["number_of_samples"][at])
             self._check(at, "data", floats, 2 * channels * length, f"2 x {channels} channels x {length} samples")
             joined = np.ascontiguousarray(floats, np.float32).view(np.complex64)
@@ -92,20 +98,10 @@ class Acquisitions:
         InputError
             For one with more or fewer coordinates than its header says, or coordinates that are not finite.
         """
-        for at, floats in self._numbers("traj", wanted):
+        for at, floats in self.numbers("traj", wanted):
             length, axes = (int(self.heads[name][at]) for name in ("number_of_samples", "trajectory_dimensions"))
             self._check(at, "traj", floats, length * axes, f"{length} samples x {axes} dimensions")
             yield at, np.ascontiguousarray(floats, np.float32).reshape(length, axes)
-
-    def _numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-        column = self.dataset.fields(name)
-        positions = sorted(wanted)
-        while positions:
-            part = [at for at in positions if at < positions[0] + self.batch]
-            positions = positions[len(part) :]
-            loaded = column[part[0] : part[-1] + 1]
-            for at in part:
-                yield at, loaded[at - part[0]]
 
     def _check(self, at: int, name: str, floats: NDArray[Any], count: int, product: str) -> None:
         field = f"{self.field}[{at}]: {name}"
@@ -121,7 +117,44 @@ class Acquisitions:
             )
 
 
-def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisitions:
+@dataclass(frozen=True)
+class StoredAcquisitions(Acquisitions):
+    """The acquisitions of an ISMRMRD file.
+
+    Parameters
+    ----------
+    path, field, heads
+        As `Acquisitions` has them.
+    dataset : h5py Dataset
+        Of the open file.
+    batch : int
+        How many to load at once: each may be as long as the file, whatever its header says.
+    """
+
+    dataset: h5py.Dataset
+    batch: int
+    format: ClassVar[str] = "ISMRMRD"
+
+    @property
+    def dimensions(self) -> NDArray[np.intp]:
+        """Coordinates of a sample in each acquisition; 0 where there are none."""
+        known = "trajectory_dimensions" in (self.heads.dtype.names or ()) and "traj" in (self.dataset.dtype.names or ())
+        axes = self.heads["trajectory_dimensions"] if known else np.zeros(len(self.heads))
+        return np.asarray(axes, dtype=np.intp)
+
+    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+        """(position, real numbers) as stored, see `Acquisitions.numbers`."""
+        column = self.dataset.fields(name)
+        positions = sorted(wanted)
+        while positions:
+            part = [at for at in positions if at < positions[0] + self.batch]
+            positions = positions[len(part) :]
+            loaded = column[part[0] : part[-1] + 1]
+            for at in part:
+                yield at, loaded[at - part[0]]
+
+
+def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> StoredAcquisitions:
     """The acquisitions of an open file; only their headers are loaded.
 
     Parameters
@@ -154,7 +187,8 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisi
     # Only this field: the samples behind it are read later, a bounded number at a time.
     heads: NDArray[Any] = dataset.fields("head")[()]
     size = max(file.id.get_filesize(), 1)
-    return Acquisitions(Path(file.filename), field, dataset, heads, max(1, min(_AT_ONCE, limits.max_bytes // size)))
+    batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
+    return StoredAcquisitions(Path(file.filename), field, heads, dataset, batch)
 
 
 def _has(dtype: np.dtype[Any], names: tuple[str, ...], kinds: str) -> bool:

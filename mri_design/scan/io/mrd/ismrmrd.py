@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
@@ -19,10 +19,24 @@ from mri_design.scan.io.mrd.shots import holds_trajectories, read_shots
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["DuplicatePolicy", "read"]
+__all__ = ["DuplicatePolicy", "checked_policy", "read"]
 
 DuplicatePolicy = Literal["error", "average", "last"]
 """What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
+
+
+def checked_policy(duplicates: str) -> DuplicatePolicy:
+    """What to do with lines that come twice, by name.
+
+    Raises
+    ------
+    InputError
+        For another name.
+    """
+    if duplicates not in get_args(DuplicatePolicy):
+        raise InputError(field="duplicates", got=repr(duplicates), wanted="'error', 'average' or 'last'")
+    return cast(DuplicatePolicy, duplicates)
+
 
 _FIRST: Mapping[str, int] = MappingProxyType({})
 
@@ -75,9 +89,7 @@ def read(
     """
     path = Path(path)
     check_file(path)
-    if duplicates not in ("error", "average", "last"):
-        raise InputError(field="duplicates", got=repr(duplicates), wanted="'error', 'average' or 'last'")
-    counters = checked_counters(counters)
+    duplicates, counters = checked_policy(duplicates), checked_counters(counters)
     with errors_named(path), open_read_only(path) as file:
         place = f"{path}: {group}/xml"
         header = parse_mrd_header(place, read_text(file, f"{group}/xml", limits), limits)

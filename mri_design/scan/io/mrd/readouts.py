@@ -116,7 +116,7 @@ def plan_readouts(
     ------
     InputError
         Naming the acquisition where headers disagree with each other or with the file's header, a counter leads out of
-        the grid, a line comes again, slices hold different lines, or a volume has several slabs.
+        the grid, a line comes again, or a volume has several slabs.
     """
     notes: dict[str, str] = {}
     chosen, encoding = purposes.imaging, purposes.encoding
@@ -136,7 +136,6 @@ def plan_readouts(
     data = sorted([*readouts, *within], key=lambda readout: readout.index)
     if not repeats_allowed:
         _refuse_repeats(field, data)
-    _check_same_lines(field, data, slices.size, grid.ny)
     nx, ny, nz = encoding.encoded.matrix
     return ReadoutPlan(tuple(data), tuple(apart), (int(slices.size), channels, nz, ny, nx), notes)
 
@@ -300,19 +299,3 @@ def _refuse_repeats(field: str, readouts: list[Readout]) -> None:
                 wanted="each line once",
                 cure="Say what to do with repeated lines: duplicates='average' or 'last', in a recipe under [input].",
             )
-
-
-def _check_same_lines(field: str, readouts: list[Readout], n_slices: int, ny: int) -> None:
-    lines = np.zeros((n_slices, ny), dtype=bool)
-    for readout in readouts:
-        lines[readout.slice, readout.line] = True
-    different = np.argwhere(lines != lines[0])
-    if different.size:
-        rank, line = (int(number) for number in different[0])
-        at = next(r.index for r in readouts if r.line == line and r.slice in (0, rank))
-        raise InputError(
-            field=f"{field}[{at}]: kspace_encode_step_1",
-            got=f"row {line} in only one of slices 0 and {rank}",
-            wanted="the same lines in every slice",
-            cure="Export the slices whose lines agree to a file of their own.",
-        )

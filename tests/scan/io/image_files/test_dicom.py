@@ -1,6 +1,8 @@
 """DICOM images become stacks of images, without anything about the patient; damaged ones are refused."""
 
 import io
+import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +84,12 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:length])
         with pytest.raises(InputError, match=r"x\.dcm"):
             read(path)
+
+
+def test_an_element_longer_than_memory_is_refused(tmp_path: Path, read_in_child: Callable[..., list]) -> None:
+    whole = changed(tmp_path / "slice.dcm").read_bytes()
+    first = 132  # the element behind the preamble: a tag, two letters and a length of two bytes
+    lie = b"\x02\x00\x02\x00UN\x00\x00" + struct.pack("<I", 2**32 - 16)
+    (tmp_path / "lie.dcm").write_bytes(whole[:first] + lie + whole[first:])
+    (outcome,) = read_in_child([tmp_path / "lie.dcm"], limit=3 * 2**30)
+    assert outcome.kind == "InputError" and "memory" in outcome.message

@@ -1,0 +1,1 @@
+"""Siemens raw data: the measurements of a file, its protocol, and its readouts as acquisitions."""
