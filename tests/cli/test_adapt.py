@@ -293,6 +293,20 @@ def test_json_lines_come_in_and_go_out(work: Path, run: Run, tmp_path: Path, bli
     assert order(tmp_path / "run") == blind
 
 
+def test_a_file_that_ends_early_makes_no_complete_design(work: Path, run: Run, tmp_path: Path) -> None:
+    kspace = np.load(work / "scan.npz")["kspace"][0]
+    header = json.dumps({"lines": 24, "samples": 20, "noise_variance": 4.9e-5})
+    there = [11, 12, 13, 3, 20]  # some of the lines to start with are not among them
+    file = tmp_path / "readouts.jsonl"
+    file.write_text("\n".join([header, *(json_readout(kspace, line) for line in there)]) + "\n")
+    result = run("adapt", file, *BLIND, "--out", tmp_path / "run")
+    assert result.exit_code == 4, result.output
+    last = json.loads(result.stdout.splitlines()[-1])
+    assert last["kind"] == "done" and sorted(last["lines"]) == sorted(there)
+    status = json.loads((tmp_path / "run" / "manifest.json").read_text())["status"]
+    assert status == last["status"] and status.startswith("5 of 12 lines measured: ")
+
+
 def test_a_program_talks_to_it_through_pipes(work: Path, tmp_path: Path, blind: list[int]) -> None:
     kspace = np.load(work / "scan.npz")["kspace"][0]
     words = [str(work / word) if str(word).endswith(".toml") else str(word) for word in BLIND]

@@ -251,7 +251,7 @@ class _Live:
     recipe : Recipe
         In force.
     most : int
-        Lines that the design could have had when it began.
+        Lines that the design could have in the end, had none been lost.
     """
 
     def __init__(self, request: AdaptRequest, run: Run, scanner: Scanner, lost: Sequence[int], identity: str) -> None:
@@ -262,10 +262,11 @@ class _Live:
         self._lines = request.design.count(self._encoding.size)
         self._measurable: NDArray[np.bool_] = np.ones(self._encoding.size, dtype=bool)
         require_lines(self._measurable, self._lines, self.recipe)
-        self._give_up(lost)
         self._checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), identity)
-        self._first = self._start()
+        self._first = self._first_lines()
         self.most = self._reachable()
+        self._give_up(lost)
+        self._first = self._start()
         data = self._with_maps(self._arrivals.data(NAME, self._first))
         calibrated = prepare(data, self.recipe, calibration_lines=self.recipe.calibration_lines, ordinary=True)
         self._scan: PreparedScan = calibrated
