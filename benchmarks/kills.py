@@ -80,7 +80,7 @@ def verbs(matrix: int) -> list[Verb]:
             "adapt",
             ("adapt", "readouts.jsonl", *of_lines),
             resume=again,
-            records=("readouts.jsonl", "messages.jsonl"),
+            records=("readouts.jsonl", "messages.jsonl", "latency.csv"),
         ),
         Verb(
             "compare",
@@ -181,6 +181,7 @@ def _content(place: Path, records: Sequence[str]) -> object:
         stored = json.loads(place.read_text())
         if place.name == "manifest.json":
             stored["inputs"] = [file for file in stored["inputs"] if file["name"] not in records]
+            stored["settings"].pop("readouts_repeated", None)
         return _timeless(stored)
     return place.read_bytes()
 
@@ -253,14 +254,15 @@ def page(rows: Sequence[Row], matrix: int, wanted: int) -> str:
         "# Killed runs",
         f"`{COMMAND}` makes this page. Versions: python {installed_versions(())['python']}, "
         f"mri-design {installed_versions(('mri-design',))['mri-design']}.",
-        f"Every verb that writes, on scans of {matrix} x {matrix}, killed (SIGKILL, with its workers) at random "
-        "moments of the time that an uninterrupted run takes, and called again until it ends: with `--resume` "
-        "where the verb has it, with `--overwrite` where it writes single files and does not replace them unasked "
-        "(`convert`, `export`), and otherwise as before. A run may be killed several times. *Identical*: the kills "
-        "whose run left the same files with the same arrays, tables, figures and settings as the uninterrupted "
-        "one, and none besides. Not compared is what is about time, the command in the manifest, the text of "
-        "reports, which have the seconds in them, and the records of `adapt`: when it goes on, the scanner sends "
-        "its readouts again, and they are recorded again.",
+        f"Every verb that writes (but `demo`, a comparison and a design), on scans of {matrix} x {matrix}, killed "
+        "(SIGKILL, with its workers) at random moments of the time that an uninterrupted run takes, and called "
+        "again until it ends: with `--resume` where the verb has it, with `--overwrite` where it writes single "
+        "files and does not replace them unasked (`convert`, `export`), and otherwise as before. A run may be "
+        "killed several times. *Identical*: the kills whose run left the same files with the same arrays, tables, "
+        "figures and settings as the uninterrupted one, and none besides. Not compared is what is about time, the "
+        "command in the manifest, the text of reports, which have the seconds in them, and the records of `adapt`: "
+        "what came, what was sent, how long it took, how many readouts came again. When it goes on, the scanner "
+        "sends its readouts again, and they are recorded again.",
         markdown_text(rows),
         markdown_text(targets(rows, wanted)),
     ]
@@ -276,14 +278,16 @@ def main() -> None:
     parser.add_argument("--verbs", default="", help="those to kill, as train,export; all but demo by default")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the results")
     options = parser.parse_args()
-    asked = options.verbs.split(",") if options.verbs else [verb.name for verb in verbs(options.matrix)]
-    every = [verb for verb in [*verbs(options.matrix), Verb("demo", ("demo",))] if verb.name in asked]
+    known = [*verbs(options.matrix), Verb("demo", ("demo",))]
+    asked = options.verbs.split(",") if options.verbs else [verb.name for verb in known[:-1]]
+    draws = np.random.default_rng(options.seed).spawn(len(known))
+    every = [(verb, rng) for verb, rng in zip(known, draws, strict=True) if verb.name in asked]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         prepare(folder, options.matrix)
-        ended(started(verbs(options.matrix)[0], folder, folder / "designed"))  # compiles, and gives export a run
+        ended(started(known[0], folder, folder / "designed"))  # compiles, and gives export a run
         rows = list[Row]()
-        for n, (verb, rng) in enumerate(zip(every, np.random.default_rng(options.seed).spawn(len(every)), strict=True)):
+        for n, (verb, rng) in enumerate(every):
             kills = options.kills // len(every) + (n < options.kills % len(every))
             rows.append(row_of(verb, kills, folder, rng))
             print(rows[-1], flush=True)

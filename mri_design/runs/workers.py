@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from threadpoolctl import threadpool_limits
+
+from mri_design.errors import MriDesignError
 
 __all__ = ["Workers"]
 
@@ -57,8 +60,24 @@ class Workers(Generic[Material]):
             self._pool.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[Material, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results in the order of the items, each as soon as it and those before it are done."""
+        """Results in the order of the items, each as soon as it and those before it are done.
+
+        Raises
+        ------
+        MriDesignError
+            Where a process was killed before its work was done.
+        """
         if self._pool is None:
             return (function(self.material, item) for item in items)
         listed = list(items)
-        return self._pool.map(_call, [function] * len(listed), listed)
+        return _as_they_come(self._pool.map(_call, [function] * len(listed), listed))
+
+
+def _as_they_come(results: Iterator[Result]) -> Iterator[Result]:
+    try:
+        yield from results
+    except BrokenProcessPool as error:
+        raise MriDesignError(
+            "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
+            "kept: go on with the same command (a protocol with --resume), perhaps with fewer --jobs"
+        ) from error
