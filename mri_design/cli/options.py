@@ -97,8 +97,8 @@ Input = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="k-space (.npy/.npz with optional JSON card, fastMRI or ISMRMRD HDF5, Siemens .dat), or phantom:NAME "
-        f"({', '.join(PHANTOMS)}).",
+        help="k-space (.npy/.npz with optional JSON card, fastMRI or ISMRMRD HDF5, Siemens .dat, BART .cfl), images to "
+        f"simulate it from (.npy/.npz, NIfTI, DICOM), or phantom:NAME ({', '.join(PHANTOMS)}).",
         show_default=False,
     ),
 ]
