@@ -222,19 +222,10 @@ def _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, ro
 
 @compiled
 def there_and_back(work, base, spare, mask, n_lines, radices, twiddles, roots, count):
-    """Transform, mask and inverse of one strip of rows (real lanes, imaginary lanes)."""
+    """Transform, mask and inverse of one strip of rows (real lanes, imaginary lanes); the last step meets the mask."""
     row = 2 * count
-    length, at, root = n_lines, 0, 0
     last = radices.size - 1
-    for step in range(last):
-        radix = radices[step]
-        length //= radix
-        if radix == 4:
-            _four(work, base, n_lines, length, twiddles, at, count)
-        else:
-            _any(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
-        at += 2 * length * (radix - 1)
-        root += 2 * radix
+    at, root = forth(work, base, spare, n_lines, radices[:last], twiddles, roots, count)
     radix = radices[last]
     if radix == 4:
         _masked_four(work, base, mask, n_lines, count)
@@ -246,21 +237,15 @@ def there_and_back(work, base, spare, mask, n_lines, radices, twiddles, roots, c
             for y in range(base + line * row, base + line * row + row, count):
                 store(work, y, load(work, y) * mask[line])
         _any_back(work, base, spare, n_lines, 1, radix, twiddles, at, roots, root, count)
-    length = 1
-    for step in range(last - 1, -1, -1):
-        length *= radices[step + 1]
-        radix = radices[step]
-        at -= 2 * length * (radix - 1)
-        root -= 2 * radix
-        if radix == 4:
-            _four_back(work, base, n_lines, length, twiddles, at, count)
-        else:
-            _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
+    back(work, base, spare, n_lines, radices[:last], twiddles[:at], roots[:root], count)
 
 
 @compiled
 def forth(work, base, spare, n_lines, radices, twiddles, roots, count):
-    """Transform of one strip of rows, left in the order of the plan; not scaled."""
+    """Transform of one strip of rows, left in the order of the plan; not scaled.
+
+    With the first radices of a plan only, its first steps. Gives how many twiddles and roots these take.
+    """
     length, at, root = n_lines, 0, 0
     for radix in radices:
         length //= radix
@@ -270,12 +255,15 @@ def forth(work, base, spare, n_lines, radices, twiddles, roots, count):
             _any(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
         at += 2 * length * (radix - 1)
         root += 2 * radix
+    return at, root
 
 
 @compiled
 def back(work, base, spare, n_lines, radices, twiddles, roots, count):
-    """Inverse of one strip of rows whose spectrum lies in the order of the plan; not scaled."""
-    length, at, root = 1, twiddles.size, roots.size
+    """Inverse of `forth` on one strip of rows, but for the scale, with the twiddles and roots of these radices."""
+    length, at, root = n_lines, twiddles.size, roots.size
+    for radix in radices:
+        length //= radix
     for step in range(radices.size - 1, -1, -1):
         radix = radices[step]
         at -= 2 * length * (radix - 1)
