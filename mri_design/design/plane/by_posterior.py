@@ -16,6 +16,7 @@ from mri_design.design.strategy import DesignView
 from mri_design.errors import require_counts
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.variances.information import gain_from_values
 
 __all__ = ["ExpectedErrorSamples", "InformationGainSamples", "gain_of_samples"]
 
@@ -113,9 +114,4 @@ class InformationGainSamples:
 
 def gain_of_samples(values: Array) -> NDArray[np.float64]:
     """Scores (size,) from the values of posterior draws in units of sigma, (count, coil, size, 1)."""
-    root = np.moveaxis(values[..., 0], 2, 0).swapaxes(1, 2)  # (size, coil, draw)
-    count = root.shape[2]
-    if root.shape[1] > count:
-        root = root.mT  # det(I + W W^H) = det(I + W^H W): the smaller one
-    overlap = root @ np.conj(root.mT) / (2 * count) + np.eye(root.shape[1], dtype=root.dtype)
-    return np.asarray(2 * np.linalg.slogdet(overlap)[1], dtype=np.float64)
+    return gain_from_values(np.moveaxis(values[..., 0], 2, 0).swapaxes(1, 2))  # (size, coil, draw)

@@ -13,6 +13,7 @@ from mri_design.errors import InputError, require_counts
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.variances.information import gain_from_values
 
 __all__ = ["InformationGainShots", "gain_of_shots"]
 
@@ -87,8 +88,6 @@ def gain_of_shots(
         raise InputError(field="posterior", got="one of samples on a grid", wanted="one of samples along a trajectory")
     deviations = posterior.deviations(rng, draws)
     values = np.moveaxis(shots.values(deviations, measured.maps), 2, 0).reshape(shots.size, len(deviations), -1)
-    turned = bool(posterior.precision.complex_linear)  # i times a draw is a draw, too
-    times = 2 if turned else 1
-    overlaps = np.conj(values) @ values.mT / (times * len(deviations))
-    inner = np.eye(len(deviations)) + (overlaps if turned else overlaps.real)
-    return np.asarray(times * np.linalg.slogdet(inner)[1], dtype=np.float64)
+    if not posterior.precision.complex_linear:  # i times a draw is no draw
+        values = np.concatenate([values.real, values.imag], axis=-1)
+    return gain_from_values(values.mT)

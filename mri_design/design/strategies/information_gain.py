@@ -28,6 +28,7 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.measurement import CartesianLines
+from mri_design.variances.information import gain_from_values
 
 __all__ = [
     "InformationGain",
@@ -169,15 +170,8 @@ def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float6
 
 def gain_from_columns(columns: Array) -> NDArray[np.float64]:
     """`gain_from_draws` of draws that are laid out in `CartesianLines.columns` already, (count, coil, ky, x)."""
-    count, n_coils, n_lines, _ = columns.shape
-    scores = np.empty(n_lines)
-    for line in range(n_lines):
-        root = columns[:, :, line].transpose(2, 1, 0)  # (kx, coil, draw)
-        if n_coils > count:
-            root = root.mT  # det(I + W W^H) = det(I + W^H W): the smaller one
-        overlap = root @ np.conj(root.mT) / (2 * count) + np.eye(root.shape[1], dtype=root.dtype)
-        scores[line] = 2 * np.sum(np.linalg.slogdet(overlap)[1], dtype=np.float64)
-    return scores
+    each = np.moveaxis(columns, 0, 3)  # (coil, ky, x, draw)
+    return np.array([gain_from_values(each[:, line].swapaxes(0, 1)).sum() for line in range(each.shape[1])])
 
 
 @dataclass(frozen=True, kw_only=True)
