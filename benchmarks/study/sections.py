@@ -309,8 +309,8 @@ def stress(setting: Setting) -> list[Group]:
 
 MODELS: dict[str, Callable[[Setting], Recipe]] = {
     "modulus": lambda setting: setting.mean.replacing("phase", model="modulus"),
-    "phase-aware": lambda setting: setting.mean.replacing("phase", model="aware"),
-    "chosen by the scan": lambda setting: setting.mean.replacing("phase", model="automatic"),
+    "phase-aware": lambda setting: setting.mean.replacing("phase", model="aware", imaginary_ratios=(2.0,)),
+    "chosen by the scan": lambda setting: setting.mean.replacing("phase", model="automatic", imaginary_ratios=(2.0,)),
     "TV+wavelet sites": lambda setting: _tv_wavelet(setting),
 }
 

@@ -92,10 +92,14 @@ class BlockRecipe(_Settings):
 
 
 class PhaseRecipe(_Settings):
-    """Whether sites know the image's phase; ``automatic`` lets the scan's own lines decide."""
+    """Whether sites know the image's phase.
 
-    model: Literal["modulus", "aware", "automatic"] = "modulus"
-    imaginary_ratios: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=8)] = (2.0,)
+    ``held-back`` and ``automatic`` let the scan's own lines decide: of images by lines held back; with ``automatic``
+    of designs too, by each line before it is measured.
+    """
+
+    model: Literal["modulus", "aware", "held-back", "automatic"] = "held-back"
+    imaginary_ratios: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=8)] = (1.5,)
     sites: PhaseSites = "shared"
     rivals_every: Count = 4
 
@@ -103,7 +107,14 @@ class PhaseRecipe(_Settings):
     def names(self) -> tuple[str, ...]:
         """Names of the models a design may use, in the order of `variants`."""
         aware = tuple(f"phase-aware {ratio:g}" for ratio in self.imaginary_ratios)
-        return {"modulus": ("modulus",), "aware": aware[:1], "automatic": ("modulus", *aware)}[self.model]
+        if self.model == "aware":
+            return aware[:1]
+        return ("modulus", *aware) if self.model == "automatic" else ("modulus",)
+
+    @property
+    def chosen_by_lines_held_back(self) -> bool:
+        """Whether the lines of a mask that is there already choose the model of its image."""
+        return self.model in ("held-back", "automatic")
 
     def prior(self) -> PhasePrior | None:
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
@@ -316,6 +327,7 @@ class ReconstructionRecipe(_Settings):
     map_stages: Count = 2
     damping: Annotated[float, Field(ge=0, lt=1)] = 1e-3
     std_samples: Annotated[int, Field(ge=2)] = 48
+    band_factors: bool = True
 
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
         """MAP with these settings."""

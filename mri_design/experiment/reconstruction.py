@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from mri_design.errors import UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares, zero_filled
-from mri_design.experiment.error_bars import StdFactor, std_factor
+from mri_design.experiment.held_back.band_factors import shipped_band_factors, strength
+from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
+from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
+from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.non_local import (
     counting_on,
     is_non_local,
@@ -19,7 +22,6 @@ from mri_design.experiment.non_local import (
     map_stages,
     mean_stages,
 )
-from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.inference.evidence.hyperparameters import Hyperparameters, learn_hyperparameters
@@ -78,14 +80,32 @@ class Reconstruction:
     std_factor : StdFactor, optional
         What the posterior's standard deviations were multiplied by to be as large as the error that is predicted; None
         where they are as the posterior has them.
+    phase_choice : PhaseChoice, optional
+        The model of the phase that lines held back have chosen; None where the recipe or the slice names it.
+    band_strength : float, optional
+        Share of the factors on k-space bands that was applied; None where the recipe asks for none.
     """
 
     image: Array
     std: Array | None
     convergence: Convergence
+    _: KW_ONLY
     learnt: Hyperparameters | None = None
     left_out: str = ""
     std_factor: StdFactor | None = None
+    phase_choice: PhaseChoice | None = None
+    band_strength: float | None = None
+
+    def account(self) -> dict[str, str]:
+        """What the lines held back have decided, in words for a summary."""
+        said: dict[str, str] = {}
+        if self.phase_choice is not None:
+            said["model of the image"] = str(self.phase_choice)
+        if self.band_strength is not None:
+            said["band factors"] = f"{100 * self.band_strength:.0f} % of the correction"
+        if self.std_factor is not None:
+            said["error bars"] = str(self.std_factor)
+        return said
 
 
 @dataclass(frozen=True)
@@ -149,20 +169,38 @@ def reconstruct(
     require_random(rng)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
     check_method(method)
-    warm_start, signal = options.warm_start, options.signal
-    if recipe.phase.model == "automatic" and slice_model.phase is None and method in ("mean", "map"):
-        slice_model = choose_phase_model(slice_model, lines, recipe, rng, signal=signal)
-        warm_start = None if slice_model.phase is not None else warm_start
-    options = replace(options, warm_start=warm_start)
-    if is_non_local(slice_model) and method in ("mean", "map"):
-        return _non_local(slice_model, lines, method, recipe, rng, with_std=with_std, options=options)
     if method == "zero-filled":
         return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
-    model = slice_model.model(lines, signal)
-    if method != "mean":
-        return point_estimate(model, method, recipe)
-    posterior, result = posterior_mean(model, recipe, rng, options)
-    return _with_error_bars(result, posterior, slice_model, lines, recipe, rng) if with_std else result
+    if method == "least-squares":
+        return point_estimate(slice_model.model(lines, options.signal), method, recipe)
+    engine, seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
+    without = hold_back(slice_model, lines, engine, seed, options.signal)
+    choice = None
+    if recipe.phase.chosen_by_lines_held_back and slice_model.phase is None:
+        choice = choose_phase(without, recipe.phase, engine.cut_short(1))
+        slice_model = replace(slice_model, phase=choice.phase)
+        options = replace(options, warm_start=None) if choice.phase is not None else options
+    if method == "map":
+        return replace(_map_image(slice_model, lines, recipe, options.signal), phase_choice=choice)
+    mean = _mean(slice_model, lines, recipe, rng, options)
+    result = replace(mean.result, phase_choice=choice)
+    if recipe.reconstruction.band_factors:
+        factors = shipped_band_factors("modulus" if slice_model.phase is None else "phase-aware")
+        share = strength(without, factors, None if choice is None else choice.image)
+        corrected = factors.applied(slice_model, lines, result.image, share) if share else result.image
+        result = replace(result, image=corrected, band_strength=share)
+    if not with_std:
+        return result
+    std = pixel_std(mean.posterior, recipe.reconstruction.std_samples, rng)
+    if recipe.inference.learn != "nothing":
+        return replace(result, std=std)  # with learnt scales they are cautious, and stay as they are
+    if choice is not None and choice.phase is not None:
+        without = hold_back(slice_model, lines, engine, seed, options.signal)
+    local = mean.posterior if mean.local is None else mean.local
+    if is_non_local(slice_model) and mean.local is not None:
+        local = local_posterior(slice_model, lines, engine, seed, local, options.signal)
+    scale = std_factor(slice_model, lines, std, local, without, seed)
+    return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
 
 
 def point_estimate(model: GeneralizedLinearModel, method: Method, recipe: Recipe) -> Reconstruction:
@@ -190,49 +228,40 @@ def posterior_mean(
             model, rng, warm_start=options.warm_start, callback=options.callback
         )
         convergence, learnt = posterior.convergence, None
-    return posterior, Reconstruction(posterior.mean, None, convergence, learnt)
+    return posterior, Reconstruction(posterior.mean, None, convergence, learnt=learnt)
 
 
-def _with_error_bars(
-    result: Reconstruction,
-    posterior: GaussianPosterior,
-    slice_model: MRSlice,
-    lines: Sequence[int],
-    recipe: Recipe,
-    rng: np.random.Generator,
-    local: GaussianPosterior | None = None,
-) -> Reconstruction:
-    """The mean with standard deviations; learnt scales, with which they are cautious, leave them as they are."""
-    std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    if recipe.inference.learn != "nothing":
-        return replace(result, std=std)
-    engine, seed = recipe.inference.engine(), int(rng.integers(2**63))
-    known = posterior if local is None else local
-    scale = std_factor(slice_model, lines, std, known, engine, seed)
-    return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
+def _map_image(slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None) -> Reconstruction:
+    """MAP: in stages where the prior is non-local, since that is known from an image only."""
+    if not is_non_local(slice_model):
+        return point_estimate(slice_model.model(lines, signal), "map", recipe)
+    estimate = recipe.reconstruction.map_estimate(recipe.inference)
+    model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal)
+    image, convergence = estimate(model, start)
+    return Reconstruction(image, None, convergence, left_out=left_out)
 
 
-def _non_local(
-    slice_model: MRSlice,
-    lines: Sequence[int],
-    method: Method,
-    recipe: Recipe,
-    rng: np.random.Generator,
-    *,
-    with_std: bool,
-    options: InferenceOptions,
-) -> Reconstruction:
-    """Posterior mean or MAP in stages, since a non-local prior is known from an image only."""
-    if method == "map":
-        estimate = recipe.reconstruction.map_estimate(recipe.inference)
-        model, start, left_out = map_stages(slice_model, lines, estimate, signal=options.signal)
-        image, convergence = estimate(model, start)
-        return Reconstruction(image, None, convergence, left_out=left_out)
+@dataclass(frozen=True)
+class _Mean:
+    """A posterior mean with its posterior, and where the prior is non-local that of the prior without such blocks."""
+
+    result: Reconstruction
+    posterior: GaussianPosterior
+    local: GaussianPosterior | None = None
+
+
+def _mean(
+    slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
+) -> _Mean:
+    """The mean without error bars: in stages where the prior is non-local, since that is known from an image only."""
+    if not is_non_local(slice_model):
+        posterior, result = posterior_mean(slice_model.model(lines, options.signal), recipe, rng, options)
+        return _Mean(result, posterior)
     if recipe.inference.learn != "nothing":
         model = replace(slice_model, alike=None).model(lines, options.signal)
         posterior, result = posterior_mean(model, recipe, rng, options)
-        result = replace(result, left_out=left_out_because("rates that differ from pixel to pixel are not learnt"))
-        return _with_error_bars(result, posterior, slice_model, lines, recipe, rng) if with_std else result
+        refused = left_out_because("rates that differ from pixel to pixel are not learnt")
+        return _Mean(replace(result, left_out=refused), posterior)
     seed = int(rng.integers(2**63))
     options = replace(options, callback=counting_on(options.callback))
     last = mean_stages(
@@ -247,13 +276,7 @@ def _non_local(
     rng = np.random.default_rng(seed)
     posterior, result = posterior_mean(last.model, recipe, rng, replace(options, warm_start=last.start))
     all_stages = replace(result.convergence, matvecs=result.convergence.matvecs + last.matvecs)
-    result = replace(result, convergence=all_stages, left_out=last.left_out)
-    if not with_std:
-        return result
-    local = last.local
-    if local is not None:
-        local = local_posterior(slice_model, lines, recipe.inference.engine(), seed, local, options.signal)
-    return _with_error_bars(result, posterior, slice_model, lines, recipe, rng, local)
+    return _Mean(replace(result, convergence=all_stages, left_out=last.left_out), posterior, last.local)
 
 
 def reconstruct_by_recipe(

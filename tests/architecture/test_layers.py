@@ -66,7 +66,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "evaluation/plots": {"style": 1, "*": 2},
     "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
     | {"check": 2, "shares": 3, "account": 4},
-    "experiment": {"": 1, "trajectories": 2},
+    "experiment": {"": 1, "held_back": 2, "reconstruction": 3, "trajectories": 4},
+    "experiment/held_back": {"prediction": 1, "*": 2},
     "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "shots": 1, "description": 2},
     "inference": {"": 1, "double_loop": 2, "evidence": 2, "propagation": 2, "variational": 2, "references": 3},
     "inference/double_loop": {"bounds": 1, "moving_bounds": 2, "loop": 3},

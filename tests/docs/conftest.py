@@ -66,7 +66,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _write_readouts(folder / "readouts.jsonl", coils.kspace[0, :1])
     local = (REPOSITORY / "mri_design/recipes/local.toml").read_text(encoding="utf-8")
     (folder / "small.toml").write_text(SMALL)
-    (folder / "small-local.toml").write_text(local + SMALL)
+    inference, reconstruction = SMALL.split("[reconstruction]")
+    (folder / "small-local.toml").write_text(
+        local.replace("[reconstruction]", "[reconstruction]" + reconstruction) + inference
+    )
     return folder
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
+from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
+from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.inputs import mr_image_model
-from mri_design.experiment.phase_choice import choose_phase_model
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.model.mr_image import MRSlice
@@ -31,6 +32,11 @@ def recipe(**phase: object) -> Recipe:
     return Recipe().replacing("phase", **phase)
 
 
+def chosen(one: MRSlice, lines: list[int], settings: Recipe, signal: float | None = None) -> PhaseChoice:
+    engine = settings.inference.engine()
+    return choose_phase(hold_back(one, lines, engine, 0, signal), settings.phase, engine.cut_short(1))
+
+
 def smooth() -> np.ndarray:
     y, x = np.mgrid[: N[0], : N[1]] / np.array(N)[:, None, None] - 0.5
     return 1.5 * y + 3 * x**2
@@ -39,44 +45,45 @@ def smooth() -> np.ndarray:
 @pytest.mark.slow
 def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not():
     settings = recipe(model="automatic", imaginary_ratios=(3.0,))
-    chosen = choose_phase_model(textured(smooth()), LINES, settings, np.random.default_rng(0))
-    assert chosen.phase is not None and chosen.phase.imaginary_ratio == 3.0
-    in_order = choose_phase_model(textured(smooth()), sorted(LINES), settings, np.random.default_rng(0))
-    assert in_order.phase is not None  # a mask has no order of acquisition
-    rough = np.random.default_rng(2).uniform(-np.pi, np.pi, N)
-    assert choose_phase_model(textured(rough), LINES, settings, np.random.default_rng(0)).phase is None
+    choice = chosen(textured(smooth()), LINES, settings)
+    assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0 and choice.gain > 0
+    assert str(choice).startswith("phase-aware 3: ") and f"of {choice.held_back} lines" in str(choice)
+    assert chosen(textured(smooth()), sorted(LINES), settings).phase is not None  # a mask has no order of acquisition
+    rough = chosen(textured(np.random.default_rng(2).uniform(-np.pi, np.pi, N)), LINES, settings)
+    assert rough.phase is None and str(rough) == f"modulus, after {rough.held_back} lines held back"
 
 
 def test_a_mask_that_is_its_own_mirror_image_shows_a_phase_too():
     mirrored = [*CENTRE, *(16 + side * k for k in (6, 8, 10, 12, 14, 15) for side in (1, -1))]
     settings = recipe(model="automatic", imaginary_ratios=(3.0,))
-    assert choose_phase_model(textured(smooth()), mirrored, settings, np.random.default_rng(0)).phase is not None
+    assert chosen(textured(smooth()), mirrored, settings).phase is not None
     few = [*CENTRE, 22, 10, 24, 8, 26, 6, 28]  # three held back, from which nothing follows
-    assert choose_phase_model(textured(smooth()), few, settings, np.random.default_rng(0)).phase is None
+    assert chosen(textured(smooth()), few, settings) == PhaseChoice()
 
 
 def test_too_few_lines_or_no_phase_keep_the_modulus():
     settings = recipe(model="automatic")
     one = textured(smooth())
-    assert choose_phase_model(one, CENTRE, settings, np.random.default_rng(0)).phase is None
+    assert chosen(one, CENTRE, settings) == PhaseChoice()
     noise = np.random.default_rng(1).standard_normal((2, 1, *N))
     dark = replace(one, kspace=0.005 * (noise[0] + 1j * noise[1]))
-    assert choose_phase_model(dark, LINES, settings, np.random.default_rng(0), signal=1.0).phase is None
+    assert chosen(dark, LINES, settings, 1.0) == PhaseChoice()
 
 
 @pytest.mark.slow
-def test_automatic_reconstructions_are_those_of_the_chosen_model():
+@pytest.mark.parametrize("model", ["automatic", "held-back"])
+def test_reconstructions_are_those_of_the_chosen_model(model):
     one = textured(smooth())
     rng = np.random.default_rng
-    automatic = reconstruct(one, LINES, "mean", recipe(model="automatic"), rng(0), with_std=False).image
-    plain = reconstruct(one, LINES, "mean", Recipe(), rng(0), with_std=False).image
+    chosen = reconstruct(one, LINES, "mean", recipe(model=model, imaginary_ratios=(2.0,)), rng(0), with_std=False).image
+    plain = reconstruct(one, LINES, "mean", recipe(model="modulus"), rng(0), with_std=False).image
     truth = CentredFFT(N).adjoint(one.kspace[0])
-    assert np.linalg.norm(automatic - truth) < 0.8 * np.linalg.norm(plain - truth)
+    assert np.linalg.norm(chosen - truth) < 0.8 * np.linalg.norm(plain - truth)
 
 
 def test_slices_are_given_what_the_recipe_names(tmp_path):
     one = textured(smooth())
-    for model, aware in (("modulus", False), ("aware", True), ("automatic", False)):
+    for model, aware in (("modulus", False), ("aware", True), ("automatic", False), ("held-back", False)):
         path = tmp_path / f"{model}.toml"
         path.write_text(f'[phase]\nmodel = "{model}"\nimaginary_ratios = [4, 2]\nsites = "apart"\n')
         settings = load_recipe(path)

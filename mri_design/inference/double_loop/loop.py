@@ -18,7 +18,7 @@ from mri_design.estimation.automatic import Automatic
 from mri_design.estimation.base import InnerSolver, require_solver
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
 from mri_design.inference.criterion import criterion_value, dual_arguments
-from mri_design.inference.double_loop.bounds import Algorithm, site_bounds
+from mri_design.inference.double_loop.bounds import Algorithm, SiteBound, site_bounds
 from mri_design.inference.double_loop.moving_bounds import MovingBounds
 from mri_design.inference.log_determinant import LogDeterminant
 from mri_design.model.determined import require_determined
@@ -160,12 +160,32 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
             model=model, noise_seed=int(rng.integers(2**63)), u=u, z=z, arguments=arguments, marginals=marginals
         )
 
-    def step(self, state: DoubleLoopState) -> DoubleLoopState:
-        model, z, u = state.model, state.z, state.u
+    def image_at(self, model: GeneralizedLinearModel, start: WarmStart) -> Array:
+        """The mean for given marginal variances: one inner problem, without new variances.
+
+        Parameters
+        ----------
+        model : GeneralizedLinearModel
+            What is inferred.
+        start : WarmStart
+            The variances, and the image to begin at.
+        """
+        arguments = dual_arguments(MovingBounds(model, start.z).at(start.mean), start.mean, start.z)
+        return self._minimised(model, start.z, start.mean, arguments)[0]
+
+    def _minimised(
+        self, model: GeneralizedLinearModel, z: tuple[Array, ...], u: Array, arguments: tuple[Array, ...]
+    ) -> tuple[Array, Convergence, MovingBounds, tuple[SiteBound, ...]]:
+        """The inner problem's image, how it was reached, and the bounds that it minimises."""
         solver = self.inner or Automatic(tolerance=self.tolerance**2)
         moving = MovingBounds(model, z)
-        bounds = site_bounds(self.algorithm, moving.at(u), z, state.arguments)
+        bounds = site_bounds(self.algorithm, moving.at(u), z, arguments)
         u, inner = moving.solve(solver, bounds, u)
+        return u, inner, moving, bounds
+
+    def step(self, state: DoubleLoopState) -> DoubleLoopState:
+        model, z = state.model, state.z
+        u, inner, moving, bounds = self._minimised(model, z, state.u, state.arguments)
         bounded = moving.at(u)
         problem = moving.problem(bounded, bounds)
         coefficients = model.analysis_coefficients(u)

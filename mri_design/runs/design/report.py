@@ -68,8 +68,7 @@ def report_design(
     ]
     known_beside = dict(beside or {})
     ended = {"ended": result.ended} if result.ended else {}
-    scale = result.images[0].reconstruction.std_factor
-    error_bars = {} if scale is None else {"error bars": str(scale)}
+    account = result.images[0].reconstruction.account()
     seen = result.request.seen
     earlier = {} if seen is None else {"weight_of_earlier_scan": earlier_share(trace)}
     informed = {} if seen is None else {"earlier scan": f"{seen.label}, {_weight(trace)}"}
@@ -79,9 +78,8 @@ def report_design(
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
         **model_settings(result.account.models),
-        **({} if scale is None else {"error_bars": str(scale)}),
         **known.settings(),
-        **{name.replace(" ", "_"): value for name, value in known_beside.items()},
+        **{name.replace(" ", "_"): value for name, value in (account | known_beside).items()},
     }
     summary: dict[str, object] = {
         f"{candidates.unit}s": f"{len(trace.lines)} of {n_lines}",
@@ -93,7 +91,7 @@ def report_design(
         **simulation_summary([simulated_from(known.data)]),
         **({"model of the image": result.model} if result.model else {}),
         **known.summary(),
-        **error_bars,
+        **account,
         **known_beside,
         "multiplications with A": sum(step.cost.matvecs for step in trace.steps),
     }

@@ -30,8 +30,7 @@ def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> E
     else:
         drawn, caption = plots.plane_masks({"measured samples": mask}), "Measured samples (ky, kz), DC in the middle."
     barcode = saved_figure(run.folder, "mask", drawn, caption)
-    scale = image.reconstruction.std_factor
-    error_bars = {} if scale is None else {"error bars": str(scale)}
+    account = image.reconstruction.account()
     sections = [
         *save_reconstruction(run.folder, known, result.images, lines),
         Section(f"{unit.capitalize()}s", [barcode]),
@@ -44,10 +43,10 @@ def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> E
         **known.summary(),
         **_learnt_summary(image.reconstruction),
         **({"left out": image.reconstruction.left_out} if image.reconstruction.left_out else {}),
-        **error_bars,
+        **account,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
-    facts = {**({} if scale is None else {"error_bars": str(scale)}), **known.settings()}
+    facts = {**{name.replace(" ", "_"): said for name, said in account.items()}, **known.settings()}
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
 

@@ -10,11 +10,10 @@ import numpy as np
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast, LineOutcome
 from mri_design.design.line_variances import expected_energies
-from mri_design.design.model_choice import held_back
 from mri_design.design.recording import innovation
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategy import DesignView
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
@@ -22,8 +21,6 @@ from mri_design.operators.base import Array
 
 __all__ = ["StdFactor", "std_factor"]
 
-LOOPS = 2
-"""Outer loops of the inference without the lines held back."""
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
 BEFORE = 0.25
@@ -55,7 +52,12 @@ class StdFactor:
 
 
 def std_factor(
-    slice_model: MRSlice, lines: Sequence[int], std: Array, local: GaussianPosterior, engine: DoubleLoop, seed: int
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    std: Array,
+    local: GaussianPosterior,
+    without: HeldBack | None,
+    seed: int,
 ) -> StdFactor | None:
     """What the standard deviations of an image are multiplied by, so that they are as large as its predicted error.
 
@@ -76,8 +78,8 @@ def std_factor(
         Standard deviations as the posterior of the image has them.
     local : GaussianPosterior
         Of the slice from the same lines, without non-local blocks: the kind that the error model knows.
-    engine : DoubleLoop
-        Infers from the lines that are not held back.
+    without : HeldBack, optional
+        What the other lines say of those held back, under the model of ``local``; None where none can be.
     seed : int
         Of what it draws.
 
@@ -90,9 +92,8 @@ def std_factor(
         return None
     if {block.name for block in local.model.blocks} != LOCAL_KINDS:
         return None
-    known, held = held_back(lines, slice_model.shape[0])
-    steps = _innovations(slice_model, local, known, held, engine, seed) if held else []
-    order = (*known, *held)
+    steps = [] if without is None else _innovations(without, seed)
+    order = tuple(lines) if without is None else (*without.known, *without.held)
     ordered = replace(local, model=_of_lines(local, slice_model, order))
     view = DesignView(LineCandidates(slice_model.measured, order, len(order)), [ordered], steps)
     strategy = Calibrated()
@@ -100,7 +101,7 @@ def std_factor(
     after, before = strategy.corrected(view, expected), strategy.corrected(replace(view, steps=()), expected)
     predicted = before.sum() ** BEFORE * after.sum() ** (1 - BEFORE) * SHARE
     ratio = predicted / np.sum(std.astype(np.float64) ** 2)
-    return StdFactor(float(np.sqrt(np.clip(ratio, *BOUNDS))), len(held))
+    return StdFactor(float(np.sqrt(np.clip(ratio, *BOUNDS))), 0 if without is None else len(without.held))
 
 
 def _of_lines(posterior: GaussianPosterior, slice_model: MRSlice, lines: Sequence[int]) -> GeneralizedLinearModel:
@@ -108,22 +109,14 @@ def _of_lines(posterior: GaussianPosterior, slice_model: MRSlice, lines: Sequenc
     return replace(posterior.model, measurement=slice_model.measurement(lines), data=slice_model.acquire(lines))
 
 
-def _innovations(
-    slice_model: MRSlice,
-    posterior: GaussianPosterior,
-    known: Sequence[int],
-    held: Sequence[int],
-    engine: DoubleLoop,
-    seed: int,
-) -> list[DesignStep]:
+def _innovations(without: HeldBack, seed: int) -> list[DesignStep]:
     """The lines held back as decisions of a design, measured together after one inference from the others."""
-    model, rng = _of_lines(posterior, slice_model, known), np.random.default_rng(seed)
-    before = engine.cut_short(LOOPS).infer(model, rng)
-    forecast = Forecast(expected_energies([before], rng, Calibrated().draws))
+    before = without.posterior
+    forecast = Forecast(expected_energies([before], np.random.default_rng(seed), Calibrated().draws))
     return [
         DesignStep(
             Choice(line, forecast=forecast, pending=pending),
-            LineOutcome(actual_energy=innovation(slice_model, before, line)),
+            LineOutcome(actual_energy=innovation(without.slice_model, before, line)),
         )
-        for pending, line in enumerate(held)
+        for pending, line in enumerate(without.held)
     ]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design.design.model_choice import held_back
-from mri_design.experiment.error_bars import BOUNDS, std_factor
+from mri_design.experiment.held_back.error_bars import BOUNDS, std_factor
+from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
@@ -69,10 +70,10 @@ def test_holes_are_left_as_they_are_and_the_factor_is_bounded() -> None:
     engine = recipe.inference.engine()
     posterior = engine.infer(one.model(LINES), rng())
     for size, bound in ((1e6, BOUNDS[0]), (1e-9, BOUNDS[1])):
-        scale = std_factor(one, LINES, np.full((48, 48), size), posterior, engine, 0)
+        scale = std_factor(one, LINES, np.full((48, 48), size), posterior, hold_back(one, LINES, engine, 0), 0)
         assert scale is not None and scale.factor == pytest.approx(np.sqrt(bound))
     holes = replace(one, samples=np.ones((48, 48), dtype=bool))
-    assert std_factor(holes, LINES, np.ones((48, 48)), posterior, engine, 0) is None
+    assert std_factor(holes, LINES, np.ones((48, 48)), posterior, None, 0) is None
 
 
 def test_which_lines_are_held_back_does_not_depend_on_their_order() -> None:

@@ -1,0 +1,101 @@
+"""Modulus or phase-aware model for a mask that is already there: lines held back are predicted under each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mri_design.design.model_choice import FEWEST, best_model
+from mri_design.experiment.held_back.prediction import HeldBack
+from mri_design.experiment.recipe import PhaseRecipe
+from mri_design.inference.base import WarmStart, pooled_variances
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.phase.prior import PhasePrior
+from mri_design.operators.base import Array
+
+__all__ = ["PhaseChoice", "choose_phase"]
+
+CLEARLY = 1.5
+"""Standard errors by which a model has to predict the lines held back better than moduli do."""
+
+
+@dataclass(frozen=True)
+class PhaseChoice:
+    """The model of a slice's phase that its own lines have chosen.
+
+    Parameters
+    ----------
+    phase : PhasePrior, optional
+        None for moduli.
+    held_back : int
+        Lines held back that it was judged by; 0 where there were too few, or no phase to see.
+    gain : float
+        By how much less energy than under moduli was left unpredicted on them, as a share (geometric mean over lines).
+    image : complex array, shape (ky, kx), optional
+        The image that predicted them; None where nothing was compared.
+    """
+
+    phase: PhasePrior | None = None
+    held_back: int = 0
+    gain: float = 0.0
+    image: Array | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        if self.phase is None:
+            return f"modulus, {f'after {self.held_back} lines held back' if self.held_back else 'nothing to choose by'}"
+        better = f"{100 * self.gain:.0f} % less of {self.held_back} lines held back is left unpredicted"
+        return f"phase-aware {self.phase.imaginary_ratio:g}: {better}"
+
+
+def choose_phase(without: HeldBack | None, recipe: PhaseRecipe, engine: DoubleLoop) -> PhaseChoice:
+    """The candidate model that predicts the lines held back best from the others.
+
+    Candidates are compared at the marginal variances of the modulus model, so that each takes no more than one inner
+    problem.
+
+    Parameters
+    ----------
+    without : HeldBack, optional
+        The modulus model's prediction; None where there is none.
+    recipe : PhaseRecipe
+        Names the candidates.
+    engine : DoubleLoop
+        Solves the inner problems.
+
+    Returns
+    -------
+    PhaseChoice
+        Moduli where no other model is clearly better (`best_model`), where fewer than four lines are held back, or
+        where the image shows no phase.
+    """
+    if without is None or len(without.held) < FEWEST:
+        return PhaseChoice()
+    posterior = without.posterior
+    start = WarmStart(posterior.mean, pooled_variances(posterior.model, posterior.marginals))
+    candidates = recipe.variants(without.slice_model, posterior.mean)
+    if len(candidates) == 1:
+        return PhaseChoice()
+    images, energies = [], []
+    for candidate in candidates:
+        model = candidate.model(without.known, without.signal)
+        images.append(engine.image_at(model, WarmStart(start.mean, _shared_out(start.z, model))))
+        left = [without.data(line) - without.predicted(images[-1], line) for line in without.held]
+        energies.append([float(np.sum(np.abs(of_line) ** 2, dtype=np.float64)) for of_line in left])
+    table = np.transpose(energies)
+    number = best_model(table, margin=CLEARLY)
+    gain = 1 - float(np.exp(np.mean(np.log(table[:, number]) - np.log(table[:, 0]))))
+    return PhaseChoice(candidates[number].phase, len(without.held), gain, images[number])
+
+
+def _shared_out(z: tuple[Array, ...], model: GeneralizedLinearModel) -> tuple[Array, ...]:
+    """Variances of moduli -> those of the sites of ``model``: as they are, or for the parts of a phased coefficient."""
+    shared: list[Array] = []
+    for block, variance in zip(model.blocks, z, strict=True):
+        like = block.pooled(np.ones(block.analysis.out_shape, dtype=variance.dtype))
+        if like.ndim == variance.ndim:
+            shared.append(variance)
+        else:
+            shared.append(np.ascontiguousarray(np.broadcast_to(variance[..., None] / like.shape[-1], like.shape)))
+    return tuple(shared)
