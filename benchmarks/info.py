@@ -167,7 +167,7 @@ def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=OUT, help="folder for the results")
-    parser.add_argument("--repeats", type=int, default=5, help="processes per row")
+    parser.add_argument("--repeats", type=int, default=3, help="processes per row")
     parser.add_argument("--smaller", type=int, default=1, help="divide the number of lines, for a quick look")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)

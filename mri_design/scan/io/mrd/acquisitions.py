@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,8 +147,8 @@ class StoredAcquisitions(Acquisitions):
         """(position, real numbers) as stored, see `Acquisitions.numbers`."""
         positions = sorted(wanted)
         while positions:
-            part = [at for at in positions if at < positions[0] + self.batch]
-            positions = positions[len(part) :]
+            count = bisect_left(positions, positions[0] + self.batch)
+            part, positions = positions[:count], positions[count:]
             loaded = _rows(self.dataset, part[0], part[-1] + 1)[name]
             for at in part:
                 yield at, loaded[at - part[0]]
