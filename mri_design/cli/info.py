@@ -10,18 +10,16 @@ __all__ = ["info"]
 
 @exits
 def info(source: Input, maps: Maps = None, recipe: RecipeFile = None) -> int:
-    """Show shape, measured lines and samples, noise, coils and provenance of INPUT."""
-    from mri_design.experiment.description import describe_scan
-    from mri_design.experiment.inputs import load_scan
+    """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
+
+    Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the
+    folder of a run are described as what they are.
+    """
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import require_no_slices
-    from mri_design.experiment.trajectories.description import describe_samples
-    from mri_design.scan.trajectory_data import TrajectoryData
+    from mri_design.runs.info.run import describe_input
 
     require_no_slices(source, "info tells about all slices of {0}")
-    settings = load_recipe(recipe)
-    scan = load_scan(source, settings, maps=maps)
-    rows = describe_samples(scan, settings) if isinstance(scan, TrajectoryData) else describe_scan(scan, settings)
-    for label, text in rows.items():
+    for label, text in describe_input(source, load_recipe(recipe), maps).items():
         say(f"{label:15s} {text}")
     return DONE

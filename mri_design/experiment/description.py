@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.experiment.inputs import calibration_count, source_of_maps, with_known_noise
 from mri_design.experiment.recipe import Recipe
+from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling, index_runs
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["describe_scan", "noise_sentence"]
 
 
-def describe_scan(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
-    """Size, sampling, noise, coils and provenance; what cannot be told says why instead.
+def describe_scan(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
+    """Size, sampling, centre, noise, coils and provenance; what cannot be told says why instead.
 
     Parameters
     ----------
-    data : KSpaceData
-        As read.
+    scan : ScanOutline
+        As read: `ScanOutline.of` makes one of a whole scan.
     recipe : Recipe
         Whose noise and calibration settings would be in force.
 
@@ -29,32 +34,34 @@ def describe_scan(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
     dict of str to str
         Label to text, in the order in which people ask.
     """
-    ky, kx = data.grid_shape
+    ky, kx = scan.grid_shape
     return {
-        "name": data.name,
+        "name": scan.name,
         "grid": f"{ky} phase-encode lines x {kx} readout samples (ky, kx)",
-        "slices, coils": f"{data.n_slices}, {data.n_coils}",
-        **_place(data),
-        **_sampling(data),
-        **_calibration(data, recipe),
-        **data.card,
+        "slices, coils": f"{scan.n_slices}, {scan.n_coils}",
+        **_place(scan),
+        **_sampling(scan),
+        **_centre(scan),
+        **_calibration(scan, recipe),
+        **scan.card,
     }
 
 
-def _place(data: KSpaceData) -> dict[str, str]:
+def _place(scan: ScanOutline) -> dict[str, str]:
     """Field of view, resolution and orientation of the first slice, where the file says them."""
-    if data.geometry is None:
+    if scan.geometry is None:
         return {}
-    (ky, kx), first = data.grid_shape, data.geometry[0]
+    (ky, kx), first = scan.grid_shape, scan.geometry[0]
     extents = f"{ky * first.pixel[0]:.4g} x {kx * first.pixel[1]:.4g} mm"
     thickness = "" if first.thickness is None else f", {first.thickness:.3g} mm thick"
     rows = {"field of view": f"{extents}, pixels of {first.pixel[0]:.3g} x {first.pixel[1]:.3g} mm{thickness}"}
-    return rows | ({"orientation": first.orientation} if first.orientation else {})
+    ways = list(dict.fromkeys(place.orientation for place in scan.geometry))
+    return rows | ({"orientation": "; other slices ".join(ways)} if all(ways) else {})
 
 
-def _sampling(data: KSpaceData) -> dict[str, str]:
-    empty = [not sampling.lines.any() for sampling in data.samplings]
-    held = [sampling for sampling in data.samplings if sampling.lines.any()]
+def _sampling(scan: ScanOutline) -> dict[str, str]:
+    empty = [not sampling.lines.any() for sampling in scan.samplings]
+    held = [sampling for sampling in scan.samplings if sampling.lines.any()]
     different = any((sampling.samples != held[0].samples).any() for sampling in held)
     first = next((sampling for sampling in held if not sampling.full), held[0])
     rows = _sampling_of(first)
@@ -62,6 +69,15 @@ def _sampling(data: KSpaceData) -> dict[str, str]:
         rows["slices differ"] = "each has lines or samples of its own; the above is of the first one that lacks some"
     if any(empty):
         rows["empty slices"] = index_runs(empty)
+    if scan.part is None:
+        rows |= {
+            "measured lines": rows["measured lines"].replace(" of ", " labelled of ", 1),
+            "fully sampled": "no: the readouts hold zeros",
+            "data": "none: labels without samples, as of a design that mri-design export --to mrd wrote, or of a scan "
+            "that failed",
+        }
+    elif scan.by_headers:
+        rows["told by"] = f"the samples of slice {scan.index}, and the headers of the readouts of the others"
     return rows
 
 
@@ -78,22 +94,65 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
             f"{sampling.percentage} of the grid: along ky {lines.mean():.1%} of the lines hold some, along kx "
             f"{columns.mean():.1%} of the columns; a measured line holds {within:.1%} of its samples on average"
         )
-    rows["fully sampled"] = "yes" if sampling.full else f"no: {sampling.missing}"
+    rows["fully sampled"] = _completeness(sampling)
     return rows
 
 
-def _calibration(data: KSpaceData, recipe: Recipe) -> dict[str, str]:
+def _completeness(sampling: Sampling) -> str:
+    """Whether nothing is missing; equal edges that were filled with zeros are named."""
+    if not sampling.full:
+        return f"no: {sampling.missing}"
+    at = np.flatnonzero(sampling.lines)
+    if len(at) == len(sampling.lines):
+        return "yes"
+    return f"yes from line {at[0]} to {at[-1]}; empty at the edges of k-space: {index_runs(~sampling.lines)}"
+
+
+def _centre(scan: ScanOutline) -> dict[str, str]:
+    """Where the centre of k-space lies on the grid, and how many lines around it were measured without a gap."""
+    ky, kx = scan.grid_shape
+    row, across = ky // 2, "partition" if "volume" in scan.card else "sample"
+    held = [sampling.lines for sampling in scan.samplings if sampling.lines.any()]
+    lines = np.logical_and.reduce(held)
+    place = f"line {row}, {across} {kx // 2}, counted from 0"
+    if not lines[row]:
+        return {"centre": f"{place}; that line was not measured"}
+    gaps = np.flatnonzero(~lines)
+    first, last = max(gaps[gaps < row], default=-1) + 1, min(gaps[gaps > row], default=ky) - 1
+    text = f"{place}; {last - first + 1} lines without a gap around it ({first}-{last})"
+    if scan.n_coils > 1:
+        text += f", of which the innermost {gapless_square(scan.samplings)} can serve for coil maps"
+    return {"centre": text}
+
+
+def _calibration(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
     """Noise and coil maps as `prepare` would have them, told by one slice: no maps are made."""
-    index = _told_by(data)
-    part = data if data.n_slices == 1 else data.select_slice(index)
+    if scan.part is None:
+        return {}
     try:
-        scan, source, unit, _ = with_known_noise(part, recipe, ordinary=True)
-        maps, _ = source_of_maps(data, calibration_count(None, recipe, data.grid_shape[0]))
+        known, source, unit, mixing = with_known_noise(scan.part, recipe, ordinary=True)
+        lines = calibration_count(None, recipe, scan.grid_shape[0])
+        maps, _ = source_of_maps(scan.part, lines, gapless_square(scan.samplings))
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
-    whitened = data.n_coils > 1 and scan.noise_variance == 1
-    where = f" in slice {index}" if data.n_slices > 1 else ""
-    return {"noise": noise_sentence(scan, unit, source, whitened) + where, "coil maps": maps}
+    whitened = scan.n_coils > 1 and known.noise_variance == 1
+    where = f" in slice {scan.index}" if scan.n_slices > 1 else ""
+    rows = {"noise": noise_sentence(known, unit, source, whitened) + where}
+    if whitened and mixing is not None:
+        rows["noise of coils"] = _noise_of_coils(np.linalg.inv(mixing))
+    return rows | {"coil maps": maps}
+
+
+def _noise_of_coils(unmixing: NDArray[Any]) -> str:
+    """Noise of the coils as they were read, by the matrix that makes them of independent noise of variance 1."""
+    covariance = unmixing @ unmixing.conj().T
+    deviations = np.sqrt(np.diag(covariance).real)
+    correlations = np.abs(covariance / np.outer(deviations, deviations))
+    largest = float(correlations[~np.eye(len(deviations), dtype=bool)].max())
+    return (
+        f"sd {deviations.min():.4g} to {deviations.max():.4g} per real component before whitening, median "
+        f"{np.median(deviations):.4g}; correlation of two coils up to {largest:.2f}"
+    )
 
 
 def noise_sentence(scan: KSpaceData | TrajectoryData, unit: float, source: str, whitened: bool) -> str:
@@ -102,9 +161,3 @@ def noise_sentence(scan: KSpaceData | TrajectoryData, unit: float, source: str, 
     after = ", after whitening" if whitened else ""
     peak = unit * float(np.abs(scan.kspace).max())
     return f"sd {deviation:.4g} per real component, {source}{after}; largest sample {peak:.4g}"
-
-
-def _told_by(data: KSpaceData) -> int:
-    """The slice nearest to the middle that holds lines."""
-    held = [number for number, sampling in enumerate(data.samplings) if sampling.lines.any()]
-    return min(held, key=lambda number: abs(number - data.n_slices // 2))

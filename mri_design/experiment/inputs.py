@@ -5,28 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, require_recipe
-from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.mr_image import MRSlice
-from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.calibration.given_maps import explained_by_maps
 from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
 from mri_design.scan.calibration.whitening import prewhiten
 from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.maps import with_maps
-from mri_design.scan.simulation.phantoms import phantom_kind, phantom_names, phantom_path
-from mri_design.scan.simulation.scanner import simulate_scan
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
+
+if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where they are made: info needs neither
+    from mri_design.model.generalized_linear import GeneralizedLinearModel
+    from mri_design.model.mr_image import MRSlice
+    from mri_design.operators.base import Array
 
 __all__ = [
     "PHANTOM_PREFIX",
@@ -34,6 +33,7 @@ __all__ = [
     "calibration_count",
     "load_input",
     "load_kspace",
+    "load_outline",
     "load_scan",
     "mr_image_model",
     "ordinary_scale",
@@ -109,6 +109,29 @@ def load_scan(
     return with_given_maps(data, maps)
 
 
+def load_outline(
+    source: str | Path, recipe: Recipe, maps: Path | None = None
+) -> ScanOutline | TrajectoryData | ImageStack:
+    """What an input holds: of raw data without all samples, of files of images the images themselves.
+
+    Parameters
+    ----------
+    source, recipe, maps
+        As for `load_scan`. With maps, all samples of a scan are read; images do not take any.
+
+    Raises
+    ------
+    InputError
+        Where the input or the maps cannot be used; the message says why.
+    """
+    phantom = str(source).startswith(PHANTOM_PREFIX)
+    told = None if phantom else outline(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
+    if isinstance(told, ImageStack) or (told is not None and maps is None):
+        return told
+    scan = load_scan(source, recipe, maps=maps)
+    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
+
+
 def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
     """The scan with the coil maps of a file, which have to be those of its coils.
 
@@ -117,6 +140,8 @@ def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
     InputError
         Where they cannot be used, or explain too little of the centre of k-space.
     """
+    from mri_design.scan.calibration.given_maps import explained_by_maps
+
     known = with_maps(data, maps)
     explained = explained_by_maps(known)
     if explained < LEAST_EXPLAINED:
@@ -133,6 +158,9 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
     settings = recipe.simulation
     rng = np.random.default_rng([seed, 1])
     if source.startswith(PHANTOM_PREFIX):
+        from mri_design.scan.simulation.phantoms import phantom_kind, phantom_names, phantom_path
+        from mri_design.scan.simulation.scenes import load_phantom
+
         name = source.removeprefix(PHANTOM_PREFIX)
         if name not in phantom_names():
             known = ", ".join(PHANTOM_PREFIX + n for n in phantom_names())
@@ -144,6 +172,8 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
         source = str(phantom_path(name))
     loaded = read(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
     if isinstance(loaded, ImageStack):
+        from mri_design.scan.simulation.scanner import simulate_scan
+
         return simulate_scan(
             loaded,
             matrix=settings.matrix,
@@ -188,6 +218,8 @@ class PreparedScan:
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
+        from mri_design.model.mr_image import MRSlice
+
         phase = recipe.phase.prior()
         return MRSlice.from_data(
             self.data,
@@ -249,8 +281,17 @@ def prepare(
     return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing)
 
 
-def source_of_maps(data: KSpaceData, lines: int) -> tuple[str, int]:
+def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) -> tuple[str, int]:
     """Where the coil maps of a scan come from, in words, and how many of its own centre lines at most are looked at.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        The scan, or a slice of it.
+    lines : int
+        Centre lines at most.
+    measured : int, optional
+        Side of the measured centre that all slices have, see `calibration_width`.
 
     Raises
     ------
@@ -261,7 +302,7 @@ def source_of_maps(data: KSpaceData, lines: int) -> tuple[str, int]:
         return "one coil", 0
     if data.coil_maps is not None:
         return f"given ({data.card.get('coil_maps_file', 'with the data')})", 0
-    calibration_width(data, lines)
+    calibration_width(data, lines, measured)
     if calibrates_itself(data):
         return f"estimated from {lines} centre lines at most", lines
     return "estimated from the calibration scan", 0

@@ -5,35 +5,25 @@ from __future__ import annotations
 import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from mri_design.design.constraints import Constraints, LineConstraints
-from mri_design.design.plane.constraints import PlaneConstraints
-from mri_design.design.shots.constraints import AngleConstraints
 from mri_design.errors import InputError, UsageError, described, require_instance
-from mri_design.estimation.admm import ADMM
-from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.base import InnerSolver
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.map_estimate import MapEstimate
 from mri_design.experiment.line_lists import checked_line_list, line_numbers
 from mri_design.experiment.recipe_errors import recipe_error
-from mri_design.experiment.strategy_names import TRAINING_RULES, check_strategy_name, strategy_names
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice, SparsityBlock, phase_variants
-from mri_design.model.phase.prior import PhasePrior, PhaseSites
-from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding, EncodingName, PlaneEncoding, ShotEncoding
-from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.columns import ExactByColumns
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
+
+if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
+    from mri_design.estimation.base import InnerSolver
+    from mri_design.estimation.map_estimate import MapEstimate
+    from mri_design.inference.double_loop.loop import DoubleLoop
+    from mri_design.model.mr_image import MRSlice, SparsityBlock
+    from mri_design.model.phase.prior import PhasePrior
+    from mri_design.operators.base import Array
+    from mri_design.operators.encodings import Encoding
+    from mri_design.variances.base import VarianceEstimator
 
 __all__ = ["Recipe", "load_recipe", "require_recipe", "shipped_recipes"]
 
@@ -42,10 +32,14 @@ Count = Annotated[int, Field(ge=1)]
 Number = Annotated[int, Field(ge=0, le=65535)]
 
 
+EncodingChoice = Literal["lines", "plane", "radial", "spiral"]
+ENCODINGS: tuple[EncodingChoice, ...] = get_args(EncodingChoice)
 _ORACLES_TOO = {"oracles": True}
 
 
 def _strategy_name(name: str, info: ValidationInfo) -> str:
+    from mri_design.experiment.strategy_names import TRAINING_RULES, check_strategy_name, strategy_names
+
     if name.startswith("oracle") and not (info.context or {}).get("oracles"):
         raise InputError(
             field="strategy",
@@ -60,7 +54,7 @@ def _strategy_name(name: str, info: ValidationInfo) -> str:
         )
     try:
         family = name.partition(":")[0]
-        known = (encoding for encoding in get_args(EncodingName) if family in strategy_names(encoding))
+        known = (encoding for encoding in ENCODINGS if family in strategy_names(encoding))
         check_strategy_name(name, next(known, "lines"))
     except UsageError as error:
         raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
@@ -100,7 +94,7 @@ class PhaseRecipe(_Settings):
 
     model: Literal["modulus", "aware", "held-back", "automatic"] = "held-back"
     imaginary_ratios: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=8)] = (1.5,)
-    sites: PhaseSites = "shared"
+    sites: Literal["shared", "apart"] = "shared"
     rivals_every: Count = 4
 
     @property
@@ -118,10 +112,14 @@ class PhaseRecipe(_Settings):
 
     def prior(self) -> PhasePrior | None:
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
+        from mri_design.model.phase.prior import PhasePrior
+
         return PhasePrior(None, self.imaginary_ratios[0], self.sites) if self.model == "aware" else None
 
     def variants(self, slice_model: MRSlice, image: Array) -> list[MRSlice]:
         """The candidate models of a slice whose image so far is ``image``, the modulus model first."""
+        from mri_design.model.mr_image import phase_variants
+
         return phase_variants(slice_model, image, imaginary_ratios=self.imaginary_ratios, sites=self.sites)
 
 
@@ -173,6 +171,12 @@ class InferenceRecipe(_Settings):
 
     def estimator(self) -> VarianceEstimator:
         """The chosen variance estimator."""
+        from mri_design.variances.columns import ExactByColumns
+        from mri_design.variances.control_variate import ControlVariate
+        from mri_design.variances.exact import Exact
+        from mri_design.variances.lanczos import Lanczos
+        from mri_design.variances.monte_carlo import MonteCarlo
+
         if self.variances == "exact":
             return Exact()
         if self.variances == "exact-columns":
@@ -185,10 +189,17 @@ class InferenceRecipe(_Settings):
 
     def engine(self) -> DoubleLoop:
         """The double loop with these settings."""
+        from mri_design.inference.double_loop.loop import DoubleLoop
+
         return DoubleLoop(self.estimator(), self.inner_solver(), self.loops, self.tolerance, algorithm=self.algorithm)
 
     def inner_solver(self) -> InnerSolver:
         """The chosen solver of the inner problem, with these limits."""
+        from mri_design.estimation.admm import ADMM
+        from mri_design.estimation.automatic import Automatic
+        from mri_design.estimation.irls import IRLS
+        from mri_design.estimation.lbfgs import LBFGS
+
         kinds: dict[str, type[Automatic] | type[IRLS] | type[LBFGS] | type[ADMM]] = {
             "automatic": Automatic,
             "irls": IRLS,
@@ -211,7 +222,7 @@ class DesignRecipe(_Settings):
     effective_echo: Count | None = None
     until_error: Annotated[float, Field(gt=0, lt=1, description="Five per cent are 0.05.")] | None = None
     until_gain: Positive | None = None
-    encoding: EncodingName = "lines"
+    encoding: EncodingChoice = "lines"
     plane_block: Count | None = None
 
     def block_of(self, encoding: Encoding) -> int:
@@ -266,6 +277,10 @@ class ConstraintRecipe(_Settings):
         InputError
             As `rules`; in a plane, for what only lines can be asked; of shots, for anything.
         """
+        from mri_design.design.plane.constraints import PlaneConstraints
+        from mri_design.design.shots.constraints import AngleConstraints
+        from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
+
         if isinstance(encoding, ShotEncoding):
             if self != ConstraintRecipe():
                 raise InputError(
@@ -331,6 +346,8 @@ class ReconstructionRecipe(_Settings):
 
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
         """MAP with these settings."""
+        from mri_design.estimation.map_estimate import MapEstimate
+
         return MapEstimate(self.map_smoothing, self.map_stages, inference.inner_solver())
 
 
@@ -371,6 +388,8 @@ class Recipe(_Settings):
         InputError
             For a prior without blocks.
         """
+        from mri_design.model.mr_image import SparsityBlock
+
         if not self.prior:
             raise InputError(field="recipe: prior", got="no block", wanted="at least one [[prior]] table")
         return tuple(SparsityBlock(**block.model_dump()) for block in self.prior)

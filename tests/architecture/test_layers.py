@@ -89,7 +89,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"*": 4},
     "potentials/likelihoods": {"*": 1, "responses": 2},
     "runs": {"": 1, "held_out": 2, "sections": 2}
-    | dict.fromkeys(("compare", "convert", "design", "export", "protocol", "recon", "train"), 3)
+    | dict.fromkeys(("compare", "convert", "design", "export", "info", "protocol", "recon", "train"), 3)
     | {"adapt": 4, "demo": 4},  # a design; a comparison and a design
     "runs/adapt": {"run": 1, "report": 2},
     "runs/compare": {"run": 1, "report": 2},
@@ -98,6 +98,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
     "runs/export": {"stored_run": 1, "run": 2},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
+    "runs/info": {"*": 1, "run": 2},
     "runs/protocol": {"run": 1, "report": 2},
     "runs/recon": {"trajectory": 1, "run": 2, "trajectory_report": 2, "report": 3},
     "runs/sections": {"steps": 1, "*": 2},

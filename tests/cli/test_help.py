@@ -60,7 +60,8 @@ def test_help_does_not_wait_for_the_numerics(heavy: str) -> None:
 def test_info_of_a_small_file_loads_neither_compiler_nor_figures(tmp_path: Path) -> None:
     np.save(tmp_path / "small.npy", np.ones((16, 16), dtype=np.complex64))
     code = (
-        "import atexit, sys; heavy = {'numba', 'matplotlib', 'sigpy', 'jinja2'}\n"
+        "import atexit, sys\n"
+        "heavy = {'numba', 'matplotlib', 'sigpy', 'jinja2', 'pyfftw', 'skimage', 'scipy.sparse', 'mri_design.model'}\n"
         "atexit.register(lambda: print('loaded:', heavy & set(sys.modules)))\n"
         f"sys.argv = ['mri-design', 'info', {str(tmp_path / 'small.npy')!r}]\n"
         "from mri_design.cli.main import main; main()"

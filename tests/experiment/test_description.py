@@ -10,6 +10,8 @@ from mri_design.experiment.description import describe_scan
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.outline import ScanOutline
+from mri_design.scan.sampling import Sampling
 
 
 def scan(measured: int = 24) -> KSpaceData:
@@ -21,30 +23,76 @@ def scan(measured: int = 24) -> KSpaceData:
     return KSpaceData(kspace, lines, noise_variance=1.0)
 
 
+def told(measured: int = 24) -> ScanOutline:
+    return ScanOutline.of(scan(measured))
+
+
 def test_no_maps_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("maps were estimated")
 
     monkeypatch.setattr(inputs, "estimate_coil_maps", refused)
-    rows = describe_scan(scan(), Recipe())
+    rows = describe_scan(told(), Recipe())
     assert rows["coil maps"] == "estimated from 24 centre lines at most"
     peak = float(np.abs(scan().kspace[1]).max())
     assert rows["noise"].endswith(f"largest sample {peak:.4g} in slice 1")
 
 
 def test_too_small_a_centre_is_said_all_the_same() -> None:
-    assert "at least 8 for coil calibration" in describe_scan(scan(4), Recipe())["calibration"]
+    assert "at least 8 for coil calibration" in describe_scan(told(4), Recipe())["calibration"]
 
 
 def test_size_place_and_acceleration_are_told() -> None:
     oblique = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, 0.8, 0.6), (1.0, 0.0, 0.0), (0.0, -0.6, 0.8))
-    rows = describe_scan(replace(scan(14), geometry=(oblique,) * 3), Recipe())
+    rows = describe_scan(ScanOutline.of(replace(scan(14), geometry=(oblique,) * 3)), Recipe())
     assert rows["field of view"] == "64 x 48 mm, pixels of 2 x 1.5 mm, 5 mm thick"
     assert rows["orientation"] == "oblique, nearest to transverse, phase encoding front to back"
     assert rows["measured lines"] == "15 of 32, missing 0-8, 24-31: acceleration 2.13"
     straight = SliceGeometry((2.0, 1.5), None, (0.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
     assert straight.orientation == "sagittal, phase encoding foot to head"
     assert "orientation" not in describe_scan(
-        replace(scan(), geometry=(SliceGeometry((2.0, 1.5), None),) * 3), Recipe()
+        ScanOutline.of(replace(scan(), geometry=(SliceGeometry((2.0, 1.5), None),) * 3)), Recipe()
     )
-    assert "field of view" not in describe_scan(scan(), Recipe())
+    assert "field of view" not in describe_scan(told(), Recipe())
+    turned = replace(oblique, read=(0.0, 0.8, 0.6), phase=(1.0, 0.0, 0.0), normal=(0.0, 0.6, -0.8))
+    rows = describe_scan(ScanOutline.of(replace(scan(), geometry=(straight, straight, turned))), Recipe())
+    other = "oblique, nearest to transverse, phase encoding left to right"
+    assert rows["orientation"] == f"sagittal, phase encoding foot to head; other slices {other}"
+
+
+def test_centre_and_lines_around_it_are_told() -> None:
+    rows = describe_scan(told(), Recipe())
+    start = "line 16, sample 16, counted from 0"
+    gapless = "25 lines without a gap around it (4-28), of which the innermost 25 can serve for coil maps"
+    assert rows["centre"] == f"{start}; {gapless}"
+    one = scan()
+    kspace = one.kspace[:, :1].copy()
+    kspace[:, :, 16] = 0
+    rows = describe_scan(ScanOutline.of(replace(one, kspace=kspace)), Recipe())
+    assert rows["centre"] == f"{start}; that line was not measured"
+
+
+def test_noise_of_coils_is_told_as_it_is_in_the_file() -> None:
+    rng = np.random.default_rng(1)
+    noise = (rng.standard_normal((1, 2, 64, 64)) + 1j * rng.standard_normal((1, 2, 64, 64))).astype(np.complex64)
+    covariance = np.array([[4.0, 3.0], [3.0, 9.0]], dtype=np.complex128)
+    data = KSpaceData(1e3 * noise, np.ones(64, dtype=bool), noise_covariance=covariance)
+    rows = describe_scan(ScanOutline.of(data), Recipe())
+    spread = "sd 2 to 3 per real component before whitening, median 2.5; correlation of two coils up to 0.50"
+    assert rows["noise of coils"] == spread and rows["noise"].startswith("sd 1 per real component, from the noise")
+    given = replace(data, noise_covariance=None, noise_variance=0.5)
+    assert "noise of coils" not in describe_scan(ScanOutline.of(given), Recipe())
+
+
+def test_edges_that_are_empty_alike_are_named_beside_fully_sampled() -> None:
+    rows = describe_scan(told(14), Recipe())
+    assert rows["fully sampled"] == "yes from line 9 to 23; empty at the edges of k-space: 0-8, 24-31"
+
+
+def test_of_other_slices_the_headers_tell() -> None:
+    whole = told(28)
+    short = Sampling(whole.samplings[0].samples & (np.abs(np.arange(32) - 16) < 3)[:, np.newaxis])
+    rows = describe_scan(replace(whole, samplings=(short, *whole.samplings[1:]), by_headers=True), Recipe())
+    assert rows["told by"].startswith("the samples of slice 1, and the headers")
+    assert "slices differ" in rows and "got 5 gapless lines" in rows["calibration"]
+    assert "told by" not in describe_scan(whole, Recipe())

@@ -2,6 +2,7 @@ import re
 import tomllib
 from importlib import resources
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -10,9 +11,11 @@ from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.lbfgs import LBFGS
-from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
+from mri_design.experiment.recipe import DesignRecipe, PhaseRecipe, Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.phase.prior import PhaseSites
+from mri_design.operators.encodings import EncodingName
 from mri_design.variances.columns import ExactByColumns
 from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.exact import Exact
@@ -22,6 +25,12 @@ from mri_design.variances.monte_carlo import MonteCarlo
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
     assert load_recipe("default") == Recipe() == load_recipe(None)
+
+
+def test_the_choices_that_are_written_out_are_the_real_ones() -> None:
+    """A recipe names them itself, because what they choose takes long to import."""
+    assert get_args(PhaseRecipe.model_fields["sites"].annotation) == get_args(PhaseSites)
+    assert get_args(DesignRecipe.model_fields["encoding"].annotation) == get_args(EncodingName)
 
 
 def test_the_shipped_default_lists_every_setting_with_a_comment() -> None:

@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, require_instance
 from mri_design.scan.calibration.centred_fft import to_image
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.sampling import measured_samples
+from mri_design.scan.sampling import Sampling, measured_samples
 
-__all__ = ["MapPhase", "calibrates_itself", "calibration_lines", "calibration_width", "estimate_coil_maps"]
+__all__ = [
+    "MapPhase",
+    "calibrates_itself",
+    "calibration_lines",
+    "calibration_width",
+    "estimate_coil_maps",
+    "gapless_square",
+]
 
 MapPhase = Literal["virtual-coil", "image"]
 """Where the phase that maps and image share is put; see `estimate_coil_maps`."""
@@ -26,7 +33,12 @@ _KERNEL, _SMALL_KERNEL, _ENOUGH_FOR_KERNEL = 6, 4, 16
 
 def calibration_lines(data: KSpaceData) -> int:
     """Side of the largest square of measured samples that is centred on the centre of k-space, in all slices."""
-    return _square(sampling.samples for sampling in data.samplings if sampling.lines.any())
+    return gapless_square(data.samplings)
+
+
+def gapless_square(samplings: Iterable[Sampling]) -> int:
+    """Side of the largest square of measured samples around the centre of k-space that all slices with lines have."""
+    return _square(sampling.samples for sampling in samplings if sampling.lines.any())
 
 
 def _square(samples: Iterable[NDArray[np.bool_]]) -> int:
@@ -104,8 +116,18 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
     return replace(data, coil_maps=maps)
 
 
-def calibration_width(data: KSpaceData, lines: int | None = None) -> int:
+def calibration_width(data: KSpaceData, lines: int | None = None, measured: int | None = None) -> int:
     """Central lines, and samples of each, that `estimate_coil_maps` looks at.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        The scan.
+    lines : int, optional
+        As `estimate_coil_maps` takes it.
+    measured : int, optional
+        Side of the measured centre (`gapless_square`), where the data are one slice of a scan whose other slices may
+        have a smaller one; by default that of the data.
 
     Raises
     ------
@@ -114,8 +136,9 @@ def calibration_width(data: KSpaceData, lines: int | None = None) -> int:
     """
     _require_enough(lines)
     own = calibrates_itself(data)
-    measured = calibration_lines(data) if own or data.calibration is None else _scanned(data.calibration)
-    width = min(measured, lines or _USUAL_LINES)
+    if not own and data.calibration is not None:
+        measured = _scanned(data.calibration)
+    width = min(calibration_lines(data) if measured is None else measured, lines or _USUAL_LINES)
     if width < _FEWEST_LINES:
         raise InputError(
             field="measured",

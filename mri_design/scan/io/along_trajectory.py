@@ -19,6 +19,8 @@ __all__ = ["TRAJECTORY_MEMBERS", "along_trajectory"]
 TRAJECTORY_MEMBERS = ("trajectory", "matrix")
 """Members of an archive beside ``kspace`` that only samples along a trajectory have."""
 
+_PER_FIELD_OF_VIEW, _PER_PIXEL = "cycles per field of view", "cycles per pixel"
+_AXES = {1: "sample", 2: "readout, sample"}
 _LIKE_SQUARE = 0.05
 """Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
 
@@ -33,12 +35,16 @@ def along_trajectory(
 ) -> TrajectoryData:
     """Samples with their trajectory from the arrays of an archive.
 
+    A trajectory in cycles per pixel is translated where the card says so (``trajectory_unit``): what it looks like
+    proves nothing.
+
     Parameters
     ----------
     arrays : mapping of str to array
         ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2); in the place of the
         axis of samples both may have two, (readout, sample). ``matrix``, the pixels (ky, kx) or one number for both,
-        may be left out where the trajectory reaches equally far along ky and kx: then it is twice that far.
+        may stand in the card instead, or be left out where the trajectory reaches equally far along ky and kx: then it
+        is twice that far.
         ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of
         slices they are the same for all.
     limits : ReadLimits
@@ -71,7 +77,12 @@ def along_trajectory(
         wanted = f"up to {limits.max_slices} slices and {limits.max_coils} coils"
         raise InputError(field="kspace", got=f"shape {kspace.shape}", wanted=wanted)
     points = trajectory.reshape(-1, 2).astype(np.float64)
-    grid = _grid(arrays.get("matrix"), points, limits)
+    matrix = arrays.get("matrix")
+    if matrix is None and "matrix" in card:
+        matrix = _matrix(card["matrix"])
+    grid = _grid(matrix, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples (coil, {_AXES[len(axes)]})")
+    if _unit(card) == _PER_PIXEL:
+        points = points * grid
     return TrajectoryData(
         to_complex64("kspace", kspace).reshape(slices, coils, -1),
         points,
@@ -85,7 +96,25 @@ def along_trajectory(
     )
 
 
-def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: ReadLimits) -> tuple[int, int]:
+def _unit(card: Mapping[str, str]) -> str:
+    """The unit of the trajectory that a card says, or the usual one."""
+    unit = card.get("trajectory_unit", _PER_FIELD_OF_VIEW)
+    if unit not in (_PER_FIELD_OF_VIEW, _PER_PIXEL):
+        wanted = f"{_PER_FIELD_OF_VIEW!r} or {_PER_PIXEL!r}"
+        raise InputError(field="trajectory_unit", got=repr(unit)[:60], wanted=wanted)
+    return unit
+
+
+def _matrix(text: str) -> NDArray[np.float64]:
+    """Sizes that a card gives as a number or a list of numbers."""
+    try:
+        return np.array([float(word) for word in text.strip("[]").split(",")])
+    except ValueError:
+        raise InputError(field="matrix", got=text[:40], wanted="one or two whole numbers") from None
+
+
+def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: ReadLimits, held: str) -> tuple[int, int]:
+    """The pixels of the image, as said or by the reach of the trajectory; ``held`` names the samples in messages."""
     if matrix is not None:
         sides = np.atleast_1d(matrix).ravel()
         whole = sides.dtype.kind in "iuf" and sides.size in (1, 2) and np.all(sides == np.floor(sides))
@@ -94,8 +123,13 @@ def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: Read
             raise InputError(field="matrix", got=str(sides.tolist()[:4]), wanted=wanted)
         return int(sides[0]), int(sides[-1])
     reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
-    told = f"a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
-    cure = "Add an array matrix, the pixels (ky, kx) of the image; the trajectory is in cycles per field of view."
+    told = f"{held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
+    cure = (
+        'Add the pixels (ky, kx) of the image: an array matrix, or "matrix": [N, N] in the JSON card beside the file.'
+    )
+    if 0 < reach.max() <= 0.5 * (1 + ROUNDING):
+        told += f", which looks like {_PER_PIXEL}"
+        cure += f' If these are {_PER_PIXEL}, the card has to say "trajectory_unit": "{_PER_PIXEL}" too.'
     if reach.max() < 2 or abs(reach[0] - reach[1]) > _LIKE_SQUARE * reach.max():
         raise InputError(field="matrix", got=f"none beside {told}", wanted="the pixels of the image", cure=cure)
     side = 2 * int(np.ceil(reach.max() * (1 - ROUNDING)))

@@ -166,18 +166,7 @@ def _along_trajectory(
     trajectory = from_bart(read_pair(samples.with_name(named), limits))
     kspace = np.transpose(array[0], (3, 2, 1, 0))  # (slice, coil, shot, sample)
     arrays: dict[str, NDArray[Any]] = {"kspace": kspace, "trajectory": trajectory}
-    matrix = (card.text or {}).get("matrix")
-    if matrix is not None:
-        arrays["matrix"] = _matrix(matrix)
     return scan_of_arrays(samples, "kspace", arrays, card, limits)
-
-
-def _matrix(text: str) -> NDArray[np.float64]:
-    """Sizes that a card gives as a number or a list of numbers."""
-    try:
-        return np.array([float(word) for word in text.strip("[]").split(",")])
-    except ValueError:
-        raise InputError(field="matrix", got=text[:40], wanted="one or two whole numbers") from None
 
 
 def _images(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ class ArrayCard:
         Noise variance per real component.
     shape : tuple of int, optional
         Stored shape, to be compared with the array's.
+    member_shapes : mapping of str to tuple of int
+        The same of the members of an archive, by name.
     key : str, optional
         Member of an npz archive that holds the array.
     text : mapping of str to str
@@ -48,6 +50,7 @@ class ArrayCard:
     phase_encode_axis: int | str | None = None
     noise_variance: float | None = None
     shape: tuple[int, ...] | None = None
+    member_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     key: str | None = None
     text: Mapping[str, str] | None = None
 
@@ -76,7 +79,7 @@ def read_card(path: Path, limits: ReadLimits) -> ArrayCard:
     kind = _text(card_path, content, "kind") or ""
     dtype = _text(card_path, content, "dtype") or ""
     dims = _list(card_path, content, "dims", str)
-    shape = _list(card_path, content, "shape", int)
+    shape, member_shapes = _shapes(card_path, content)
     zero_filled = _list(card_path, content, "zero_filled_k1_columns", int)
     return ArrayCard(
         dims=None if dims is None else tuple(dims),
@@ -85,7 +88,8 @@ def read_card(path: Path, limits: ReadLimits) -> ArrayCard:
         float_pairs="pairs (real, imag)" in dtype,
         phase_encode_axis=_axis(card_path, content),
         noise_variance=_variance(card_path, content),
-        shape=None if shape is None else tuple(shape),
+        shape=shape,
+        member_shapes=member_shapes,
         key=_text(card_path, content, "key"),
         text=text,
     )
@@ -119,6 +123,15 @@ def _list(card: Path, content: Mapping[str, Any], name: str, kind: type) -> list
         wanted = "a list of whole numbers" if kind is int else "a list of axis names"
         raise InputError(field=f"{card}: {name}", got=repr(value)[:60], wanted=wanted)
     return value
+
+
+def _shapes(card: Path, content: Mapping[str, Any]) -> tuple[tuple[int, ...] | None, dict[str, tuple[int, ...]]]:
+    """The shape of the array, or a table with those of an archive's members."""
+    stored = content.get("shape")
+    if not isinstance(stored, dict):
+        shape = _list(card, content, "shape", int)
+        return None if shape is None else tuple(shape), {}
+    return None, {name: tuple(_list(card, stored, name, int) or ()) for name in stored}
 
 
 def _axis(card: Path, content: Mapping[str, Any]) -> int | str | None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -14,12 +18,21 @@ from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.coils import only_coils, working_coils
-from mri_design.scan.io.hdf5 import has_object, open_read_only, read_array, read_text
+from mri_design.scan.io.hdf5 import (
+    has_object,
+    open_read_only,
+    read_array,
+    read_text,
+    require_dataset,
+    require_numbers_of,
+)
 from mri_design.scan.io.mrd.header import EncodedSpace, parse_mrd_header
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.samples import measured_lines, to_complex64
+from mri_design.scan.outline import ScanOutline, middle_slice
+from mri_design.scan.sampling import Sampling, measured_samples
 
-__all__ = ["read"]
+__all__ = ["outline", "read"]
 
 _ATTRIBUTES = ("acquisition", "max", "norm")  # the patient's identifier is left where it is
 
@@ -45,35 +58,100 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         On anything else than such a file, naming the file and the field.
     """
     path = Path(path)
-    check_file(path)
-    with errors_named(path), open_read_only(path) as file:
-        stored = read_array(file, "kspace", limits)
-        if stored.ndim not in (3, 4):
-            raise InputError(
-                field="kspace",
-                got=f"shape {stored.shape}",
-                wanted="(slice, coil, row, column) or (slice, row, column)",
-            )
-        if stored.ndim == 3:
-            stored = stored[:, np.newaxis]
-        _check_sides(stored.shape, limits)
-        n_lines = stored.shape[-1]
-        declared = _mask(read_array(file, "mask", limits), n_lines) if has_object(file, "mask") else None
-        card, encoded = _card(file, path, limits)
+    with _opened(path, limits) as volume:
+        stored = volume.stored[()]
     with errors_named(path):
-        kspace = to_complex64("kspace", stored.swapaxes(-1, -2))
+        return volume.scan(stored)
+
+
+def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ScanOutline:
+    """What `read` would read, with one slice in memory at a time; the samples of the middle one are kept.
+
+    Coils that hold nothing of their own are those of the slice that is kept.
+
+    Parameters
+    ----------
+    path, limits
+        As for `read`.
+
+    Raises
+    ------
+    InputError
+        As `read`, but for samples of other slices that are no numbers.
+    """
+    path = Path(path)
+    with _opened(path, limits) as volume:
+        samplings = tuple(volume.sampling(number) for number in range(volume.shape[0]))
+        index = middle_slice(samplings)
+        stored = volume.stored[index : index + 1]
+    with errors_named(path):
+        part = volume.scan(stored)
+        return ScanOutline(
+            (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
+            part.n_coils,
+            name=part.name,
+            index=index,
+            part=part,
+            geometry=_geometry(volume.encoded, (len(samplings), *part.kspace.shape[1:])),
+            card=part.card,
+        )
+
+
+@dataclass(frozen=True)
+class _Volume:
+    """An open file, whose samples are read when asked for."""
+
+    path: Path
+    stored: h5py.Dataset
+    shape: tuple[int, int, int, int]
+    declared: NDArray[np.bool_] | None
+    card: dict[str, str]
+    encoded: EncodedSpace | None
+
+    def arranged(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """Samples (slice, [coil,] row, column) as (slice, coil, ky, kx)."""
+        return stored.reshape(len(stored), *self.shape[1:]).swapaxes(-1, -2)
+
+    def sampling(self, number: int) -> Sampling:
+        """Which samples of a slice are not zero."""
+        (coils,) = self.arranged(self.stored[number : number + 1])
+        held = measured_samples(to_complex64("kspace", coils))
+        return Sampling(held if self.declared is None else held & self.declared[:, np.newaxis])
+
+    def scan(self, stored: NDArray[Any]) -> KSpaceData:
+        """Some slices, or all, as they were stored."""
+        kspace = to_complex64("kspace", self.arranged(stored))
         coils, notes = working_coils(kspace)
         kspace = only_coils(kspace, coils)
         if np.shares_memory(kspace, stored):
             kspace = kspace.copy()
         return KSpaceData(
             kspace=kspace,
-            measured=measured_lines("mask", kspace, declared),
-            name=path.stem,
+            measured=measured_lines("mask", kspace, self.declared),
+            name=self.path.stem,
             orientation="ky-columns",
-            card={**card, **notes},
-            geometry=_geometry(encoded, kspace.shape),
+            card={**self.card, **notes},
+            geometry=_geometry(self.encoded, kspace.shape),
         )
+
+
+@contextmanager
+def _opened(path: Path, limits: ReadLimits) -> Iterator[_Volume]:
+    """An open file, once its sizes, its mask and its header have been checked."""
+    check_file(path)
+    with errors_named(path), open_read_only(path) as file:
+        stored = require_dataset(file, "kspace", limits)
+        if stored.ndim not in (3, 4):
+            raise InputError(
+                field="kspace",
+                got=f"shape {stored.shape}",
+                wanted="(slice, coil, row, column) or (slice, row, column)",
+            )
+        require_numbers_of(file, stored)
+        slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
+        _check_sides((slices, coils, rows, columns), limits)
+        declared = _mask(read_array(file, "mask", limits), columns) if has_object(file, "mask") else None
+        yield _Volume(path, stored, (slices, coils, rows, columns), declared, *_card(file, path, limits))
 
 
 def _geometry(encoded: EncodedSpace | None, shape: tuple[int, ...]) -> tuple[SliceGeometry, ...] | None:

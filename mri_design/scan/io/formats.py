@@ -18,9 +18,10 @@ from mri_design.scan.io.numpy_files import npy
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 from mri_design.scan.io.twix import siemens
+from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["SUPPORTED", "read"]
+__all__ = ["SUPPORTED", "outline", "read"]
 
 SUPPORTED = (
     "NumPy .npy or .npz",
@@ -68,28 +69,90 @@ def read(
     InputError
         Where the format is unknown or the file does not pass its reader's checks.
     """
-    require_instance((str, os.PathLike), wanted="the path of a file", path=path)
-    path, counters = Path(path), checked_counters(counters or {})
+    path, counters, kind = *_checked(path, counters), _format_of(path)
+    if kind == "HDF5" and isolated:
+        scan = read_isolated(path, limits=limits, duplicates=duplicates, counters=counters)
+        assert not isinstance(scan, ScanOutline)
+        return scan
+    if kind == "HDF5" and _is_raw(path):
+        return ismrmrd.read(path, limits=limits, duplicates=duplicates, counters=counters)
+    if kind == "twix":
+        return siemens.read(path, limits=limits, duplicates=duplicates, counters=counters)
+    _require_first(path, counters)
+    return _READERS[kind](path, limits=limits)
+
+
+def outline(
+    path: str | os.PathLike[str],
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    duplicates: ismrmrd.DuplicatePolicy = "error",
+    counters: Mapping[str, int] | None = None,
+    isolated: bool = True,
+) -> ScanOutline | TrajectoryData | ImageStack:
+    """What `read` would read, told without all of it: of raw data the samples of one slice are read.
+
+    Parameters
+    ----------
+    path, limits, duplicates, counters, isolated
+        As for `read`.
+
+    Raises
+    ------
+    MissingPackageError
+        As `read`.
+    InputError
+        As `read`, but for samples that were not looked at.
+    """
+    path, counters, kind = *_checked(path, counters), _format_of(path)
+    if kind == "HDF5" and isolated:
+        told = read_isolated(path, limits=limits, duplicates=duplicates, counters=counters, whole=False)
+        assert not isinstance(told, KSpaceData)
+        return told
+    if kind == "HDF5" and _is_raw(path):
+        return ismrmrd.outline(path, limits=limits, duplicates=duplicates, counters=counters)
+    if kind == "twix":
+        return siemens.outline(path, limits=limits, duplicates=duplicates, counters=counters)
+    _require_first(path, counters)
+    if kind == "HDF5":
+        return fastmri.outline(path, limits=limits)
+    scan = _READERS[kind](path, limits=limits)
+    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
+
+
+_READERS = {
+    "BART": bart.read,
+    "NumPy": npy.read,
+    "DICOM": dicom.read,
+    "NIfTI": nifti.read,
+    "HDF5": fastmri.read,
+}
+"""Readers of formats without series to choose from; of HDF5 files, that of those which hold no raw data."""
+
+
+def _format_of(path: str | os.PathLike[str]) -> str:
+    """What a file is by its first bytes, or its name: one of `_READERS`, or twix."""
+    path = Path(path)
     if bart.is_bart(path):
-        _require_first(path, counters)
-        return bart.read(path, limits=limits)
+        return "BART"
     check_file(path)
     with path.open("rb") as stream:
         head = stream.read(8)
     if head.startswith((MAGIC, *_ZIP)):
-        _require_first(path, counters)
-        return npy.read(path, limits=limits)
-    if dicom.is_dicom(path):
-        return dicom.read(path, limits=limits)
-    if nifti.is_nifti(path):
-        return nifti.read(path, limits=limits)
-    if is_hdf5(path):
-        if isolated:
-            return read_isolated(path, limits=limits, duplicates=duplicates, counters=counters)
-        return _read_hdf5(path, limits, duplicates, counters)
-    if siemens.is_twix(path):
-        return siemens.read(path, limits=limits, duplicates=duplicates, counters=counters)
-    raise InputError(field=str(path), got=f"a file starting with {head!r}", wanted="; ".join(SUPPORTED))
+        return "NumPy"
+    if head.startswith(b"# Pulse"):
+        cure = "Give the raw data that the scanner measured with it; mri-design info tells what the sequence says."
+        raise InputError(field=str(path), got="a Pulseq sequence, without samples", wanted="measured data", cure=cure)
+    recognised = (("DICOM", dicom.is_dicom), ("NIfTI", nifti.is_nifti), ("HDF5", is_hdf5), ("twix", siemens.is_twix))
+    kind = next((name for name, is_one in recognised if is_one(path)), None)
+    if kind is None:
+        raise InputError(field=str(path), got=f"a file starting with {head!r}", wanted="; ".join(SUPPORTED))
+    return kind
+
+
+def _checked(path: str | os.PathLike[str], counters: Mapping[str, int] | None) -> tuple[Path, dict[str, int]]:
+    require_instance((str, os.PathLike), wanted="the path of a file", path=path)
+    return Path(path), checked_counters(counters or {})
 
 
 def _require_first(path: Path, counters: Mapping[str, int]) -> None:
@@ -104,17 +167,19 @@ def _require_first(path: Path, counters: Mapping[str, int]) -> None:
             )
 
 
-def _read_hdf5(
-    path: Path, limits: ReadLimits, duplicates: ismrmrd.DuplicatePolicy, counters: Mapping[str, int]
-) -> KSpaceData | TrajectoryData:
+def _is_raw(path: Path) -> bool:
+    """Whether an HDF5 file holds raw data of ISMRMRD; False for one of fastMRI.
+
+    Raises
+    ------
+    InputError
+        For a file that is neither.
+    """
     with open_read_only(path) as file:
         # Links of any kind count here, so that the reader can say which link it refuses.
         names = {str(name) for name in file} if len(file) <= 1000 else set()
         raw = "dataset" in names and not has_object(file, "kspace")
-    if raw:
-        return ismrmrd.read(path, limits=limits, duplicates=duplicates, counters=counters)
-    if "kspace" in names:
-        _require_first(path, counters)
-        return fastmri.read(path, limits=limits)
-    got = f"HDF5 with {', '.join(sorted(names)[:6]) or 'nothing this package reads'}"
-    raise InputError(field=str(path), got=got, wanted="; ".join(SUPPORTED))
+    if not raw and "kspace" not in names:
+        got = f"HDF5 with {', '.join(sorted(names)[:6]) or 'nothing this package reads'}"
+        raise InputError(field=str(path), got=got, wanted="; ".join(SUPPORTED))
+    return raw

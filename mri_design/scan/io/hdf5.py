@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion
 
-__all__ = ["has_object", "is_hdf5", "open_read_only", "read_array", "read_text", "require_dataset"]
+__all__ = [
+    "has_object",
+    "is_hdf5",
+    "open_read_only",
+    "read_array",
+    "read_text",
+    "require_dataset",
+    "require_numbers_of",
+]
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Built into the library: deflate, shuffle, Fletcher-32, szip, n-bit, scale-offset, and h5py's lzf. Any other
@@ -110,9 +118,21 @@ def read_array(file: h5py.File, name: str, limits: ReadLimits) -> NDArray[Any]:
         As `require_dataset`, and on text, references and variable-length elements.
     """
     dataset = require_dataset(file, name, limits)
-    if dataset.dtype.hasobject or dataset.dtype.kind not in "biufcV":
-        raise InputError(field=f"{file.filename}: {name}", got=f"dtype {dataset.dtype}", wanted="numbers")
+    require_numbers_of(file, dataset)
     return np.asarray(dataset[()])
+
+
+def require_numbers_of(file: h5py.File, dataset: h5py.Dataset) -> None:
+    """Refuse a dataset of anything but plain or complex numbers.
+
+    Raises
+    ------
+    InputError
+        For text, references and variable-length elements.
+    """
+    if dataset.dtype.hasobject or dataset.dtype.kind not in "biufcV":
+        name = str(dataset.name).removeprefix("/")
+        raise InputError(field=f"{file.filename}: {name}", got=f"dtype {dataset.dtype}", wanted="numbers")
 
 
 def read_text(file: h5py.File, name: str, limits: ReadLimits) -> str:

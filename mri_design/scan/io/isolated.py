@@ -27,16 +27,21 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.outline import ScanOutline
+from mri_design.scan.sampling import Sampling
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["read_isolated", "serve"]
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.read)"
+_OUTLINING_CHILD = _CHILD.replace("formats.read", "formats.outline")
 _SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000
 """For the smallest files the longest time, and of it the longest computing; and how many bytes add a second to both."""
 # What raw data hold, in the order in which it is sent, and the plain values that go before.
 _ARRAYS = ("kspace", "trajectory", "noise_covariance", "calibration")
 _VALUES = ("name", "card", "noise_variance", "orientation", "readouts", "grid_shape")
+_OF_OUTLINE = ("name", "n_coils", "index", "by_headers")
+_HELD = "samplings"
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
 
 
@@ -47,7 +52,8 @@ def read_isolated(
     duplicates: str,
     counters: Mapping[str, int] | None = None,
     seconds: float | None = None,
-) -> KSpaceData | TrajectoryData:
+    whole: bool = True,
+) -> KSpaceData | TrajectoryData | ScanOutline:
     """Read an HDF5 scan in a child process with bounded memory and time.
 
     Parameters
@@ -63,6 +69,8 @@ def read_isolated(
     seconds : float, optional
         Longest time; by default half a minute, of which four seconds of computing, and for both a second more for every
         5 MB of the file.
+    whole : bool
+        Whether all samples are read; otherwise the outline of a Cartesian scan.
 
     Raises
     ------
@@ -78,7 +86,8 @@ def read_isolated(
     folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     with tempfile.TemporaryFile() as complaints:
-        command = [sys.executable, "-P", "-c", _CHILD, request]  # -P: nothing from the current folder
+        code = _CHILD if whole else _OUTLINING_CHILD
+        command = [sys.executable, "-P", "-c", code, request]  # -P: nothing from the current folder
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, env=environment
         )
@@ -123,7 +132,10 @@ def serve(read: Callable[..., Any]) -> None:
     try:
         policy = {name: request[name] for name in ("duplicates", "counters")}
         scan = read(request["path"], limits=limits, **policy, isolated=False)
-        known = {name: getattr(scan, name, None) for name in _ARRAYS}
+        told = scan.part if isinstance(scan, ScanOutline) else scan
+        known = {name: getattr(told, name, None) for name in _ARRAYS}
+        if isinstance(scan, ScanOutline):
+            known[_HELD] = np.packbits([sampling.samples for sampling in scan.samplings])
         arrays = {name: np.ascontiguousarray(array) for name, array in known.items() if array is not None}
         reply = {"arrays": list(arrays), **_values(scan)}
     except InputError as error:
@@ -136,15 +148,23 @@ def serve(read: Callable[..., Any]) -> None:
     stream.flush()
 
 
-def _values(scan: KSpaceData | TrajectoryData) -> dict[str, Any]:
-    """What a scan holds beside arrays, as JSON has it."""
+def _values(scan: KSpaceData | TrajectoryData | ScanOutline) -> dict[str, Any]:
+    """What a scan or its outline holds beside arrays, as JSON has it."""
+    if isinstance(scan, ScanOutline):
+        own = {name: getattr(scan, name) for name in _OF_OUTLINE}
+        part = None if scan.part is None else _values(scan.part)
+        grid = (scan.n_slices, *scan.grid_shape)
+        return {**own, "card": dict(scan.card), "grid": grid, "part": part, "geometry": _places(scan.geometry)}
     values = {name: getattr(scan, name) for name in _VALUES if hasattr(scan, name)}
     values["card"] = dict(scan.card)
     if isinstance(scan, TrajectoryData):
         return values
     del values["grid_shape"]  # that of the array
-    places = None if scan.geometry is None else [place.as_settings() for place in scan.geometry]
-    return {**values, "measured": np.flatnonzero(scan.measured).tolist(), "geometry": places}
+    return {**values, "measured": np.flatnonzero(scan.measured).tolist(), "geometry": _places(scan.geometry)}
+
+
+def _places(geometry: tuple[SliceGeometry, ...] | None) -> list[dict[str, Any]] | None:
+    return None if geometry is None else [place.as_settings() for place in geometry]
 
 
 def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
@@ -152,8 +172,8 @@ def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
     child.kill()
 
 
-def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | None:
-    """The scan that the child sends; None where it ended before or sends something else."""
+def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | ScanOutline | None:
+    """The scan or outline that the child sends; None where it ended before or sends something else."""
     try:
         reply = json.loads(stream.readline(2 * limits.max_text_bytes))
     except ValueError:
@@ -163,15 +183,28 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryD
     sent = reply.pop("arrays")
     try:
         arrays: dict[str, Any] = {
-            name: read_npy_stream(stream, None, name, limits, alone=False) for name in _ARRAYS if name in sent
+            name: read_npy_stream(stream, None, name, limits, alone=False) for name in (*_ARRAYS, _HELD) if name in sent
         }
     except InputError:  # cut short: the child was killed
         return None
     if "trajectory" in arrays:
         return TrajectoryData(grid_shape=tuple(reply.pop("grid_shape")), **arrays, **reply)
+    if _HELD not in arrays:
+        return _scan(arrays, reply)
+    shape, part = tuple(reply.pop("grid")), reply.pop("part")
+    held = np.unpackbits(arrays.pop(_HELD), count=math.prod(shape)).astype(bool).reshape(shape)
+    reply["geometry"] = _geometry(reply)
+    return ScanOutline(
+        tuple(Sampling(samples) for samples in held), part=None if part is None else _scan(arrays, part), **reply
+    )
+
+
+def _scan(arrays: Mapping[str, Any], values: dict[str, Any]) -> KSpaceData:
     measured = np.zeros(arrays["kspace"].shape[2], dtype=bool)
-    measured[reply.pop("measured")] = True
-    places = reply.pop("geometry", None)
-    if places is not None:
-        reply["geometry"] = tuple(SliceGeometry.from_settings("geometry", place) for place in places)
-    return KSpaceData(measured=measured, **arrays, **reply)
+    measured[values.pop("measured")] = True
+    return KSpaceData(measured=measured, **arrays, **{**values, "geometry": _geometry(values)})
+
+
+def _geometry(values: Mapping[str, Any]) -> tuple[SliceGeometry, ...] | None:
+    places = values.get("geometry")
+    return None if places is None else tuple(SliceGeometry.from_settings("geometry", place) for place in places)

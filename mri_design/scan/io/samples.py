@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
@@ -19,13 +18,13 @@ def readout_positions(volume: NDArray[np.complex64]) -> NDArray[np.complex64]:
 
     Centred and orthonormal, so that white noise keeps its variance. Readouts that were not measured stay zero.
     """
-    spread = scipy.fft.ifftshift(volume, axes=0)
-    return np.ascontiguousarray(scipy.fft.fftshift(scipy.fft.ifft(spread, axis=0, norm="ortho"), axes=0))
+    spread = np.fft.ifftshift(volume, axes=0)
+    return np.ascontiguousarray(np.fft.fftshift(np.fft.ifft(spread, axis=0, norm="ortho"), axes=0))
 
 
-def volume_note(planes: NDArray[np.complex64]) -> str:
-    """What became of a volume, for its card, from the planes of `readout_positions`."""
-    return f"{len(planes)} readout positions, each a plane (ky, kz) of {planes.shape[2:]}"
+def volume_note(count: int, plane: tuple[int, ...]) -> str:
+    """What became of a volume, for its card: so many planes of a shape (ky, kz), as of `readout_positions`."""
+    return f"{count} readout positions, each a plane (ky, kz) of {plane}"
 
 
 def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:

@@ -49,6 +49,11 @@ def scan_of_arrays(
     InputError
         For arrays that contradict the card or each other, or hold no such data.
     """
+    for name, declared in card.member_shapes.items():
+        if name in arrays and arrays[name].shape != declared:
+            raise InputError(
+                field=f"{name}: shape", got=f"{arrays[name].shape}", wanted=f"{declared}, as its card says"
+            )
     if "trajectory" in arrays and key == "kspace":
         noise_variance = _noise_variance(arrays.get("noise_variance"), card)
         return along_trajectory(
@@ -97,7 +102,7 @@ def _kspace(
     n_lines = kspace.shape[2]
     provenance = _provenance(path, card)
     if axes.volume:
-        provenance["volume"] = volume_note(kspace)
+        provenance["volume"] = volume_note(len(kspace), kspace.shape[2:])
     if "rep" in axes.roles:
         provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; the others were not read"
     declared = _declared_lines(path, card, arrays.get("measured"), n_lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -71,8 +72,8 @@ def test_a_square_matrix_is_told_from_the_trajectory(tmp_path: Path, reach: tupl
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"matrix": None}, "matrix: got none beside a trajectory that reaches .* along ky.*Add an array matrix"),
-        ({"matrix": None, "trajectory": POINTS / 16}, "matrix: got none.*cycles per field of view"),
+        ({"matrix": None}, "matrix: got none beside 4 x 3 x 5 samples .* reaches .* along ky.*Add the pixels"),
+        ({"matrix": None, "trajectory": POINTS / 16}, "matrix: got none.*looks like cycles per pixel.*trajectory_unit"),
         ({"trajectory": POINTS / 16}, "looks like cycles per pixel.*Multiply the columns by the grid's lengths"),
         ({"matrix": (16.5, 12)}, r"matrix: got \[16.5, 12.0\]"),
         ({"matrix": (16, 12, 1)}, "matrix: got"),
@@ -96,6 +97,33 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, o
     with pytest.raises(InputError, match=match):
         read(path)
     assert path.read_bytes() == before
+
+
+def test_a_card_with_a_shape_for_every_member_says_matrix_and_unit_too(tmp_path: Path) -> None:
+    """As archives of spirals come: readouts called interleaves, weights beside them, cycles per pixel."""
+    card = {
+        "shape": {"kspace": [2, 4, 3, 5], "trajectory": [3, 5, 2], "density": [3, 5]},
+        "dims": ["slice", "coil", "interleave", "sample"],
+        "trajectory_unit": "cycles per pixel",
+    }
+    path = saved(tmp_path, trajectory=POINTS / (16, 12), matrix=None, density=np.ones((3, 5)))
+    path.with_suffix(".json").write_text(json.dumps(card))
+    with pytest.raises(InputError, match=r"matrix: got none beside 4 x 3 x 5 samples \(coil, readout, sample\)"):
+        read(path)
+    path.with_suffix(".json").write_text(json.dumps(card | {"matrix": [16, 12]}))
+    scan = scan_of(path)
+    assert scan.grid_shape == (16, 12) and scan.card["members_not_read"] == "density"
+    np.testing.assert_allclose(scan.trajectory, POINTS.reshape(15, 2), rtol=1e-12)
+    path.with_suffix(".json").write_text(json.dumps(card | {"matrix": 16, "trajectory_unit": "furlongs"}))
+    with pytest.raises(InputError, match="trajectory_unit: got 'furlongs'"):
+        read(path)
+    shapes = {"kspace": [2, 4, 3, 5], "trajectory": [3, 4, 2]}
+    path.with_suffix(".json").write_text(json.dumps(card | {"matrix": 16, "shape": shapes}))
+    with pytest.raises(InputError, match=r"trajectory: shape: got \(3, 5, 2\); wanted \(3, 4, 2\), as its card says"):
+        read(path)
+    path.with_suffix(".json").write_text(json.dumps(card | {"shape": {"kspace": "large"}}))
+    with pytest.raises(InputError, match=r"scan\.json: kspace: got 'large'"):
+        read(path)
 
 
 def test_slices_and_readouts_are_chosen() -> None:

@@ -98,3 +98,15 @@ def test_sizes_of_pixels_follow_from_the_encoded_field_of_view(tmp_path: Path, s
     assert not got.geometry[0].placed
     bare = fastmri.read(write(tmp_path / "bare.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER.encode()))
     assert bare.geometry is None
+
+
+def test_an_outline_is_what_reading_all_of_it_finds(fastmri_file: Path) -> None:
+    with h5py.File(fastmri_file, "r+") as file:
+        file["kspace"][0, :, :, 9:] = 0
+    told, scan = fastmri.outline(fastmri_file), fastmri.read(fastmri_file)
+    assert told.part is not None and told.index == 1 and not told.by_headers
+    np.testing.assert_array_equal(told.part.kspace[0], scan.kspace[1])
+    for ours, theirs in zip(told.samplings, scan.samplings, strict=True):
+        np.testing.assert_array_equal(ours.samples, theirs.samples)
+    assert (told.geometry, told.card, told.name) == (scan.geometry, scan.card, scan.name)
+    assert told.n_coils == scan.n_coils and told.part.orientation == scan.orientation

@@ -54,7 +54,7 @@ def test_filled_with_samples_it_is_a_scan_with_these_lines(path: Path) -> None:
 
 
 def test_without_samples_it_is_no_scan(path: Path) -> None:
-    with pytest.raises(InputError, match="no signal"):
+    with pytest.raises(InputError, match="zeros in all 5 readouts"):
         read(path)
 
 

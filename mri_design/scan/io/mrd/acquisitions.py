@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,12 +145,11 @@ class StoredAcquisitions(Acquisitions):
 
     def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
         """(position, real numbers) as stored, see `Acquisitions.numbers`."""
-        column = self.dataset.fields(name)
         positions = sorted(wanted)
         while positions:
-            part = [at for at in positions if at < positions[0] + self.batch]
-            positions = positions[len(part) :]
-            loaded = column[part[0] : part[-1] + 1]
+            count = bisect_left(positions, positions[0] + self.batch)
+            part, positions = positions[:count], positions[count:]
+            loaded = _rows(self.dataset, part[0], part[-1] + 1)[name]
             for at in part:
                 yield at, loaded[at - part[0]]
 
@@ -184,11 +184,20 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> StoredA
     for part in {"data", "traj"} & set(dtype.names):
         if h5py.check_vlen_dtype(dtype[part]) != np.dtype("float32"):
             raise InputError(field=f"{field}: {part}", got=f"{dtype[part]}", wanted="variable-length float32")
-    # Only this field: the samples behind it are read later, a bounded number at a time.
-    heads: NDArray[Any] = dataset.fields("head")[()]
     size = max(file.id.get_filesize(), 1)
     batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
+    heads = np.empty(dataset.shape, head)
+    for start in range(0, len(heads), batch):
+        heads[start : start + batch] = _rows(dataset, start, start + batch)["head"]
     return StoredAcquisitions(Path(file.filename), field, heads, dataset, batch)
+
+
+def _rows(dataset: h5py.Dataset, start: int, stop: int) -> NDArray[Any]:
+    """Some acquisitions, with all their fields.
+
+    Asked for one field alone, h5py 3.16 loads those of varying length beside it all the same, and never frees them.
+    """
+    return np.asarray(dataset[start:stop])
 
 
 def _has(dtype: np.dtype[Any], names: tuple[str, ...], kinds: str) -> bool:

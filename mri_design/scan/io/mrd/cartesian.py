@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.coils import only_coils, working_coils
@@ -20,9 +21,10 @@ from mri_design.scan.io.mrd.purposes import Purposes
 from mri_design.scan.io.mrd.readouts import Readout, ReadoutPlan, plan_readouts
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import measured_lines, readout_positions, volume_note
-from mri_design.scan.sampling import index_runs
+from mri_design.scan.outline import ScanOutline, middle_slice
+from mri_design.scan.sampling import Sampling, index_runs
 
-__all__ = ["GridImages", "read_cartesian"]
+__all__ = ["GridImages", "outline_cartesian", "read_cartesian"]
 
 Vector = tuple[float, ...]
 _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
@@ -51,14 +53,79 @@ def read_cartesian(
     InputError
         As `plan_readouts`, for samples that do not fit their header, and as `KSpaceData`.
     """
-    encoding, heads = purposes.encoding, acquisitions.heads
-    plan = plan_readouts(acquisitions.field, heads, header, purposes, limits, repeats_allowed=duplicates != "error")
+    plan = _planned(acquisitions, header, purposes, limits, duplicates)
+    read = _read(acquisitions, header, purposes, plan, GridImages(purposes.encoding), duplicates, plan.times)
+    if not read["kspace"].any():
+        raise InputError(
+            field=acquisitions.field,
+            got=f"zeros in all {len(plan.readouts)} readouts",
+            wanted="measured samples",
+            cure="Labels without samples, as of a design that was exported, say what to measure: mri-design info lists "
+            "their lines.",
+        )
+    return KSpaceData(**read)
+
+
+def outline_cartesian(
+    acquisitions: Acquisitions, header: MrdHeader, purposes: Purposes, limits: ReadLimits, duplicates: str
+) -> ScanOutline:
+    """The same scan with the samples of one slice, or of a volume with those of one plane; the rest from headers.
+
+    Parameters
+    ----------
+    acquisitions, header, purposes, limits, duplicates
+        As for `read_cartesian`.
+
+    Raises
+    ------
+    InputError
+        As `read_cartesian`, where samples that are read do not fit.
+    """
+    plan = _planned(acquisitions, header, purposes, limits, duplicates)
+    images = GridImages(purposes.encoding)
+    samplings = images.samplings(plan)
+    index = middle_slice(samplings)
+    alone = GridImages(purposes.encoding, images.columns.start + index) if images.volume else images
+    chosen = plan if images.volume else plan.of_slice(index)
+    read = _read(acquisitions, header, purposes, chosen, alone, duplicates, plan.times)
+    if images.volume:
+        read["card"]["volume"] = volume_note(len(samplings), read["kspace"].shape[2:])
+    part = KSpaceData(**read) if read["kspace"].any() else None
+    return ScanOutline(
+        samplings if part is None else (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
+        read["kspace"].shape[1],
+        name=read["name"],
+        index=index,
+        part=part,
+        geometry=images.geometry(acquisitions.heads, plan),
+        by_headers=len(samplings) > 1,
+        card=read["card"],
+    )
+
+
+def _planned(
+    acquisitions: Acquisitions, header: MrdHeader, purposes: Purposes, limits: ReadLimits, duplicates: str
+) -> ReadoutPlan:
+    once = duplicates == "error"
+    plan = plan_readouts(acquisitions.field, acquisitions.heads, header, purposes, limits, repeats_allowed=not once)
     check_declared_shape("encodedSpace.matrixSize", plan.shape, 8, limits)
-    images = GridImages(encoding)
-    stored, times = _filled(acquisitions, plan.shape, plan.readouts, duplicates)
+    return plan
+
+
+def _read(
+    acquisitions: Acquisitions,
+    header: MrdHeader,
+    purposes: Purposes,
+    plan: ReadoutPlan,
+    images: GridImages,
+    duplicates: str,
+    times: NDArray[np.intp],
+) -> dict[str, Any]:
+    """What `KSpaceData` is made of; ``times`` is how often each line of the whole scan was measured."""
+    stored = _filled(acquisitions, plan, plan.readouts, duplicates, images)
     coils, coil_notes = working_coils(stored)
     kspace = images.kspace(only_coils(stored, coils), plan.readouts)
-    calibration = _filled(acquisitions, plan.shape, plan.calibration, "average")[0] if plan.calibration else None
+    calibration = _filled(acquisitions, plan, plan.calibration, "average", images) if plan.calibration else None
     repeats = int(times[times > 0].min()) if duplicates == "average" else 1
     places = [readout.index for readout in plan.readouts]
     covariance, noise_notes = noise_of_data(
@@ -70,15 +137,15 @@ def read_cartesian(
     if times.max() > 1:
         counts = f"up to {times.max()} readouts a line, at least {times[times > 0].min()}"
         notes["duplicates"] = f"{duplicates} of {counts}"
-    return KSpaceData(
-        kspace=kspace,
-        measured=measured_lines("data", kspace),
-        name=acquisitions.path.stem,
-        card={**acquisitions.provenance, **notes},
-        noise_covariance=covariance,
-        calibration=None if calibration is None else images.kspace(only_coils(calibration, coils), plan.calibration),
-        geometry=images.geometry(heads, plan),
-    )
+    return {
+        "kspace": kspace,
+        "measured": measured_lines("data", kspace),
+        "name": acquisitions.path.stem,
+        "card": {**acquisitions.provenance, **notes},
+        "noise_covariance": covariance,
+        "calibration": None if calibration is None else images.kspace(only_coils(calibration, coils), plan.calibration),
+        "geometry": images.geometry(acquisitions.heads, plan),
+    }
 
 
 @dataclass(frozen=True)
@@ -89,9 +156,12 @@ class GridImages:
     ----------
     encoding : MrdEncoding
         Of the image.
+    only : int, optional
+        Of a volume, the one readout position (encoded column) that is made; all within the field of view by default.
     """
 
     encoding: MrdEncoding
+    only: int | None = None
 
     @property
     def volume(self) -> bool:
@@ -102,6 +172,8 @@ class GridImages:
     def columns(self) -> slice:
         """Readout positions within the field of view of the image; all where the header does not say otherwise."""
         nx = self.encoding.encoded.matrix[0]
+        if self.only is not None:
+            return slice(self.only, self.only + 1)
         encoded, wanted = self.encoding.encoded.field_of_view[0], self.encoding.reconstructed.field_of_view[0]
         if math.isnan(encoded) or math.isnan(wanted) or wanted >= encoded:
             return slice(0, nx)
@@ -109,24 +181,62 @@ class GridImages:
         first = nx // 2 - keep // 2
         return slice(first, first + keep)
 
+    @property
+    def weights(self) -> NDArray[np.complex64] | None:
+        """By what the samples of a readout are multiplied and summed to give the one position; None where all are made.
+
+        Row ``only`` of the centred orthonormal inverse Fourier transform.
+        """
+        if self.only is None:
+            return None
+        nx = self.encoding.encoded.matrix[0]
+        turns = (np.arange(nx) - nx // 2) * (self.only - nx // 2) / nx
+        return np.asarray(np.exp(2j * np.pi * turns) / math.sqrt(nx), dtype=np.complex64)
+
     def kspace(self, filled: NDArray[np.complex64], readouts: Sequence[Readout]) -> NDArray[np.complex64]:
         """(slice, coil, kz, ky, kx) as (slice, coil, ky, kx), of a volume as (x, coil, ky, kz); no oversampling."""
         if self.volume:
-            positions = readout_positions(filled[0].transpose(3, 0, 2, 1))
-            return np.ascontiguousarray(positions[self.columns])
+            planes = filled[0].transpose(3, 0, 2, 1)
+            return np.ascontiguousarray(planes if self.only is not None else readout_positions(planes)[self.columns])
         return _cropped(filled[:, :, 0], readouts, self.columns)
 
-    def notes(self, plan: ReadoutPlan, kspace: NDArray[np.complex64]) -> dict[str, str]:
-        """What became of a volume, for the card."""
+    def samplings(self, plan: ReadoutPlan) -> tuple[Sampling, ...]:
+        """Which samples were measured, by the headers alone, of every slice or every plane of a volume."""
+        keep = self.columns.stop - self.columns.start
         if not self.volume:
-            return {}
+            return tuple(Sampling(held) for held in _held(plan.readouts, plan.shape, keep))
+        plane = np.zeros((plan.shape[3], plan.shape[2]), dtype=bool)
+        for readout in plan.readouts:
+            plane[readout.line, readout.partition] = True
+        return (Sampling(plane),) * keep
+
+    def notes(self, plan: ReadoutPlan, kspace: NDArray[np.complex64]) -> dict[str, str]:
+        """Where the file's counters have the centre, what was cut off the readouts, and what became of a volume."""
+        notes = self._centre_and_cut
+        if not self.volume:
+            return notes
         held = np.zeros(plan.shape[-1], dtype=bool)
         for readout in plan.readouts:
             held[readout.start : readout.start + readout.n_samples] = True
-        notes = {"volume": volume_note(kspace)}
+        notes["volume"] = volume_note(len(kspace), kspace.shape[2:])
         if not held.all():
             notes["partial_echo"] = (
                 f"columns {index_runs(~held)} of the readouts count as zeros: images are blurred along the readout"
+            )
+        return notes
+
+    @property
+    def _centre_and_cut(self) -> dict[str, str]:
+        encoded, wanted = self.encoding.encoded, self.encoding.reconstructed
+        counters = [("kspace_encode_step_1", self.encoding.centre_line)]
+        counters += [("kspace_encode_step_2", self.encoding.centre_partition)] if self.volume else []
+        said = ", ".join(f"{name} = {centre}" for name, centre in counters if centre is not None)
+        notes = {"centre_in_file": said} if said else {}
+        keep = GridImages(self.encoding).columns
+        if keep.stop - keep.start < encoded.matrix[0]:
+            notes["oversampling_removed"] = (
+                f"readouts of {encoded.matrix[0]} samples over {encoded.field_of_view[0]:g} mm were cut to the "
+                f"{keep.stop - keep.start} of {wanted.field_of_view[0]:g} mm"
             )
         return notes
 
@@ -163,23 +273,33 @@ def _slice(sizes: Sequence[float], place: Sequence[Vector]) -> SliceGeometry | N
 
 
 def _filled(
-    acquisitions: Acquisitions, shape: tuple[int, ...], readouts: Sequence[Readout], duplicates: str
-) -> tuple[NDArray[np.complex64], NDArray[np.intp]]:
-    """K-space (slice, coil, kz, ky, kx), and how many readouts each line (slice, kz, ky) is from."""
-    kspace = np.zeros(shape, np.complex64)
-    times = np.zeros((shape[0], *shape[2:4]), dtype=np.intp)
+    acquisitions: Acquisitions,
+    plan: ReadoutPlan,
+    readouts: Sequence[Readout],
+    duplicates: str,
+    images: GridImages,
+) -> NDArray[np.complex64]:
+    """K-space (slice, coil, kz, ky, kx); of the images' one readout position (slice, coil, kz, ky, 1)."""
+    weights = images.weights
+    kspace = np.zeros(plan.shape if weights is None else (*plan.shape[:-1], 1), np.complex64)
+    times = np.zeros((plan.shape[0], *plan.shape[2:4]), dtype=np.intp)
     by_index = {readout.index: readout for readout in readouts}
     for at, samples in acquisitions.samples(list(by_index)):
         readout = by_index[at]
         row = kspace[readout.slice, :, readout.partition, readout.line]
         if times[readout.place] and duplicates == "last":
             row[:] = 0
+        columns = slice(readout.start, readout.start + readout.n_samples)
         new = samples[:, readout.first_sample : readout.first_sample + readout.n_samples]
-        row[:, readout.start : readout.start + readout.n_samples] += new[:, ::-1] if readout.reversed else new
+        new = new[:, ::-1] if readout.reversed else new
+        if weights is None:
+            row[:, columns] += new
+        else:
+            row[:, 0] += new @ weights[columns]
         times[readout.place] += 1
     if duplicates == "average":
         kspace /= np.maximum(times, 1)[:, np.newaxis, ..., np.newaxis]
-    return kspace, times
+    return kspace
 
 
 def _cropped(kspace: NDArray[np.complex64], readouts: Sequence[Readout], columns: slice) -> NDArray[np.complex64]:
@@ -190,17 +310,22 @@ def _cropped(kspace: NDArray[np.complex64], readouts: Sequence[Readout], columns
     nx, keep = kspace.shape[-1], columns.stop - columns.start
     if keep == nx:
         return kspace
-    nearest = np.clip(np.rint((np.arange(keep) - keep // 2) * nx / keep).astype(int) + nx // 2, 0, nx - 1)
-    held = np.zeros((kspace.shape[0], *kspace.shape[2:]), dtype=bool)
-    for readout in readouts:
-        held[readout.slice, readout.line, readout.start : readout.start + readout.n_samples] = True
-    import scipy.fft  # here, because a process that reads one file would spend half of its time on the import
-
+    held = _held(readouts, (*kspace.shape[:2], 1, *kspace.shape[2:]), keep)
     cropped = np.empty((*kspace.shape[:-1], keep), np.complex64)
-    for index, stored in enumerate(kspace):  # slice by slice: the transform needs several copies
-        lines = scipy.fft.ifft(np.fft.ifftshift(stored, axes=-1), axis=-1, norm="ortho")
+    for index in np.ndindex(kspace.shape[:2]):  # one coil of one slice at a time: the transform needs several copies
+        lines = np.fft.ifft(np.fft.ifftshift(kspace[index], axes=-1), axis=-1, norm="ortho")
         lines = np.fft.fftshift(lines, axes=-1)[..., columns]
-        lines = scipy.fft.fft(np.fft.ifftshift(lines, axes=-1), axis=-1, norm="ortho")
-        cropped[index] = np.fft.fftshift(lines, axes=-1)
-        cropped[index] *= held[index][:, nearest]
+        lines = np.fft.fft(np.fft.ifftshift(lines, axes=-1), axis=-1, norm="ortho")
+        cropped[index] = np.fft.fftshift(lines, axes=-1) * held[index[0]]
     return cropped
+
+
+def _held(readouts: Sequence[Readout], shape: Sequence[int], keep: int) -> NDArray[np.bool_]:
+    """Which samples (slice, ky, kx) readouts of slices hold, on ``keep`` columns: those nearest to the encoded ones."""
+    n_slices, nx = shape[0], shape[-1]
+    nearest = np.clip(np.rint((np.arange(keep) - keep // 2) * nx / keep).astype(int) + nx // 2, 0, nx - 1)
+    held = np.zeros((n_slices, shape[-2], keep), dtype=bool)
+    for readout in readouts:
+        within = (nearest >= readout.start) & (nearest < readout.start + readout.n_samples)
+        held[readout.slice, readout.line] |= within
+    return held

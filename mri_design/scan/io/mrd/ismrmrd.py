@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, cast, get_args
@@ -11,15 +12,16 @@ from typing import Literal, cast, get_args
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.hdf5 import open_read_only, read_text
-from mri_design.scan.io.mrd.acquisitions import open_acquisitions
-from mri_design.scan.io.mrd.cartesian import read_cartesian
-from mri_design.scan.io.mrd.header import parse_mrd_header
-from mri_design.scan.io.mrd.purposes import checked_counters, sort_by_purpose
+from mri_design.scan.io.mrd.acquisitions import StoredAcquisitions, open_acquisitions
+from mri_design.scan.io.mrd.cartesian import outline_cartesian, read_cartesian
+from mri_design.scan.io.mrd.header import MrdHeader, parse_mrd_header
+from mri_design.scan.io.mrd.purposes import Purposes, checked_counters, sort_by_purpose
 from mri_design.scan.io.mrd.shots import holds_trajectories, read_shots
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
+from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["DuplicatePolicy", "checked_policy", "read"]
+__all__ = ["DuplicatePolicy", "checked_policy", "outline", "read"]
 
 DuplicatePolicy = Literal["error", "average", "last"]
 """What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
@@ -87,14 +89,50 @@ def read(
     NOT done: EPI phase correction, trajectories in three dimensions, and a shift of full-length readouts whose echo is
     off the centre.
     """
-    path = Path(path)
-    check_file(path)
-    duplicates, counters = checked_policy(duplicates), checked_counters(counters)
-    with errors_named(path), open_read_only(path) as file:
-        place = f"{path}: {group}/xml"
-        header = parse_mrd_header(place, read_text(file, f"{group}/xml", limits), limits)
-        acquisitions = open_acquisitions(file, f"{group}/data", limits)
-        purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, header, counters)
-        if holds_trajectories(place, acquisitions, purposes):
+    path, duplicates = Path(path), checked_policy(duplicates)
+    with _opened(path, limits, counters, group) as (acquisitions, header, purposes):
+        if holds_trajectories(f"{path}: {group}/xml", acquisitions, purposes):
             return read_shots(acquisitions, header, purposes, limits, duplicates)
         return read_cartesian(acquisitions, header, purposes, limits, duplicates)
+
+
+def outline(
+    path: str | os.PathLike[str],
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    duplicates: DuplicatePolicy = "error",
+    counters: Mapping[str, int] = _FIRST,
+    group: str = "dataset",
+) -> ScanOutline | TrajectoryData:
+    """What `read` would read, told by the headers of all readouts and the samples of one slice.
+
+    Samples along trajectories are read as a whole. A file of labels without data has an outline without samples.
+
+    Parameters
+    ----------
+    path, limits, duplicates, counters, group
+        As for `read`.
+
+    Raises
+    ------
+    InputError
+        As `read`, but for samples that were not looked at.
+    """
+    path, duplicates = Path(path), checked_policy(duplicates)
+    with _opened(path, limits, counters, group) as (acquisitions, header, purposes):
+        if holds_trajectories(f"{path}: {group}/xml", acquisitions, purposes):
+            return read_shots(acquisitions, header, purposes, limits, duplicates)
+        return outline_cartesian(acquisitions, header, purposes, limits, duplicates)
+
+
+@contextmanager
+def _opened(
+    path: Path, limits: ReadLimits, counters: Mapping[str, int], group: str
+) -> Iterator[tuple[StoredAcquisitions, MrdHeader, Purposes]]:
+    """An open file: its readouts, its header, and which readouts are read as what."""
+    check_file(path)
+    counters = checked_counters(counters)
+    with errors_named(path), open_read_only(path) as file:
+        header = parse_mrd_header(f"{path}: {group}/xml", read_text(file, f"{group}/xml", limits), limits)
+        acquisitions = open_acquisitions(file, f"{group}/data", limits)
+        yield acquisitions, header, sort_by_purpose(acquisitions.field, acquisitions.heads, header, counters)

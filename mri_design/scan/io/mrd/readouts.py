@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,22 @@ class ReadoutPlan:
     calibration: tuple[Readout, ...]
     shape: tuple[int, int, int, int, int]
     notes: dict[str, str]
+
+    @property
+    def times(self) -> NDArray[np.intp]:
+        """How many readouts of data each line is from, shape (slice, kz, ky)."""
+        times = np.zeros((self.shape[0], *self.shape[2:4]), dtype=np.intp)
+        for readout in self.readouts:
+            times[readout.place] += 1
+        return times
+
+    def of_slice(self, number: int) -> ReadoutPlan:
+        """The readouts of one slice, which becomes slice 0 of a grid of its own."""
+
+        def alone(readouts: tuple[Readout, ...]) -> tuple[Readout, ...]:
+            return tuple(replace(readout, slice=0) for readout in readouts if readout.slice == number)
+
+        return ReadoutPlan(alone(self.readouts), alone(self.calibration), (1, *self.shape[1:]), self.notes)
 
 
 def plan_readouts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ def read(
     ``.json``) may say otherwise: ``dims`` (rep, slice, coil, and k0 k1 or ky kx in any order; k1 is the phase
     encode; a volume has coil and k0 k1 k2 or kx ky kz, one of images x y z), ``phase_encode_axis``,
     ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``kind`` ("image domain ..."), ``dtype``
-    ("... pairs (real, imag)": a last axis of two), ``shape`` and ``key``. Only the first repetition is read; the card
+    ("... pairs (real, imag)": a last axis of two), ``shape`` (of the array, or a table with those of members), ``key``
+    and, along a trajectory, ``matrix`` and ``trajectory_unit``. Only the first repetition is read; the card
     of the result says how many there were.
 
     An archive holds ``kspace`` or ``image``, or the member that the card's ``key`` names; beside k-space also
@@ -58,15 +60,18 @@ def read(
     size = check_file(path)
     card = read_card(path, limits)
     with errors_named(path):
-        key, arrays = _load(path, size, card, limits)
+        key, arrays, left = _load(path, size, card, limits)
+        if left:
+            card = replace(card, text={**(card.text or {}), "members_not_read": ", ".join(left)})
         return scan_of_arrays(path, key, arrays, card, limits)
 
 
-def _load(path: Path, size: int, card: ArrayCard, limits: ReadLimits) -> tuple[str, Arrays]:
+def _load(path: Path, size: int, card: ArrayCard, limits: ReadLimits) -> tuple[str, Arrays, list[str]]:
+    """The name of the data, the arrays by name, and names of members that nothing here reads."""
     with path.open("rb") as stream:
         if stream.read(len(MAGIC)) == MAGIC:
             stream.seek(0)
-            return "array", {"array": read_npy_stream(stream, size, str(path), limits)}
+            return "array", {"array": read_npy_stream(stream, size, str(path), limits)}, []
     keys = ("kspace", "image") if card.key is None else (card.key,)
     arrays, present = read_npz_members(path, (*keys, *COMPANIONS, *TRAJECTORY_MEMBERS), limits)
     key = next((key for key in keys if key in arrays), None)
@@ -76,4 +81,4 @@ def _load(path: Path, size: int, card: ArrayCard, limits: ReadLimits) -> tuple[s
             got=", ".join(present[:8]) or "no arrays",
             wanted=f"an array named {' or '.join(keys)}",
         )
-    return key, arrays
+    return key, arrays, [name for name in present if name not in arrays]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
@@ -13,15 +14,17 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.mrd.cartesian import read_cartesian
+from mri_design.scan.io.mrd.cartesian import outline_cartesian, read_cartesian
+from mri_design.scan.io.mrd.header import MrdHeader
 from mri_design.scan.io.mrd.ismrmrd import DuplicatePolicy, checked_policy
-from mri_design.scan.io.mrd.purposes import checked_counters, sort_by_purpose
+from mri_design.scan.io.mrd.purposes import Purposes, checked_counters, sort_by_purpose
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.twix.acquisitions import TwixAcquisitions, heads_of, noise_of
 from mri_design.scan.io.twix.measurements import Measurement, find_measurements, find_readouts, is_twix
 from mri_design.scan.io.twix.protocol import Protocol, read_protocol
+from mri_design.scan.outline import ScanOutline
 
-__all__ = ["is_twix", "read"]
+__all__ = ["is_twix", "outline", "read"]
 
 _FIRST: Mapping[str, int] = MappingProxyType({})
 
@@ -66,16 +69,51 @@ def read(
     single channels. The relative noise bandwidth of the receiver and the dwell time of noise readouts are not in such
     files; they are those that the ISMRMRD converter takes (github.com/ismrmrd/siemens_to_ismrmrd).
     """
-    path = Path(path)
+    policy = checked_policy(duplicates)
+    with _opened(Path(path), limits, counters) as (acquisitions, header, purposes):
+        return read_cartesian(acquisitions, header, purposes, limits, policy)
+
+
+def outline(
+    path: str | os.PathLike[str],
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    duplicates: DuplicatePolicy = "error",
+    counters: Mapping[str, int] = _FIRST,
+) -> ScanOutline:
+    """What `read` would read, told by the headers of all readouts and the samples of one slice.
+
+    Parameters
+    ----------
+    path, limits, duplicates, counters
+        As for `read`.
+
+    Raises
+    ------
+    MissingPackageError
+        As `read`.
+    InputError
+        As `read`, but for samples that were not looked at.
+    """
+    policy = checked_policy(duplicates)
+    with _opened(Path(path), limits, counters) as (acquisitions, header, purposes):
+        return outline_cartesian(acquisitions, header, purposes, limits, policy)
+
+
+@contextmanager
+def _opened(
+    path: Path, limits: ReadLimits, counters: Mapping[str, int]
+) -> Iterator[tuple[TwixAcquisitions, MrdHeader, Purposes]]:
+    """An open file: the readouts of its last measurement, their header, and which readouts are read as what."""
     check_file(path)
-    policy, counters = checked_policy(duplicates), checked_counters(counters)
+    counters = checked_counters(counters)
     with errors_named(path), path.open("rb") as stream:
         *earlier, last = find_measurements(path, stream, limits)
         protocol = read_protocol(last.field, last.text, limits)
         acquisitions = _acquisitions(path, stream, (earlier, last), protocol, limits)
         purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, protocol.header, counters)
         _require_echoes(acquisitions, purposes.imaging, protocol)
-        return read_cartesian(acquisitions, protocol.header, purposes, limits, policy)
+        yield acquisitions, protocol.header, purposes
 
 
 def _acquisitions(

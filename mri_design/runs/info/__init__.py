@@ -1,0 +1,1 @@
+"""What a file or a folder holds, in words."""

@@ -1,0 +1,100 @@
+"""What the folder of a run holds, in words: which verb made it, how it ended, and what to do with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mri_design.errors import InputError
+from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+
+__all__ = ["describe_folder"]
+
+_MANIFEST, _MOST_LINES = "manifest.json", 24
+_NOT_LINES = ("samples.csv", "shots.csv")
+
+
+def describe_folder(folder: Path) -> dict[str, str]:
+    """The verb, how it ended, its inputs and lines, the files that are there, and verbs that take them.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a run.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text.
+
+    Raises
+    ------
+    InputError
+        Where it is no folder of a run of this program.
+    """
+    if (folder / _MANIFEST).is_file():
+        return _finished(folder, _manifest(folder / _MANIFEST))
+    if (folder / "checkpoint.npz").is_file():
+        return {
+            "name": folder.resolve().name,
+            "run": "interrupted: there is a checkpoint and no result",
+            "holds": _files(folder),
+            "next": "the same command with --resume goes on",
+        }
+    raise InputError(
+        field=str(folder),
+        got="a folder without a run of this program",
+        wanted="a file, or the folder that design, recon or another verb left",
+        cure="Name one file of it: slices of DICOM are files of their own, a BART pair is named by either file.",
+    )
+
+
+def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:
+    command = [str(word) for word in manifest["command"]]
+    lines = manifest["lines"]
+    inputs = ", ".join(str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict))
+    rows = {
+        "name": folder.resolve().name,
+        "run": f"mri-design {' '.join(command)}",
+        "ended": str(manifest["status"]),
+        "inputs": inputs or "none but what is built in",
+    }
+    if lines:
+        listed = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
+        rows["lines"] = f"{len(lines)}: {listed}"
+    rows["holds"] = _files(folder)
+    report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() else ""
+    return rows | {"next": "; ".join(filter(None, (report, *_uses(folder))))}
+
+
+def _uses(folder: Path) -> list[str]:
+    """Commands that take what the folder holds."""
+    uses = []
+    if (folder / "mask.npy").is_file():
+        uses.append(f"mri-design recon SCAN --mask {folder / 'mask.npy'} reconstructs from what it chose")
+    if uses and not any((folder / name).is_file() for name in _NOT_LINES):
+        uses.append(f"mri-design export {folder} takes it to other formats")
+    if (folder / "kspace.npz").is_file():
+        uses.append(f"mri-design info {folder / 'kspace.npz'} tells of what was measured")
+    return uses
+
+
+def _files(folder: Path) -> str:
+    names = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir() if not path.name.startswith("."))
+    return ", ".join(names)
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    field = f"{path.parent.name}/{path.name}"
+    try:
+        if check_file(path) > DEFAULT_LIMITS.max_text_bytes:
+            raise ValueError(f"more than {DEFAULT_LIMITS.max_text_bytes} bytes")
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        kinds = {"command": list, "status": str, "inputs": list, "lines": list}
+        wrong = [name for name, kind in kinds.items() if not isinstance(manifest[name], kind)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(field=field, got=f"{error}"[:120], wanted="the manifest of a run") from error
+    if wrong:
+        raise InputError(field=f"{field}: {wrong[0]}", got="another type", wanted="the manifest of a run")
+    return dict(manifest)

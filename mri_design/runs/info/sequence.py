@@ -1,0 +1,72 @@
+"""What a Pulseq sequence says of itself, in words. Its blocks are not played: `verify` of the export does that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mri_design.errors import InputError
+from mri_design.scan.io.safe import check_file
+
+__all__ = ["describe_sequence", "is_sequence"]
+
+_START = b"# Pulseq sequence file"
+_MOST = 64 * 2**20
+_UNITS = {"TE": "s", "TR": "s", "TotalDuration": "s", "FlipAngle": "degrees", "SliceThickness": "m"}
+_MOST_DEFINITIONS, _LONGEST = 40, 200
+
+
+def is_sequence(path: Path) -> bool:
+    """Whether a file begins as Pulseq files do."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_START)) == _START
+
+
+def describe_sequence(path: Path) -> dict[str, str]:
+    """Version, definitions and number of blocks of a Pulseq file.
+
+    Parameters
+    ----------
+    path : Path
+        A file that `is_sequence` recognised.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text.
+
+    Raises
+    ------
+    InputError
+        Where the file is longer than 64 MiB, or has no list of blocks.
+    """
+    size = check_file(path)
+    if size > _MOST:
+        raise InputError(field=str(path), got=f"{size} bytes", wanted=f"a sequence of at most {_MOST} bytes")
+    sections = _sections(path.read_text(encoding="utf-8", errors="replace"))
+    if not sections.get("BLOCKS"):
+        raise InputError(
+            field=str(path), got="no list of blocks", wanted="a whole Pulseq file", cure="Copy or export it again."
+        )
+    version = ".".join(line.split()[-1] for line in sections.get("VERSION", [])[:3])
+    said = dict(line.partition(" ")[::2] for line in sections.get("DEFINITIONS", [])[:_MOST_DEFINITIONS])
+    return {
+        "name": path.stem,
+        "sequence": f"Pulseq {version}, {len(sections['BLOCKS'])} blocks",
+        **{name: f"{text.strip()[:_LONGEST]} {_UNITS.get(name, '')}".rstrip() for name, text in said.items()},
+        "samples": "none: a sequence measures, and is no scan. Give the raw data that the scanner made with it",
+        "file": path.name,
+    }
+
+
+def _sections(text: str) -> dict[str, list[str]]:
+    """Lines of every section that are no comments."""
+    sections: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            name = line.strip("[] ")
+        elif line.strip() and not line.startswith("#"):
+            sections.setdefault(name, []).append(line.strip())
+    return sections

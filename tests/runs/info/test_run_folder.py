@@ -1,0 +1,65 @@
+"""Folders of runs are described by their manifest and their files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.runs.info.run_folder import describe_folder
+
+MANIFEST = {
+    "command": ["design", "scan.h5", "--lines", "30"],
+    "status": "converged",
+    "inputs": [{"name": "scan.h5", "sha256": "0"}],
+    "lines": list(range(30)),
+}
+
+
+def folder(path: Path, files: str = "mask.npy lines.csv report.html", **changes: Any) -> Path:
+    (path / "run").mkdir()
+    for name in files.split():
+        (path / "run" / name).touch()
+    (path / "run/manifest.json").write_text(json.dumps({**MANIFEST, **changes}))
+    return path / "run"
+
+
+def test_a_finished_design_names_its_verb_its_lines_and_what_takes_it(tmp_path: Path) -> None:
+    rows = describe_folder(folder(tmp_path))
+    assert rows["run"] == "mri-design design scan.h5 --lines 30" and rows["ended"] == "converged"
+    assert rows["inputs"] == "scan.h5" and rows["lines"].startswith("30: 0, 1, 2,") and rows["lines"].endswith(", ...")
+    assert rows["holds"] == "lines.csv, manifest.json, mask.npy, report.html"
+    for word in ("report.html", "mri-design recon SCAN --mask", "mri-design export"):
+        assert word in rows["next"]
+
+
+def test_a_study_has_no_mask_to_go_on_with(tmp_path: Path) -> None:
+    rows = describe_folder(folder(tmp_path, "report.html", command=["compare", "x.h5"], lines=[]))
+    assert "lines" not in rows and rows["next"] == f"open {tmp_path / 'run/report.html'}"
+
+
+@pytest.mark.parametrize("name", ["samples.csv", "shots.csv"])
+def test_what_is_no_design_of_lines_is_not_exported(tmp_path: Path, name: str) -> None:
+    rows = describe_folder(folder(tmp_path, f"mask.npy {name}"))
+    assert "export" not in rows["next"] and "mri-design recon" in rows["next"]
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.npz").touch()
+    rows = describe_folder(tmp_path)
+    assert rows["run"].startswith("interrupted") and "--resume" in rows["next"]
+
+
+@pytest.mark.parametrize("change", [{"lines": "all"}, {"command": None}, {"status": 3}])
+def test_a_damaged_manifest_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"manifest.json: {next(iter(change))}"):
+        describe_folder(folder(tmp_path, **change))
+
+
+def test_other_folders_are_refused_with_what_would_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a folder without a run of this program.*DICOM"):
+        describe_folder(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match="the manifest of a run"):
+        describe_folder(tmp_path)
