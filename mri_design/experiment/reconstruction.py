@@ -16,6 +16,7 @@ from mri_design.experiment.non_local import (
     is_non_local,
     left_out_because,
     local_posterior,
+    loops_of_stages,
     map_stages,
     mean_stages,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "Method",
     "Reconstruction",
     "check_method",
+    "loops_at_most",
     "pixel_std",
     "point_estimate",
     "posterior_mean",
@@ -163,6 +165,11 @@ def reconstruct(
         return point_estimate(model, method, recipe)
     posterior, result = posterior_mean(model, recipe, rng, options)
     return _with_error_bars(result, posterior, slice_model, lines, recipe, rng) if with_std else result
+
+
+def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:
+    """Outer loops that a posterior mean takes at most, over all its stages: what a callback may count to."""
+    return recipe.inference.loops + loops_of_stages(slice_model)
 
 
 def point_estimate(model: GeneralizedLinearModel, method: Method, recipe: Recipe) -> Reconstruction:

@@ -21,6 +21,7 @@ from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
     Closed,
+    CutShort,
     LeftOut,
     LineReadout,
     Message,
@@ -71,7 +72,9 @@ class MrdStream:
             (number,) = struct.unpack("<H", taken.next(2))
             message = self._message(number, taken)
         except EOFError:
-            return None
+            if not taken.content:
+                return None
+            return b"", CutShort(f"the stream ended within a message, of which {len(taken.content)} bytes had come")
         return taken.content, message
 
     def _message(self, number: int, taken: _Taken) -> Message:
@@ -199,9 +202,9 @@ class _Taken:
 
     def next(self, count: int) -> bytes:
         part = self._stream.read(count) if count else b""
+        self._parts.append(part)
         if len(part) < count:
             raise EOFError
-        self._parts.append(part)
         return part
 
     @property
