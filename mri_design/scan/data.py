@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, described, positive_number, require_instance
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling, measured_samples
+from mri_design.scan.source_image import SourceImage
 
 __all__ = ["ImageStack", "KSpaceData", "Orientation"]
 
@@ -44,6 +45,8 @@ class KSpaceData:
         Samples for coil maps that are no data of the image (a separate calibration scan), on the same grid.
     geometry : tuple of SliceGeometry, optional
         Size and place of every slice; None where the file does not say.
+    source : SourceImage, optional
+        The DICOM image that k-space was simulated from.
     reference : complex64 array, shape (slice, ky, kx), optional
         True image (simulated data only); None for scans.
     orientation : {"ky-rows", "ky-columns"}
@@ -69,6 +72,7 @@ class KSpaceData:
     noise_covariance: NDArray[np.complex128] | None = None
     calibration: NDArray[np.complex64] | None = None
     geometry: tuple[SliceGeometry, ...] | None = None
+    source: SourceImage | None = None
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
@@ -191,6 +195,7 @@ class KSpaceData:
             calibration=None if self.calibration is None else self.calibration[place],
             reference=None if self.reference is None else self.reference[place],
             geometry=None if self.geometry is None else self.geometry[place],
+            source=None if self.source is None else self.source.of_frame(index % self.n_slices),
             name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
         )
 
@@ -210,6 +215,8 @@ class ImageStack:
     geometry : SliceGeometry, optional
         Size of pixels and place of the first slice, which the others follow at the distance of their thickness; None
         where the file does not say.
+    source : SourceImage, optional
+        Whom and what the images show, where they are those of a DICOM file.
 
     Raises
     ------
@@ -221,6 +228,7 @@ class ImageStack:
     name: str = "images"
     card: Mapping[str, str] = field(default_factory=dict)
     geometry: SliceGeometry | None = None
+    source: SourceImage | None = None
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)

@@ -117,3 +117,23 @@ def test_what_a_scan_s_header_says_reaches_the_image(run: Run, tmp_path: Path, w
     read = nibabel.load(tmp_path / "a.nii")
     np.testing.assert_allclose(read.affine, place.affine((24, 20)), atol=1e-6)
     np.testing.assert_allclose(read.get_fdata()[:, :, 0].T, np.abs(np.load(tmp_path / "recon/recon.npy")), rtol=1e-6)
+
+
+def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, work: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    np.save(tmp_path / "image.npy", np.abs(np.load(work / "scan.npz")["reference"][0]))
+    assert run("convert", tmp_path / "image.npy", tmp_path / "image.dcm", "--fov", "0.24,0.2").exit_code == 0
+    file = pydicom.dcmread(tmp_path / "image.dcm")
+    file.PatientID, file.PatientName, file.StudyInstanceUID = "77", "Somebody^Else", "1.2.3"
+    file.save_as(tmp_path / "image.dcm")
+    (tmp_path / "plain.toml").write_text('[simulation]\nmatrix = 40\n[reconstruction]\nmethod = "zero-filled"\n')
+    words = ["--recipe", tmp_path / "plain.toml", "--out", tmp_path / "recon"]
+    assert run("recon", tmp_path / "image.dcm", *words).exit_code == 0
+    assert "Somebody" not in (tmp_path / "recon/report.html").read_text()
+    result = run("export", tmp_path / "recon", "--to", "dicom", "--out", tmp_path / "a.dcm")
+    assert result.exit_code == 0 and "names as its source" in result.stdout
+    made = pydicom.dcmread(tmp_path / "a.dcm")
+    assert (made.PatientID, str(made.PatientName), made.StudyInstanceUID) == ("77", "Somebody^Else", "1.2.3")
+    assert made.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID
+    assert list(made.PixelSpacing) == [6, 6]
+    assert list(made.pixel_array.shape) == [40, 40]

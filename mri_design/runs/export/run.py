@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.tables import csv_text
 from mri_design.runs.export.stored_run import StoredRun, read_run
-from mri_design.runs.made_files import NO_SIZES, MadeFiles, ending_of, name_beside, what_is_unknown
+from mri_design.runs.made_files import (
+    NO_SIZES,
+    WITHOUT_UNIT,
+    MadeFiles,
+    ending_of,
+    name_beside,
+    what_is_unknown,
+    whose_it_is,
+)
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.writing.cfl import cfl_bytes
@@ -137,13 +145,12 @@ def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDA
 
 def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
-    known = _geometry(request, run, images[0][2].shape)
-    geometry = known or NO_SIZES
+    geometry = _geometry(request, run, images[0][2].shape)
     compressed = request.out.name.endswith(".gz")
     files = {
         path: nifti_bytes(image, geometry, f"{name}, mri-design", compressed=compressed) for path, name, image in images
     }
-    said = [*(f"{name}: {path}" for path, name, _ in images), *what_is_unknown("The run", known)]
+    said = [*(f"{name}: {path}" for path, name, _ in images), *what_is_unknown("The run", geometry, WITHOUT_UNIT)]
     return MadeFiles(files, tuple(said))
 
 
@@ -152,10 +159,10 @@ def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     geometry = _geometry(request, run, images[0][2].shape)
     derivation = f"{len(run.order.lines)} of {run.order.n_lines} lines, reconstructed by mri-design"
     files = {
-        path: dicom_bytes(image, geometry, DicomLabels(name, derivation, run.identity, number))
+        path: dicom_bytes(image, geometry, DicomLabels(name, derivation, run.identity, number, source=run.source))
         for number, (path, name, image) in enumerate(images, 1)
     }
-    said = [f"{name}: {path}" for path, name, _ in images]
+    said = [*(f"{name}: {path}" for path, name, _ in images), *whose_it_is(run.source)]
     if geometry is None:
         said.append(f"{_UNKNOWN_SIZE}, and neither does the file. --fov gives the field of view.")
     return MadeFiles(files, tuple(said))
