@@ -179,14 +179,11 @@ class KSpaceData:
         InputError
             Where there is no such slice, or it holds no signal.
         """
-        if isinstance(index, bool) or not isinstance(index, Integral):
-            raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {self.n_slices - 1}")
-        if not -self.n_slices <= index < self.n_slices:
-            raise InputError(field="slice", got=str(index), wanted=f"0 to {self.n_slices - 1}")
-        place = slice(index, index + 1) if index != -1 else slice(-1, None)
-        measured = self.samplings[index].lines
+        number = _slice_number(index, self.n_slices)
+        place = slice(number, number + 1)
+        measured = self.samplings[number].lines
         if not measured.any():
-            raise InputError(field=f"slice {index % self.n_slices}", got="no signal", wanted="a slice with samples")
+            raise InputError(field=f"slice {number}", got="no signal", wanted="a slice with samples")
         return replace(
             self,
             kspace=self.kspace[place],
@@ -195,8 +192,8 @@ class KSpaceData:
             calibration=None if self.calibration is None else self.calibration[place],
             reference=None if self.reference is None else self.reference[place],
             geometry=None if self.geometry is None else self.geometry[place],
-            source=None if self.source is None else self.source.of_frame(index % self.n_slices),
-            name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
+            source=None if self.source is None else self.source.of_frame(number),
+            name=f"{self.name}[{number}]" if self.n_slices > 1 else self.name,
         )
 
 
@@ -242,6 +239,35 @@ class ImageStack:
     def n_slices(self) -> int:
         """Number of slices."""
         return int(self.images.shape[0])
+
+    def select_slice(self, index: int) -> ImageStack:
+        """The same with the one slice ``index`` (negative counts from the end).
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice, or it is empty.
+        """
+        number = _slice_number(index, self.n_slices)
+        if self.n_slices == 1:
+            return self
+        return replace(
+            self,
+            images=self.images[number : number + 1],
+            name=f"{self.name}[{number}]",
+            geometry=None if self.geometry is None else self.geometry.slice_after(number),
+            source=None if self.source is None else self.source.of_frame(number),
+        )
+
+
+def _slice_number(index: object, count: int) -> int:
+    """A slice's number from 0; negative ones count from the end."""
+    if isinstance(index, bool) or not isinstance(index, Integral):
+        raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {count - 1}")
+    number = int(index)
+    if not -count <= number < count:
+        raise InputError(field="slice", got=str(number), wanted=f"0 to {count - 1}")
+    return number % count
 
 
 def _refuse_non_finite(name: str, array: NDArray[np.generic]) -> None:

@@ -399,6 +399,7 @@ def test_a_process_that_is_killed_goes_on_with_the_scanner_that_is_still_there(
         (("-", "--listen", 1, "--lines", 8), "Give a file or -, or --listen"),
         (("-", "--lines", 8, "--strategy", "oracle-hole"), "knows the image"),
         (("-", "--lines", 8, "--repeated", "both"), "--repeated"),
+        (("-", "--lines", 8, "--contrast", 1), "leave out --contrast"),
         (("-",), "when does the design end"),
         (("-", "--lines", 8, "--timeout", 0), "--timeout"),
     ],

@@ -1,6 +1,7 @@
 """The verb `export`: every format of a real run, its options, and its refusals."""
 
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 
 import ismrmrd
@@ -57,7 +58,11 @@ def test_the_order_is_that_of_the_design(designed: tuple[Path, Result], run: Run
         (["--to", "seq", "--fov", "0.24", "--te", "0.001"], 2, "--te: echo time: got 0.001 s"),
         (["--to", "seq", "--fov", "0.24", "--te", "8"], 2, "Times are in seconds"),
         (["--to", "seq", "--fov", "0.24", "--tr", "0.011"], 2, "--tr: repetition time"),
-        (["--to", "seq", "--fov", "0.24", "--bandwidth", "20000"], 2, "--bandwidth: bandwidth: got 20000 Hz"),
+        (
+            ["--to", "seq", "--fov", "0.24", "--bandwidth", "20000"],
+            2,
+            "--bandwidth: generic: max_gradient: got 24 mT/m; wanted at least 39.54 mT/m",
+        ),
         (["--to", "seq", "--fov", "0.24", "--slice", "5"], 2, "--slice: slice thickness: got 5.0"),
         (["--to", "seq", "--fov", "0.24", "--sequence", "epi"], 2, "there is no sequence 'epi'"),
         (["--to", "seq", "--fov", "0.24", "--scanner", "nobody"], 2, "there is no scanner 'nobody'"),
@@ -77,6 +82,18 @@ def test_refusals_name_the_option_and_nothing_is_written(
     assert result.exit_code == code, result.output
     assert said in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_weak_scanner_is_named_and_not_the_field_of_view(
+    designed: tuple[Path, Result], run: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("pypulseq")
+    table = resources.files("mri_design.sequences").joinpath("scanners.toml").read_text("utf-8")
+    weak = table.split("[low-field]")[0].replace("[generic]", "[weak]").replace("0.024", "0.0015")
+    (tmp_path / "weak.toml").write_text(weak)
+    words = ["--to", "seq", "--fov", "0.06", "--scanner", tmp_path / "weak.toml", "--out", tmp_path / "a.seq"]
+    result = run("export", designed[0], *words)
+    assert result.exit_code == 2 and "--scanner: weak: max_gradient: got 1.5 mT/m; wanted at least" in result.stderr
 
 
 def test_options_reach_the_sequence(designed: tuple[Path, Result], run: Run, tmp_path: Path) -> None:

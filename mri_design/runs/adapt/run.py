@@ -87,6 +87,9 @@ class AdaptRequest:
             raise UsageError("adapt knows no earlier scan: design does")
         if chosen.order != "as-chosen":
             raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
+        if self.form == "json lines" and self.design.recipe.input.counters:
+            named = ", ".join(f"--{name}" for name in self.design.recipe.input.counters)
+            raise UsageError(f"lines of JSON have no numbers of series: leave out {named}, in the recipe too")
         if self.repeated not in ("first", "last"):
             raise InputError(field="repeated", got=repr(self.repeated), wanted="first or last")
 
@@ -99,7 +102,7 @@ class AdaptRequest:
         """How messages are written."""
         if self.form == "json lines":
             return JsonLines()
-        return (MrdStream if self.form == "mrd" else MrdFile)(self.design.index)
+        return (MrdStream if self.form == "mrd" else MrdFile)(self.design.index, self.design.recipe.input.counters)
 
     @cached_property
     def beside(self) -> list[InputFile]:
