@@ -126,6 +126,17 @@ class Events:
 
         return make
 
+    def like(self, gradient: Any, channel: str, share: float) -> Any:
+        """A trapezoid with the times of another one and a share of its amplitude, along another axis."""
+        return self.pp.make_trapezoid(
+            channel,
+            amplitude=_as_written(share * gradient.amplitude),
+            rise_time=gradient.rise_time,
+            flat_time=gradient.flat_time,
+            fall_time=gradient.fall_time,
+            system=self.system,
+        )
+
     def duration(self, *events: Any) -> float:
         """Of a block that holds these events, at least; on the raster."""
         return on_raster(max(self.pp.calc_duration(event) for event in events))

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError, MissingPackageError
+from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, load_scanner
-from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.settings import SequenceSettings
 from tests.sequences.conftest import GRE, ORDER, TSE
 
 

@@ -17,7 +17,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
-from mri_design.sequences.settings import LineOrder
+from mri_design.sequences.orders import LineOrder
 
 __all__ = ["StoredRun", "read_run"]
 
@@ -86,12 +86,14 @@ def read_run(folder: Path) -> StoredRun:
     settings = manifest["settings"]
     if (folder / "shots.csv").is_file():
         raise UsageError(
-            f"{folder} is a design over shots; mri-design convert takes its trajectory.npz to other formats"
+            f"{folder} is a design over shots, which chose no lines; --to seq makes a sequence of its spokes, and "
+            "mri-design convert takes its trajectory.npz to other formats"
         )
     plane = (folder / "samples.csv").is_file()
+    also = "; --to seq makes a sequence of it" if plane else ""
     for other, chosen in (("samples along a trajectory", "readouts" in settings), ("samples of a plane", plane)):
         if chosen:
-            raise UsageError(f"{folder} is a run over {other}; only runs over whole lines can be exported")
+            raise UsageError(f"{folder} is a run over {other}; only runs over whole lines can be exported so{also}")
     mask = _array(folder / "mask.npy", "b", 1)
     order = _order(folder, manifest, mask)
     image, std = (_image(folder / name, kind, len(mask)) for name, kind in (("recon.npy", "c"), ("std.npy", "f")))
