@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.errors import InputError
+from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import GAMMA, Scanner, load_scanner, shipped_scanners
-from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.settings import SequenceSettings
 from mri_design.sequences.verification import verify
 
 __all__ = ["IMPOSSIBLE", "Sequence", "random_sequence"]

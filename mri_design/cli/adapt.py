@@ -13,16 +13,20 @@ import typer
 from mri_design.cli.options import (
     Acceleration,
     Block,
+    Contrast,
     Forbid,
     Maps,
     MaxJump,
     Out,
     Overwrite,
     PartialFourier,
+    Phase,
     Quiet,
     RecipeFile,
+    Repetition,
     Require,
     Seed,
+    SetNumber,
     SliceIndex,
     Start,
     StrategyName,
@@ -112,6 +116,10 @@ def adapt(
     max_jump: MaxJump = None,
     block: Block = None,
     acceleration: Acceleration = None,
+    contrast: Contrast = None,
+    phase: Phase = None,
+    repetition: Repetition = None,
+    set_: SetNumber = None,
 ) -> int:
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
 
@@ -132,6 +140,7 @@ def adapt(
         raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
     settings = (
         load_recipe(recipe)
+        .replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
         .replacing("design", strategy=strategy, start=start, block=block)
         .replacing("design", until_error=until_error, until_gain=until_gain)
         .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)

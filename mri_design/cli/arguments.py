@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from mri_design.errors import InputError, UsageError
 
-__all__ = ["command_to_go_on", "extents_of", "names_of", "option_behind"]
+__all__ = ["command_to_go_on", "error_text", "extents_of", "names_of", "option_behind"]
 
 # Fields of errors, and the parameters that may have brought them, the likeliest first.
 _PARAMETERS = {
@@ -18,6 +18,7 @@ _PARAMETERS = {
     "start lines": ("start", "lines"),
     "calibration lines": ("start",),
     "slice": ("index",),
+    "set": ("set_",),
     "slices": ("slices", "sources"),
     "error to stop at": ("until_error",),
     "gain to stop at": ("until_gain",),
@@ -32,6 +33,8 @@ _PARAMETERS = {
     "echo time": ("te", "bandwidth"),
     "repetition time": ("tr", "dummies", "te"),
     "flip angle": ("flip",),
+    "max_gradient": ("scanner", "bandwidth", "resolution", "fov", "thickness"),
+    "max_b1": ("scanner", "flip"),
     "bandwidth": ("bandwidth", "resolution", "fov"),
     "slice thickness": ("thickness",),
     "samples of a readout": ("resolution",),
@@ -56,12 +59,18 @@ def option_behind(error: InputError, verb: Callable[..., Any], values: Mapping[s
         return None  # a recipe file, whatever was given beside it
     setting = error.field.rpartition(": ")[2].rpartition(".")[2]
     defaults = {name: parameter.default for name, parameter in inspect.signature(verb).parameters.items()}
-    for name in (*_PARAMETERS.get(error.field, ()), setting):
+    for name in (*_PARAMETERS.get(error.field, _PARAMETERS.get(setting, ())), setting):
         if name in values and values[name] != defaults[name]:
             (described, *_) = get_type_hints(verb, include_extras=True)[name].__metadata__
             names = (described.default, *(described.param_decls or ()), described.metavar)
             return next(text for text in names if isinstance(text, str) and text.startswith(("--", described.metavar)))
     return None
+
+
+def error_text(error: InputError, option: str) -> str:
+    """An error about an option, behind the option's name: the field stands there too where it says something more."""
+    named = error.field.replace(" ", "-") == option.lstrip("-") or error.field.startswith("recipe: ")
+    return f"{option}: {str(error).removeprefix(f'{error.field}: ') if named else error}"
 
 
 def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:

@@ -11,15 +11,19 @@ from mri_design.cli.options import (
     JOBS,
     Block,
     Calibration,
+    Contrast,
     EncodingChoice,
     Jobs,
     MapsOfInputs,
     MethodName,
     Out,
     Overwrite,
+    Phase,
     Quiet,
     RecipeFile,
+    Repetition,
     Seed,
+    SetNumber,
     Shutter,
     Slices,
 )
@@ -85,6 +89,10 @@ def compare(
     block: Block = None,
     shutter: Shutter = None,
     calibration: Calibration = None,
+    contrast: Contrast = None,
+    phase: Phase = None,
+    repetition: Repetition = None,
+    set_: SetNumber = None,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
 
@@ -99,6 +107,7 @@ def compare(
     counts = [] if lines is None else _counts(lines)
     factors = [] if accelerations is None else _factors(accelerations)
     settings = load_recipe(recipe).replacing("reconstruction", method=method).replacing("design", encoding=encoding)
+    settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
     in_plane = settings.design.encoding == "plane"
     settings = settings.replacing("design", **{"plane_block" if in_plane else "block": block})

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.arguments import extents_of
-from mri_design.cli.options import CONVERTED, FieldOfView, Input, Quiet, RecipeFile, Replace
+from mri_design.cli.options import (
+    CONVERTED,
+    Contrast,
+    FieldOfView,
+    Input,
+    Phase,
+    Quiet,
+    RecipeFile,
+    Repetition,
+    Replace,
+    SetNumber,
+)
 from mri_design.cli.terminal import DONE, exits, say
 
 __all__ = ["convert"]
@@ -26,21 +37,32 @@ def convert(
         ),
     ],
     fov: FieldOfView = None,
+    index: Annotated[
+        int | None, typer.Option("--slice", help="Only this slice; negative counts from the end. [default: all]")
+    ] = None,
     recipe: RecipeFile = None,
     overwrite: Replace = False,
     quiet: Quiet = False,
+    contrast: Contrast = None,
+    phase: Phase = None,
+    repetition: Repetition = None,
+    set_: SetNumber = None,
 ) -> int:
     """Write what INPUT holds in another format.
 
     k-space goes to .npz and .npy (NumPy), .h5 and .mrd (ISMRMRD) and .cfl (BART, with .hdr and, where they are known,
     the coil maps as NAME_maps); samples along a trajectory to .npz and .cfl (with NAME_traj); images to .nii.gz and
     .nii (NIfTI), .dcm (DICOM, one file for each slice), .npz and .npy. What a format cannot hold is named.
+
+    All slices of INPUT are taken, or that of --slice; of several contrasts, phases, repetitions and sets of raw data
+    the first, or those that are named.
     """
     from mri_design.experiment.recipe import load_recipe
     from mri_design.runs.convert.run import convert_file
     from mri_design.runs.made_files import write_made_files
 
-    made = convert_file(source, out, load_recipe(recipe), field_of_view=extents_of(fov))
+    settings = load_recipe(recipe).replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
+    made = convert_file(source, out, settings, field_of_view=extents_of(fov), index=index)
     write_made_files(made, overwrite=overwrite)
     for sentence in made.sentences:
         say(sentence, quiet)

@@ -12,6 +12,7 @@ from mri_design.cli.options import (
     Angles,
     Block,
     Calibration,
+    Contrast,
     EncodingChoice,
     Forbid,
     Input,
@@ -21,10 +22,13 @@ from mri_design.cli.options import (
     Out,
     Overwrite,
     PartialFourier,
+    Phase,
     Quiet,
     RecipeFile,
+    Repetition,
     Require,
     Seed,
+    SetNumber,
     Shutter,
     SliceIndex,
     Start,
@@ -103,6 +107,10 @@ def design(
             rich_help_panel="Samples of a plane (3-D scans)",
         ),
     ] = None,
+    contrast: Contrast = None,
+    phase: Phase = None,
+    repetition: Repetition = None,
+    set_: SetNumber = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
@@ -131,6 +139,7 @@ def design(
     require_no_slices(source, "give {0} --slice {1}")
     settings = (
         load_recipe(recipe)
+        .replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
         .replacing("design", strategy=strategy, start=start, order=order, encoding=encoding)
         .replacing("design", until_error=until_error, until_gain=until_gain)
         .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)

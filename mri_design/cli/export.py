@@ -60,7 +60,10 @@ def export(
         float | None,
         _option("--resolution", "M", "Pixel size along the readout, metres. [default: as the run's image]"),
     ] = None,
-    thickness: Annotated[float | None, _option("--slice", "M", "Thickness of the slice. [default: 0.005]")] = None,
+    thickness: Annotated[
+        float | None,
+        _option("--slice", "M", "Thickness of the slice; of a plane (ky, kz) its extent along kz. [default: 0.005]"),
+    ] = None,
     dummies: Annotated[
         int | None, _option("--dummies", "N", "Excitations before the first measurement. [default: 20; tse: 1]")
     ] = None,
@@ -73,7 +76,8 @@ def export(
 
     nifti and dicom: magnitude, and beside it NAME_std with the error bars. cfl: the mask for BART. csv and npy: the
     lines in the order of measurement. mrd: a file for every line's label, without samples. seq: a Pulseq sequence, kept
-    only where the file, read back, plays exactly these lines within the scanner's limits.
+    only where the file, read back, plays exactly what was designed within the scanner's limits; of designs over a plane
+    (ky, kz) and over spokes, too.
     """
     from mri_design.runs.export.run import ExportRequest, SequenceRequest, export_run
     from mri_design.runs.made_files import write_made_files
@@ -100,7 +104,9 @@ def export(
         chosen: dict[str, Any] = {"kind": kind, **_DEFAULTS[kind], **dict(wanted.values())}
         return SequenceSettings(field_of_view=extents, samples=samples, **chosen)
 
-    asked = SequenceRequest(load_scanner(scanner or "generic"), settings, resolution) if to == "seq" else None
+    asked = (
+        SequenceRequest(load_scanner(scanner or "generic"), settings, resolution, thickness) if to == "seq" else None
+    )
     request = ExportRequest(run, to, out, field_of_view=extents_of(fov), sequence=asked)
     made = export_run(request)
     write_made_files(made, overwrite=overwrite)

@@ -19,6 +19,7 @@ __all__ = [
     "Angles",
     "Block",
     "Calibration",
+    "Contrast",
     "EncodingChoice",
     "FieldOfView",
     "Forbid",
@@ -33,12 +34,15 @@ __all__ = [
     "Out",
     "Overwrite",
     "PartialFourier",
+    "Phase",
     "ProtocolStrategy",
     "Quiet",
     "RecipeFile",
+    "Repetition",
     "Replace",
     "Require",
     "Seed",
+    "SetNumber",
     "Shutter",
     "SliceIndex",
     "Slices",
@@ -125,6 +129,18 @@ Start = Annotated[
     int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: the strategy's]")
 ]
 SliceIndex = Annotated[int, typer.Option("--slice", help="Slice index; negative counts from the end.")]
+_SERIES = "Which series of raw data"
+
+
+def _counter(name: str) -> typer.models.OptionInfo:
+    text = f"Number of the {name} to read, by the file's own numbers. [default: the recipe's, or the first there is]"
+    return typer.Option(f"--{name}", metavar="N", min=0, max=65535, help=text, rich_help_panel=_SERIES)
+
+
+Contrast = Annotated[int | None, _counter("contrast")]
+Phase = Annotated[int | None, _counter("phase")]
+Repetition = Annotated[int | None, _counter("repetition")]
+SetNumber = Annotated[int | None, _counter("set")]
 Slices = Annotated[
     str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
 ]

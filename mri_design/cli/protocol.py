@@ -9,16 +9,20 @@ import typer
 from mri_design.cli.arguments import names_of
 from mri_design.cli.options import (
     JOBS,
+    Contrast,
     Jobs,
     LineCount,
     MapsOfInputs,
     MethodName,
     Out,
     Overwrite,
+    Phase,
     ProtocolStrategy,
     Quiet,
     RecipeFile,
+    Repetition,
     Seed,
+    SetNumber,
     Slices,
     Start,
 )
@@ -65,6 +69,10 @@ def protocol(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
+    contrast: Contrast = None,
+    phase: Phase = None,
+    repetition: Repetition = None,
+    set_: SetNumber = None,
 ) -> int:
     """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
 
@@ -80,6 +88,7 @@ def protocol(
     from mri_design.runs.protocol.run import ProtocolRequest, design_protocol, protocol_strategy
 
     settings = load_recipe(recipe).replacing("design", start=start)
+    settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     settings = settings.replacing("reconstruction", method=method)
     named = scan_sources([*sources, *(test or [])], slices, maps or [])
     training, tests = named[: len(sources)], named[len(sources) :]

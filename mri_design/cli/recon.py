@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import Input, Maps, MethodName, Out, Overwrite, Quiet, RecipeFile, Seed, SliceIndex
+from mri_design.cli.options import (
+    Contrast,
+    Input,
+    Maps,
+    MethodName,
+    Out,
+    Overwrite,
+    Phase,
+    Quiet,
+    RecipeFile,
+    Repetition,
+    Seed,
+    SetNumber,
+    SliceIndex,
+)
 from mri_design.cli.terminal import ending, exits, run_into, say
 
 __all__ = ["recon"]
@@ -32,6 +46,10 @@ def recon(
     recipe: RecipeFile = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
+    contrast: Contrast = None,
+    phase: Phase = None,
+    repetition: Repetition = None,
+    set_: SetNumber = None,
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars."""
     from mri_design.experiment.recipe import load_recipe
@@ -41,6 +59,7 @@ def recon(
 
     require_no_slices(source, "give {0} --slice {1}")
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
+    settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     request = ReconRequest(source, settings, mask, maps, index)
     with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))

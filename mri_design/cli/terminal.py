@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mri_design.cli.arguments import command_to_go_on, option_behind
+from mri_design.cli.arguments import command_to_go_on, error_text, option_behind
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.status import Status
 
@@ -59,8 +59,7 @@ def exits(verb: Callable[P, int]) -> Callable[P, None]:
             code = _report(error, WRONG_USAGE)
         except InputError as error:
             option = option_behind(error, verb, kwargs)
-            said = str(error).removeprefix(f"{error.field}: ") if error.field.startswith("recipe: ") else str(error)
-            code = _report(error, WRONG_INPUT) if option is None else _report(f"{option}: {said}", WRONG_USAGE)
+            code = _report(error, WRONG_INPUT) if option is None else _report(error_text(error, option), WRONG_USAGE)
         except (MriDesignError, OSError, MemoryError) as error:
             code = _report(error, FAILED)
         except KeyboardInterrupt as interruption:

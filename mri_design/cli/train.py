@@ -9,14 +9,18 @@ import typer
 
 from mri_design.cli.options import (
     JOBS,
+    Contrast,
     Jobs,
     LineCount,
     MapsOfInputs,
     MethodName,
     Overwrite,
+    Phase,
     Quiet,
     RecipeFile,
+    Repetition,
     Seed,
+    SetNumber,
     Slices,
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
@@ -58,6 +62,10 @@ def train(
     jobs: Jobs = JOBS,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
+    contrast: Contrast = None,
+    phase: Phase = None,
+    repetition: Repetition = None,
+    set_: SetNumber = None,
 ) -> int:
     """Learn from INPUTs in which order to measure lines, for scans like them.
 
@@ -73,6 +81,7 @@ def train(
     from mri_design.runs.train.run import TrainingRequest, learn_order, training_rule
 
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
+    settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     chosen = training_rule(rule, candidates, scans)
     request = TrainingRequest(scan_sources(sources, slices, maps or []), settings, chosen, lines, start)
     file = OrderFile(out, overwrite)

@@ -25,6 +25,7 @@ __all__ = [
     "is_non_local",
     "left_out_because",
     "local_posterior",
+    "loops_of_stages",
     "map_stages",
     "mean_stages",
 ]
@@ -119,6 +120,11 @@ def mean_stages(
         model = slice_model.model(lines, signal)
         start = _carried(posterior, model)
     return LastStage(model, start, local=local, matvecs=matvecs)
+
+
+def loops_of_stages(slice_model: MRSlice) -> int:
+    """Outer loops that `mean_stages` makes at most; none for a prior without non-local blocks."""
+    return COLD + LOOKS - 1 if is_non_local(slice_model) else 0
 
 
 def local_posterior(

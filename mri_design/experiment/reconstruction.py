@@ -19,6 +19,7 @@ from mri_design.experiment.non_local import (
     is_non_local,
     left_out_because,
     local_posterior,
+    loops_of_stages,
     map_stages,
     mean_stages,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "Method",
     "Reconstruction",
     "check_method",
+    "loops_at_most",
     "pixel_std",
     "point_estimate",
     "posterior_mean",
@@ -201,6 +203,11 @@ def reconstruct(
         local = local_posterior(slice_model, lines, engine, seed, local, options.signal)
     scale = std_factor(slice_model, lines, std, local, without, seed)
     return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
+
+
+def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:
+    """Outer loops that a posterior mean takes at most, over all its stages: what a callback may count to."""
+    return recipe.inference.loops + loops_of_stages(slice_model)
 
 
 def point_estimate(model: GeneralizedLinearModel, method: Method, recipe: Recipe) -> Reconstruction:

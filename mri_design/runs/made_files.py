@@ -9,9 +9,21 @@ from pathlib import Path
 from mri_design.errors import UsageError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_bytes
+from mri_design.scan.source_image import SourceImage
 
-__all__ = ["NO_SIZES", "MadeFiles", "ending_of", "name_beside", "what_is_unknown", "write_made_files"]
+__all__ = [
+    "NO_SIZES",
+    "WITHOUT_UNIT",
+    "MadeFiles",
+    "ending_of",
+    "name_beside",
+    "what_is_unknown",
+    "whose_it_is",
+    "write_made_files",
+]
 
+WITHOUT_UNIT = "the file has sizes of 1 without a unit"
+"""What a NIfTI file has in their place."""
 NO_SIZES = SliceGeometry((1.0, 1.0), None)
 """What formats that need a size of pixels are given where nobody says one."""
 
@@ -70,7 +82,9 @@ def name_beside(path: Path, ending: str, mark: str) -> Path:
     return path.with_name(path.name.removesuffix(ending) + mark + ending)
 
 
-def what_is_unknown(whose: str, geometry: SliceGeometry | None) -> list[str]:
+def what_is_unknown(
+    whose: str, geometry: SliceGeometry | None, instead: str = "those of 1 mm are written"
+) -> list[str]:
     """Sentences about sizes and places that a format asks for and nobody knows.
 
     Parameters
@@ -79,12 +93,21 @@ def what_is_unknown(whose: str, geometry: SliceGeometry | None) -> list[str]:
         What should have said it, as the beginning of a sentence: "The run".
     geometry : SliceGeometry or None
         What is known.
+    instead : str
+        What the file has where it should have sizes of pixels.
     """
     if geometry is None:
-        return [f"{whose} does not say how large pixels are: those of 1 mm are written. --fov gives the field of view."]
+        return [f"{whose} does not say how large pixels are: {instead}. --fov gives the field of view."]
     unknown = []
     if geometry.thickness is None:
         unknown.append("The thickness of the slice is not known: 1 mm is written.")
     if not geometry.placed:
         unknown.append("Where the slice lies is not known: the file has sizes of pixels, but no place or directions.")
     return unknown
+
+
+def whose_it_is(source: SourceImage | None) -> list[str]:
+    """A sentence about whom a DICOM file names; none where there is no source that names anybody."""
+    if source is None:
+        return []
+    return ["Patient and study are those of the DICOM image that it was made from, which the file names as its source."]

@@ -116,14 +116,15 @@ class KnownScan:
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())
 
     def settings(self) -> dict[str, object]:
-        """For a manifest: noise, coil maps, signal, what is missing inside lines, and where the slice lies."""
+        """For a manifest: noise, coil maps, signal, missing samples, where the slice lies, and whose it is."""
         noise = {} if self.reference_noise is None else {"reference_noise": self.reference_noise}
         levels = level_settings(self.slice_model.noise_variance, self.signal, self.scan.unit)
         sampling = self.data.samplings[0]
         missing = {} if sampling.whole_lines else {"missing_samples": sampling.missing_samples}
         place = self.data.geometry
         geometry = {} if place is None else {"geometry": place[0].as_settings()}
-        return {**calibration_settings(self.scan), **noise, **levels, **missing, **geometry}
+        source = {} if self.data.source is None else {"source_image": self.data.source.as_settings()}
+        return {**calibration_settings(self.scan), **noise, **levels, **missing, **geometry, **source}
 
     def summary(self) -> dict[str, object]:
         """The same for a report's table."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, described, positive_number, require_instance
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling, measured_samples
+from mri_design.scan.source_image import SourceImage
 
 __all__ = ["ImageStack", "KSpaceData", "Orientation"]
 
@@ -44,6 +45,8 @@ class KSpaceData:
         Samples for coil maps that are no data of the image (a separate calibration scan), on the same grid.
     geometry : tuple of SliceGeometry, optional
         Size and place of every slice; None where the file does not say.
+    source : SourceImage, optional
+        The DICOM image that k-space was simulated from.
     reference : complex64 array, shape (slice, ky, kx), optional
         True image (simulated data only); None for scans.
     orientation : {"ky-rows", "ky-columns"}
@@ -69,6 +72,7 @@ class KSpaceData:
     noise_covariance: NDArray[np.complex128] | None = None
     calibration: NDArray[np.complex64] | None = None
     geometry: tuple[SliceGeometry, ...] | None = None
+    source: SourceImage | None = None
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
@@ -175,14 +179,11 @@ class KSpaceData:
         InputError
             Where there is no such slice, or it holds no signal.
         """
-        if isinstance(index, bool) or not isinstance(index, Integral):
-            raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {self.n_slices - 1}")
-        if not -self.n_slices <= index < self.n_slices:
-            raise InputError(field="slice", got=str(index), wanted=f"0 to {self.n_slices - 1}")
-        place = slice(index, index + 1) if index != -1 else slice(-1, None)
-        measured = self.samplings[index].lines
+        number = _slice_number(index, self.n_slices)
+        place = slice(number, number + 1)
+        measured = self.samplings[number].lines
         if not measured.any():
-            raise InputError(field=f"slice {index % self.n_slices}", got="no signal", wanted="a slice with samples")
+            raise InputError(field=f"slice {number}", got="no signal", wanted="a slice with samples")
         return replace(
             self,
             kspace=self.kspace[place],
@@ -191,7 +192,8 @@ class KSpaceData:
             calibration=None if self.calibration is None else self.calibration[place],
             reference=None if self.reference is None else self.reference[place],
             geometry=None if self.geometry is None else self.geometry[place],
-            name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
+            source=None if self.source is None else self.source.of_frame(number),
+            name=f"{self.name}[{number}]" if self.n_slices > 1 else self.name,
         )
 
 
@@ -210,6 +212,8 @@ class ImageStack:
     geometry : SliceGeometry, optional
         Size of pixels and place of the first slice, which the others follow at the distance of their thickness; None
         where the file does not say.
+    source : SourceImage, optional
+        Whom and what the images show, where they are those of a DICOM file.
 
     Raises
     ------
@@ -221,6 +225,7 @@ class ImageStack:
     name: str = "images"
     card: Mapping[str, str] = field(default_factory=dict)
     geometry: SliceGeometry | None = None
+    source: SourceImage | None = None
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)
@@ -234,6 +239,35 @@ class ImageStack:
     def n_slices(self) -> int:
         """Number of slices."""
         return int(self.images.shape[0])
+
+    def select_slice(self, index: int) -> ImageStack:
+        """The same with the one slice ``index`` (negative counts from the end).
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice, or it is empty.
+        """
+        number = _slice_number(index, self.n_slices)
+        if self.n_slices == 1:
+            return self
+        return replace(
+            self,
+            images=self.images[number : number + 1],
+            name=f"{self.name}[{number}]",
+            geometry=None if self.geometry is None else self.geometry.slice_after(number),
+            source=None if self.source is None else self.source.of_frame(number),
+        )
+
+
+def _slice_number(index: object, count: int) -> int:
+    """A slice's number from 0; negative ones count from the end."""
+    if isinstance(index, bool) or not isinstance(index, Integral):
+        raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {count - 1}")
+    number = int(index)
+    if not -count <= number < count:
+        raise InputError(field="slice", got=str(number), wanted=f"0 to {count - 1}")
+    return number % count
 
 
 def _refuse_non_finite(name: str, array: NDArray[np.generic]) -> None:

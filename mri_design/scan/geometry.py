@@ -128,6 +128,18 @@ class SliceGeometry:
         centre, _, _, normal = self.vectors
         return replace(self, centre=_vector(centre + number * self.thickness * normal))
 
+    def resampled(self, shape: tuple[int, int], target: tuple[int, int]) -> SliceGeometry:
+        """That of an image of a shape (ky, kx) after its field of view was divided into ``target`` pixels."""
+        steps = [old / new for old, new in zip(shape, target, strict=True)]
+        pixel = (self.pixel[0] * steps[0], self.pixel[1] * steps[1])
+        if self.centre is None:
+            return replace(self, pixel=pixel)
+        # The middle of new pixel j lies (j + 1/2) steps from the edge of the image.
+        along = [(new // 2 + 0.5) * step - 0.5 - old // 2 for old, new, step in zip(shape, target, steps, strict=True)]
+        centre, phase, read, _ = self.vectors
+        moved = centre + along[0] * self.pixel[0] * phase + along[1] * self.pixel[1] * read
+        return replace(self, pixel=pixel, centre=_vector(moved))
+
     def with_field_of_view(self, extents: tuple[float, float], shape: tuple[int, int]) -> SliceGeometry:
         """The same place with another field of view (ky, kx), metres, over an image of a shape."""
         return replace(self, pixel=(1e3 * extents[0] / shape[0], 1e3 * extents[1] / shape[1]))

@@ -126,6 +126,17 @@ class Events:
 
         return make
 
+    def like(self, gradient: Any, channel: str, share: float) -> Any:
+        """A trapezoid with the times of another one and a share of its amplitude, along another axis."""
+        return self.pp.make_trapezoid(
+            channel,
+            amplitude=_as_written(share * gradient.amplitude),
+            rise_time=gradient.rise_time,
+            flat_time=gradient.flat_time,
+            fall_time=gradient.fall_time,
+            system=self.system,
+        )
+
     def duration(self, *events: Any) -> float:
         """Of a block that holds these events, at least; on the raster."""
         return on_raster(max(self.pp.calc_duration(event) for event in events))
@@ -145,7 +156,7 @@ class Events:
         Raises
         ------
         InputError
-            Where the pulse would be longer than 20 ms.
+            Where the pulse would be longer than 20 ms, naming the limit that makes it so.
         """
         thickness = self.settings.slice_thickness
         longest_b1 = self._sinc(flip_angle, use, _SHORTEST_PULSE, 0.0, phase)
@@ -153,12 +164,7 @@ class Events:
         steepest = TIME_BANDWIDTH / (thickness * self.system.max_grad)
         duration = on_raster(max(_SHORTEST_PULSE, _SHORTEST_PULSE * peak, steepest), 2 * RASTER)
         if duration > _LONGEST_PULSE:
-            raise InputError(
-                field="flip angle" if peak * _SHORTEST_PULSE > steepest else "slice thickness",
-                got=f"a pulse of {duration * 1e3:.1f} ms within the limits of {self.scanner.name}",
-                wanted=f"at most {_LONGEST_PULSE * 1e3:g} ms",
-                cure="Take a smaller flip angle or a thicker slice.",
-            )
+            self._refuse_pulse(flip_angle, peak * _SHORTEST_PULSE, steepest)
         amplitude = _as_written(TIME_BANDWIDTH / duration / thickness)
         gradient = self.pp.make_trapezoid("z", amplitude=amplitude, flat_time=duration, system=self.system)
         delay = on_raster(max(self.scanner.rf_dead_time, gradient.rise_time))
@@ -168,6 +174,25 @@ class Events:
         before = delay + rf.center
         return SlicePulse(
             rf, gradient, before, round(whole - before, 9), amplitude * (duration + gradient.fall_time) / 2
+        )
+
+    def _refuse_pulse(self, flip_angle: float, by_power: float, by_gradient: float) -> None:
+        """Raise for a pulse that has to be too long, seconds, because of the limit on B1 or on gradients."""
+        scanner, longest = self.scanner, f"within {_LONGEST_PULSE * 1e3:g} ms, the longest pulse"
+        if by_power > by_gradient:
+            needed = scanner.max_b1 * by_power / _LONGEST_PULSE
+            raise InputError(
+                field=f"{scanner.name}: max_b1",
+                got=f"{scanner.max_b1 * 1e6:g} uT",
+                wanted=f"at least {needed * 1e6:.3g} uT for a pulse of {flip_angle:g} degrees {longest}",
+                cure="Take a smaller flip angle, or another scanner.",
+            )
+        thickness, needed = self.settings.slice_thickness, scanner.max_gradient * by_gradient / _LONGEST_PULSE
+        raise InputError(
+            field=f"{scanner.name}: max_gradient",
+            got=f"{scanner.max_gradient * 1e3:g} mT/m",
+            wanted=f"at least {needed * 1e3:.3g} mT/m for a slice of {thickness * 1e3:g} mm {longest}",
+            cure="Take a thicker slice, or another scanner.",
         )
 
     def _sinc(self, flip_angle: float, use: str, duration: float, delay: float, phase: float) -> Any:
@@ -190,8 +215,8 @@ class Events:
         Raises
         ------
         InputError
-            Where the bandwidth is beyond the scanner's gradients or cannot be had on the raster, or the scanner does
-            not take this number of samples.
+            Where the scanner's gradients are too weak for the bandwidth, naming the limit, the bandwidth cannot be had
+            on the raster, or the scanner does not take this number of samples.
         """
         settings, scanner = self.settings, self.scanner
         if settings.samples % scanner.samples_divisor:
@@ -204,10 +229,13 @@ class Events:
         amplitude = _as_written(1 / (dwell * settings.field_of_view[1]))
         if amplitude > self.system.max_grad:
             most = self.system.max_grad * settings.field_of_view[1] / settings.samples
+            bandwidth = f"{1 / (dwell * settings.samples):.5g} Hz for each of {settings.samples} pixels"
+            needed, extent = amplitude / GAMMA / _HEADROOM, settings.field_of_view[1]
             raise InputError(
-                field="bandwidth",
-                got=f"{settings.bandwidth:g} Hz for each pixel, a gradient of {amplitude / GAMMA * 1e3:.1f} mT/m",
-                wanted=f"at most {most:.5g} Hz with this field of view on {scanner.name}",
+                field=f"{scanner.name}: max_gradient",
+                got=f"{scanner.max_gradient * 1e3:g} mT/m",
+                wanted=f"at least {needed * 1e3:.4g} mT/m for {bandwidth} in a field of view of {extent:g} m",
+                cure=f"Take a bandwidth of at most {most:.5g} Hz, larger pixels, or another scanner.",
             )
         rise = on_raster(amplitude / self.system.max_slew)
         first = (settings.samples // 2 + 0.5) * dwell

@@ -1,4 +1,4 @@
-"""Gradient echoes: one line after each excitation, spoiled, in any order."""
+"""Gradient echoes: one readout after each excitation, spoiled, in any order."""
 
 from __future__ import annotations
 
@@ -6,29 +6,25 @@ import math
 from typing import Any
 
 from mri_design.sequences.events import Events
-from mri_design.sequences.settings import LineOrder
+from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpokeOrder
+from mri_design.sequences.repetitions import encoded_repetitions, spoke_repetitions
 from mri_design.sequences.timing import Interval, fill, require_time
 
 __all__ = ["gradient_echo"]
 
-_SPOILER = 2.0
-"""Cycles of phase across a pixel of the readout at the end of a repetition."""
-_SLICE_SPOILER = 4.0
-"""The same across the slice."""
 
-
-def gradient_echo(events: Events, order: LineOrder) -> Any:
+def gradient_echo(events: Events, order: Order) -> Any:
     """A spoiled gradient-echo sequence.
 
     Each repetition has four blocks: the pulse; prephasing, phase encoding and rephasing of the slice; the readout;
-    spoiling and rewinding of the phase encoding.
+    spoiling and rewinding of what was encoded.
 
     Parameters
     ----------
     events : Events
         Scanner and settings.
-    order : LineOrder
-        The lines; trains do not matter.
+    order : LineOrder, PlaneOrder or SpokeOrder
+        What is measured; trains do not matter.
 
     Returns
     -------
@@ -42,32 +38,32 @@ def gradient_echo(events: Events, order: LineOrder) -> Any:
     pp, settings = events.pp, events.settings
     pulse = events.pulse(settings.flip_angle, "excitation")
     readout = events.readout()
-    step = 1 / settings.field_of_view[0]
-    encode = events.trapezoids("y", step * (order.n_lines // 2))
-    prephase = events.trapezoid("x", -readout.area_before)
-    rephase = events.trapezoid("z", -pulse.area_after)
-    spoil = events.trapezoid("x", _SPOILER * settings.samples / settings.field_of_view[1])
-    spoil_slice = events.trapezoid("z", _SLICE_SPOILER / settings.slice_thickness)
-    echo = Interval(pulse.after + readout.centre, events.duration(prephase, rephase, encode(0.0)))
+    if isinstance(order, SpokeOrder):
+        repetition_of = spoke_repetitions(events, order, pulse, readout)
+    else:
+        assert isinstance(order, LineOrder | PlaneOrder)
+        repetition_of = encoded_repetitions(events, order, pulse, readout)
+    silent = repetition_of(None)
+    echo = Interval(pulse.after + readout.centre, events.duration(*silent.before))
     cure = f"Take a longer echo time, a larger bandwidth or a faster scanner than {events.scanner.name}."
     (before_readout,) = fill("echo time", settings.echo_time, [echo], cure=cure)
     spent = pulse.before + pulse.after + before_readout + readout.duration
-    repetition = Interval(spent, events.duration(spoil, spoil_slice, encode(0.0)))
+    repetition = Interval(spent, events.duration(*silent.after))
     (after_readout,) = fill("repetition time", settings.repetition_time, [repetition])
-    require_time(settings.repetition_time * (len(order.lines) + settings.dummies))
+    require_time(settings.repetition_time * (order.count + settings.dummies))
 
-    sequence = pp.Sequence(system=events.recorded)
-    middle = order.n_lines // 2
-    for number, line in enumerate([*[None] * settings.dummies, *order.lines]):
-        phase = math.radians(settings.rf_spoiling * number * (number + 1) / 2 % 360)
+    sequence, labels = pp.Sequence(system=events.recorded), order.labels
+    for number in range(-settings.dummies, order.count):
+        shot = number + settings.dummies
+        phase = math.radians(settings.rf_spoiling * shot * (shot + 1) / 2 % 360)
         pulse.rf.phase_offset = readout.adc.phase_offset = phase
-        area = 0.0 if line is None else step * (line - middle)
+        played = silent if number < 0 else repetition_of(number)
         sequence.add_block(pulse.rf, pulse.gradient, pp.make_delay(pulse.before + pulse.after))
-        sequence.add_block(prephase, encode(area), rephase, pp.make_delay(before_readout))
-        if line is None:
-            sequence.add_block(readout.gradient, pp.make_delay(readout.duration))
+        sequence.add_block(*played.before, pp.make_delay(before_readout))
+        if number < 0:
+            sequence.add_block(*played.readout, pp.make_delay(readout.duration))
         else:
-            label = pp.make_label("LIN", "SET", line)
-            sequence.add_block(readout.gradient, readout.adc, label, pp.make_delay(readout.duration))
-        sequence.add_block(spoil, encode(-area), spoil_slice, pp.make_delay(after_readout))
+            named = [pp.make_label(name, "SET", values[number]) for name, values in labels.items()]
+            sequence.add_block(*played.readout, readout.adc, *named, pp.make_delay(readout.duration))
+        sequence.add_block(*played.after, pp.make_delay(after_readout))
     return sequence

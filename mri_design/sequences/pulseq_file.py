@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mri_design.errors import require_counts
+from mri_design.errors import InputError, require_counts
 from mri_design.sequences.events import Events
 from mri_design.sequences.gradient_echo import gradient_echo
+from mri_design.sequences.orders import LineOrder, Order
 from mri_design.sequences.scanner import Scanner
-from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.settings import SequenceSettings
 from mri_design.sequences.turbo_spin_echo import turbo_spin_echo
 from mri_design.sequences.verification import SequenceError, Verified, verify
 
@@ -20,7 +22,7 @@ __all__ = ["PulseqFile", "pulseq_file"]
 
 _MOST_LINES = 1024
 """The six digits of a file's amplitudes hold the lines of larger grids too coarsely."""
-_MAKERS = {"gre": gradient_echo, "tse": turbo_spin_echo}
+_MAKERS: Mapping[str, Callable[[Events, Any], Any]] = {"gre": gradient_echo, "tse": turbo_spin_echo}
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,15 @@ class PulseqFile:
     verified: Verified
 
 
-def pulseq_file(order: LineOrder, settings: SequenceSettings, scanner: Scanner, name: str = "lines") -> PulseqFile:
-    """The Pulseq file of a line order, which plays exactly what was designed.
+def pulseq_file(order: Order, settings: SequenceSettings, scanner: Scanner, name: str = "lines") -> PulseqFile:
+    """The Pulseq file of an order of readouts, which plays exactly what was designed.
 
     It is written to a temporary place, read back and verified, and made a second time: the bytes must be the same.
 
     Parameters
     ----------
-    order : LineOrder
-        Lines and echo trains; ``gre`` takes the lines one by one.
+    order : Order
+        Lines and echo trains, samples of a plane, or spokes; ``gre`` takes them one by one, and ``tse`` takes lines.
     settings : SequenceSettings
         Geometry and times.
     scanner : Scanner
@@ -68,7 +70,10 @@ def pulseq_file(order: LineOrder, settings: SequenceSettings, scanner: Scanner, 
     -----
     pypulseq 1.5 checks neither gradient amplitude nor slew rate of what it writes; `verify` does.
     """
-    require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": order.n_lines})
+    if order.matrix is not None:
+        require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": order.matrix[0]})
+    if settings.kind == "tse" and not isinstance(order, LineOrder):
+        raise InputError(field="sequence", got="tse", wanted="gre for planes and spokes, which have no echo trains")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("error")  # pypulseq warns where it changes what it was asked for
         first, second = (Path(folder) / f"{place}.seq" for place in ("first", "second"))
@@ -80,18 +85,19 @@ def pulseq_file(order: LineOrder, settings: SequenceSettings, scanner: Scanner, 
         return PulseqFile(content, verify(first, order, settings, scanner))
 
 
-def _write(path: Path, order: LineOrder, settings: SequenceSettings, scanner: Scanner, name: str) -> None:
-    sequence: Any = _MAKERS[settings.kind](Events(scanner, settings), order)
+def _write(path: Path, order: Order, settings: SequenceSettings, scanner: Scanner, name: str) -> None:
+    sequence = _MAKERS[settings.kind](Events(scanner, settings), order)
     along_y, along_x = settings.field_of_view
+    rows, partitions = order.matrix or (settings.samples, 1)
     for key, value in {
         "Name": name,
         "FOV": [along_x, along_y, settings.slice_thickness],
-        "Matrix": [settings.samples, order.n_lines, 1],
+        "Matrix": [settings.samples, rows, partitions],
         "TE": settings.echo_time,
         "TR": settings.repetition_time,
         "FlipAngle": settings.flip_angle,
         "EchoTrainLength": order.echoes if settings.kind == "tse" else 1,
-        "kSpaceCenterLine": order.n_lines // 2,
+        **order.definitions,
         "SliceThickness": settings.slice_thickness,
     }.items():
         sequence.set_definition(key, value)

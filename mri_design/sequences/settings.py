@@ -3,69 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from mri_design.errors import InputError, described, require_counts
 
-__all__ = ["KINDS", "LineOrder", "SequenceKind", "SequenceSettings"]
+__all__ = ["KINDS", "SequenceKind", "SequenceSettings"]
 
 SequenceKind = Literal["gre", "tse"]
 KINDS = ("gre", "tse")
 """Gradient echoes, one line after each excitation; trains of spin echoes (turbo spin echo)."""
-_MOST_LINES, _MOST_SAMPLES = 65535, 1024
-
-
-@dataclass(frozen=True)
-class LineOrder:
-    """Which lines are measured, in which order and echo trains.
-
-    Parameters
-    ----------
-    trains : tuple of tuple of int
-        Lines of every echo train, echo after echo, numbered from 0.
-    n_lines : int
-        Lines of the grid; the zero frequency is line ``n_lines // 2``.
-
-    Raises
-    ------
-    InputError
-        For no line, a line twice, or one that is not on the grid.
-    """
-
-    trains: tuple[tuple[int, ...], ...]
-    n_lines: int
-
-    def __post_init__(self) -> None:
-        require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": self.n_lines})
-        if not self.trains or not all(self.trains):
-            raise InputError(field="lines", got="no line, or an empty echo train", wanted="at least one line a train")
-        require_counts(least=0, most=self.n_lines - 1, **{f"lines[{i}]": line for i, line in enumerate(self.lines)})
-        if len(set(self.lines)) < len(self.lines):
-            twice = next(line for i, line in enumerate(self.lines) if line in self.lines[:i])
-            raise InputError(field="lines", got=f"line {twice} twice", wanted="each line once")
-
-    @classmethod
-    def of_lines(cls, lines: Sequence[int], n_lines: int) -> LineOrder:
-        """Every line by itself."""
-        return cls(tuple((line,) for line in lines), n_lines)
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        """All lines in the order of measurement."""
-        return tuple(line for train in self.trains for line in train)
-
-    @property
-    def echoes(self) -> int:
-        """Echoes of the longest train."""
-        return max(map(len, self.trains))
-
-    @property
-    def dc_echo(self) -> int:
-        """Echo, counted from 1, that measures the line nearest to the zero frequency."""
-        nearest = min(self.lines, key=lambda line: (abs(line - self.n_lines // 2), line))
-        return next(1 + train.index(nearest) for train in self.trains if nearest in train)
+_MOST_SAMPLES = 1024
 
 
 @dataclass(frozen=True, kw_only=True)

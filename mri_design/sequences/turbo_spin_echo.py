@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mri_design.sequences.events import Events
-from mri_design.sequences.settings import LineOrder
+from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.timing import Interval, fill, require_time
 
 __all__ = ["turbo_spin_echo"]

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from mri_design.errors import MriDesignError, optional_package
 from mri_design.sequences.events import TIME_BANDWIDTH
+from mri_design.sequences.orders import Order
 from mri_design.sequences.scanner import GAMMA, Scanner
-from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.settings import SequenceSettings
 
 __all__ = ["LINE_TOLERANCE", "SequenceError", "Verified", "verify"]
 
@@ -80,7 +81,7 @@ class Verified:
     bandwidth: float
 
 
-def verify(path: Path, order: LineOrder, settings: SequenceSettings, scanner: Scanner) -> Verified:
+def verify(path: Path, order: Order, settings: SequenceSettings, scanner: Scanner) -> Verified:
     """Read a Pulseq file and hold everything that it plays against what was asked for.
 
     Checked are the timing, gradient amplitude, slope and continuity on the waveform itself, the peak of pulses, the
@@ -91,8 +92,9 @@ def verify(path: Path, order: LineOrder, settings: SequenceSettings, scanner: Sc
     ----------
     path : Path
         The file.
-    order : LineOrder
-        Lines as designed.
+    order : Order
+        Lines, samples of a plane or spokes as designed. Along z a plane's field of view is the slice's thickness, that
+        of its slab.
     settings : SequenceSettings
         What was asked for.
     scanner : Scanner
@@ -202,7 +204,7 @@ def _waveform(gradient: Any, length: float) -> tuple[NDArray[np.floating], NDArr
     return times[~same], values[~same]
 
 
-def _check_pulses(played: Any, order: LineOrder, settings: SequenceSettings, scanner: Scanner) -> float:
+def _check_pulses(played: Any, order: Order, settings: SequenceSettings, scanner: Scanner) -> float:
     """Largest amplitude, T."""
     wanted, largest = _wanted_pulses(order, settings), 0.0
     for number in played.block_events:
@@ -244,10 +246,10 @@ def _selected(rf: Any, gradient: Any) -> float:
     return float(TIME_BANDWIDTH / rf.shape_dur / gradient.amplitude)
 
 
-def _wanted_pulses(order: LineOrder, settings: SequenceSettings) -> Iterator[tuple[str, float, float]]:
+def _wanted_pulses(order: Order, settings: SequenceSettings) -> Iterator[tuple[str, float, float]]:
     """Use, flip angle in degrees and phase in radians of every pulse."""
     if settings.kind == "gre":
-        for number in range(settings.dummies + len(order.lines)):
+        for number in range(settings.dummies + order.count):
             yield "excitation", settings.flip_angle, _spoiling_phase(number, settings)
         return
     for _ in range(settings.dummies + len(order.trains)):
@@ -264,15 +266,18 @@ def _same_angle(found: float, wanted: float) -> bool:
     return abs(math.remainder(found - wanted, 2 * math.pi)) <= _PULSE_TOLERANCE
 
 
-def _check_readouts(played: Any, readouts: list[int], order: LineOrder, settings: SequenceSettings) -> None:
-    if len(readouts) != len(order.lines):
+def _check_readouts(played: Any, readouts: list[int], order: Order, settings: SequenceSettings) -> None:
+    if len(readouts) != order.count:
         last = readouts[-1] if readouts else None
-        raise SequenceError(f"{len(readouts)} readouts, where {len(order.lines)} lines were designed", last)
-    labels = played.evaluate_labels(evolution="adc").get("LIN", np.full(len(readouts), -1))
-    for index, (number, line) in enumerate(zip(readouts, order.lines, strict=True)):
+        raise SequenceError(f"{len(readouts)} readouts, where {order.count} were designed", last)
+    played_labels = played.evaluate_labels(evolution="adc")
+    for name, wanted in order.labels.items():
+        found = played_labels.get(name, np.full(len(readouts), -1))
+        for index in np.flatnonzero(np.asarray(found) != np.asarray(wanted))[:1]:
+            what = f"the label {name} {int(found[index])}, where {order.described(index)} was designed"
+            raise SequenceError(what, readouts[index])
+    for index, number in enumerate(readouts):
         adc = played.get_block(number).adc
-        if int(labels[index]) != line:
-            raise SequenceError(f"the label LIN {int(labels[index])}, where line {line} was designed", number)
         if adc.num_samples != settings.samples:
             raise SequenceError(f"{adc.num_samples} samples, where {settings.samples} were designed", number)
         phase = _spoiling_phase(settings.dummies + index, settings) if settings.kind == "gre" else 0.0
@@ -280,9 +285,7 @@ def _check_readouts(played: Any, readouts: list[int], order: LineOrder, settings
             raise SequenceError("a receiver phase or frequency other than that of the pulse", number)
 
 
-def _check_kspace(
-    played: Any, readouts: list[int], order: LineOrder, settings: SequenceSettings
-) -> tuple[float, float]:
+def _check_kspace(played: Any, readouts: list[int], order: Order, settings: SequenceSettings) -> tuple[float, float]:
     """Largest error in k-space, cycles for each field of view, and the first echo's time in seconds."""
     try:
         trajectory, _, excitations, _, times = played.calculate_kspace()
@@ -291,13 +294,11 @@ def _check_kspace(
     along_y, along_x = settings.field_of_view
     scale = np.array([along_x, along_y, settings.slice_thickness])[:, np.newaxis, np.newaxis]
     found = np.asarray(trajectory).reshape(3, len(readouts), settings.samples) * scale
-    wanted = np.zeros_like(found)
-    wanted[0] = np.arange(settings.samples) - settings.samples // 2
-    wanted[1] = (np.array(order.lines) - order.n_lines // 2)[:, np.newaxis]
+    wanted = order.places(settings.samples)
     distance = np.abs(found - wanted).max(axis=2)
     for axis, readout in np.argwhere(~(distance <= LINE_TOLERANCE)):
         raise SequenceError(
-            f"line {order.lines[readout]} is measured {distance[axis, readout]:.3g} cycles for each field of view off "
+            f"{order.described(readout)} is measured {distance[axis, readout]:.3g} cycles for each field of view off "
             f"its place along {'xyz'[axis]}",
             readouts[readout],
         )
@@ -310,15 +311,15 @@ def _check_times(
     excitations: NDArray[np.floating],
     centres: NDArray[np.floating],
     readouts: list[int],
-    order: LineOrder,
+    order: Order,
     settings: SequenceSettings,
 ) -> None:
     for first, second in pairwise(excitations):
         if abs(second - first - settings.repetition_time) > _TIME_TOLERANCE:
             took = f"{second - first:.6g} s between excitations, where {settings.repetition_time:g} were designed"
             raise SequenceError(took, next((n for n, at in zip(readouts, centres, strict=True) if at > first), None))
-    trains = order.trains if settings.kind == "tse" else LineOrder.of_lines(order.lines, order.n_lines).trains
-    places = [(train, echo) for train, lines in enumerate(trains) for echo in range(1, len(lines) + 1)]
+    lengths = [len(train) for train in order.trains] if settings.kind == "tse" else [1] * order.count
+    places = [(train, echo) for train, length in enumerate(lengths) for echo in range(1, length + 1)]
     for number, at, (train, echo) in zip(readouts, centres, places, strict=True):
         took = at - excitations[settings.dummies + train]
         if abs(took - echo * settings.echo_time) > echo * _TIME_TOLERANCE:

@@ -96,7 +96,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/convert": {"wording": 1, "*": 2, "run": 3},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
-    "runs/export": {"stored_run": 1, "run": 2},
+    "runs/export": {"stored_order": 1, "stored_run": 1, "run": 2},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/info": {"*": 1, "run": 2},
     "runs/protocol": {"run": 1, "report": 2},
@@ -117,8 +117,8 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
     "scan/streaming": {"messages": 1, "*": 2, "scanner": 3},
     "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
-    "sequences": {"scanner": 1, "settings": 1, "events": 2, "timing": 3, "verification": 3}
-    | {"gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
+    "sequences": {"scanner": 1, "settings": 1, "orders": 1, "events": 2, "timing": 3, "verification": 3}
+    | {"repetitions": 3, "gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
     "variances": {"base": 1, "*": 2, "columns": 3, "monte_carlo": 3, "control_variate": 4},
 }
 MOST_FILES = 15

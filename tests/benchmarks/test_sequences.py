@@ -11,9 +11,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.settings import SequenceSettings
 from tests.benchmarks.conftest import rows_of
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -307,6 +307,20 @@ def test_a_file_that_ends_early_makes_no_complete_design(work: Path, run: Run, t
     assert status == last["status"] and status.startswith("5 of 12 lines measured: ")
 
 
+def test_a_stream_that_ends_within_a_line_says_what_is_lost(work: Path, run: Run, tmp_path: Path) -> None:
+    kspace = np.load(work / "scan.npz")["kspace"][0]
+    header = json.dumps({"lines": 24, "samples": 20, "noise_variance": 4.9e-5})
+    last = 12  # the design begins with it
+    whole = [json_readout(kspace, line) for line in range(24) if line != last]
+    file = tmp_path / "readouts.jsonl"
+    file.write_text("\n".join([header, *whole, json_readout(kspace, last)]))
+    result = run("adapt", file, *BLIND, "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert last not in order(tmp_path / "run")
+    assert "left out: the stream ended within a line of JSON" in result.stderr and '{"line": 12' in result.stderr
+    assert "left out" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_a_program_talks_to_it_through_pipes(work: Path, tmp_path: Path, blind: list[int]) -> None:
     kspace = np.load(work / "scan.npz")["kspace"][0]
     words = [str(work / word) if str(word).endswith(".toml") else str(word) for word in BLIND]
@@ -374,6 +388,8 @@ def test_a_process_that_is_killed_goes_on_with_the_scanner_that_is_still_there(
     assert order(out) == blind
     asked = [json.loads(line) for line in (tmp_path / "again").read_text().splitlines()][:-1]
     assert 0 < len(asked) < 8 and all(message["rule"] != "start" for message in asked)
+    timed = [int(line) for row in latencies(out) for line in row["lines"].split()]
+    assert sorted(timed[:4]) == sorted(blind[:4]) and timed[4:] == blind[4:]
 
 
 @pytest.mark.parametrize(
@@ -383,6 +399,7 @@ def test_a_process_that_is_killed_goes_on_with_the_scanner_that_is_still_there(
         (("-", "--listen", 1, "--lines", 8), "Give a file or -, or --listen"),
         (("-", "--lines", 8, "--strategy", "oracle-hole"), "knows the image"),
         (("-", "--lines", 8, "--repeated", "both"), "--repeated"),
+        (("-", "--lines", 8, "--contrast", 1), "leave out --contrast"),
         (("-",), "when does the design end"),
         (("-", "--lines", 8, "--timeout", 0), "--timeout"),
     ],

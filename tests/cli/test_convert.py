@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import ismrmrd
 import numpy as np
 import pytest
 from typer.testing import Result
@@ -62,3 +63,69 @@ def test_refusals_name_what_is_wrong_and_nothing_is_written(
     assert result.exit_code == code, result.output
     assert said in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def echoes(run: Run, work: Path) -> Path:
+    """echoes.h5: scan.npz as contrast 0, and twice as strong as contrast 1."""
+    path = work / "echoes.h5"
+    assert run("convert", "scan.npz", path).exit_code == 0
+    with ismrmrd.Dataset(str(path), mode="r+") as file:
+        for number in range(file.number_of_acquisitions()):
+            second = file.read_acquisition(number)
+            second.idx.contrast = 1
+            second.data[:] *= 2
+            file.append_acquisition(second)
+    return path
+
+
+@pytest.mark.parametrize(("words", "factor"), [((), 1), (("--contrast", 1), 2), (("--contrast", 0, "--set", 0), 1)])
+def test_a_contrast_is_chosen_by_its_number(
+    run: Run, work: Path, tmp_path: Path, echoes: Path, words: tuple[object, ...], factor: int
+) -> None:
+    result = run("convert", echoes, tmp_path / "a.npy", *words)
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy")[0], factor * np.load(work / "scan.npz")["kspace"][0])
+
+
+def test_other_verbs_choose_it_too(run: Run, tmp_path: Path, echoes: Path) -> None:
+    (tmp_path / "plain.toml").write_text('[reconstruction]\nmethod = "zero-filled"\n')
+    images = []
+    for number in (0, 1):
+        out = tmp_path / f"run{number}"
+        words = ("--recipe", tmp_path / "plain.toml", "--contrast", number, "--out", out)
+        assert run("recon", echoes, *words).exit_code == 0
+        images.append(np.load(out / "recon.npy"))
+    np.testing.assert_allclose(images[1], 2 * images[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("verb", [("design", "--lines", 8), ("recon",), ("train", "--lines", 8), ("convert",)])
+@pytest.mark.parametrize("option", ["--contrast", "--phase", "--repetition", "--set"])
+def test_a_number_that_is_not_there_is_refused_by_its_option(
+    run: Run, work: Path, tmp_path: Path, verb: tuple[object, ...], option: str
+) -> None:
+    name, *more = verb
+    where = [tmp_path / "a.npz"] if name == "convert" else ["--out", tmp_path / "a"]
+    result = run(name, "scan.npz", *where, *more, option, 3)
+    assert result.exit_code == 2, result.output
+    assert f"{option}: " in result.stderr and "no numbers of this kind" in result.stderr
+
+
+def test_one_slice_of_several(run: Run, work: Path, tmp_path: Path) -> None:
+    stack = np.arange(1, 61, dtype=np.float32).reshape(3, 4, 5)
+    np.save(tmp_path / "stack.npy", stack)
+    kspace = np.load(work / "scan.npz")["kspace"][0]
+    np.save(tmp_path / "kspace.npy", np.stack([kspace, 2 * kspace]))
+    for name, index, expected in (("stack", -1, stack[2:]), ("kspace", 1, 2 * kspace[np.newaxis])):
+        out = tmp_path / f"{name}{index}.npy"
+        assert run("convert", tmp_path / f"{name}.npy", out, "--slice", index).exit_code == 0
+        np.testing.assert_array_equal(np.load(out), expected)
+    result = run("convert", tmp_path / "stack.npy", tmp_path / "b.npy", "--slice", 3)
+    assert result.exit_code == 2 and "--slice: got 3; wanted 0 to 2" in result.stderr
+
+
+def test_a_mask_is_no_scan(run: Run, tmp_path: Path, designed: tuple[Path, Result]) -> None:
+    assert run("export", designed[0], "--to", "cfl", "--out", tmp_path / "mask.cfl").exit_code == 0
+    result = run("recon", tmp_path / "mask.cfl", "--out", tmp_path / "run")
+    assert result.exit_code == 3, result.output
+    assert "a mask, which is a design and no data" in result.stderr and "--mask" in result.stderr

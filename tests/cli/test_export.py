@@ -1,6 +1,7 @@
 """The verb `export`: every format of a real run, its options, and its refusals."""
 
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 
 import ismrmrd
@@ -12,9 +13,10 @@ from mri_design.cli.export import _DEFAULTS
 from mri_design.evaluation.output.tables import read_csv
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.settings import SequenceSettings
 
 Run = Callable[..., Result]
 
@@ -57,7 +59,11 @@ def test_the_order_is_that_of_the_design(designed: tuple[Path, Result], run: Run
         (["--to", "seq", "--fov", "0.24", "--te", "0.001"], 2, "--te: echo time: got 0.001 s"),
         (["--to", "seq", "--fov", "0.24", "--te", "8"], 2, "Times are in seconds"),
         (["--to", "seq", "--fov", "0.24", "--tr", "0.011"], 2, "--tr: repetition time"),
-        (["--to", "seq", "--fov", "0.24", "--bandwidth", "20000"], 2, "--bandwidth: bandwidth: got 20000 Hz"),
+        (
+            ["--to", "seq", "--fov", "0.24", "--bandwidth", "20000"],
+            2,
+            "--bandwidth: generic: max_gradient: got 24 mT/m; wanted at least 39.54 mT/m",
+        ),
         (["--to", "seq", "--fov", "0.24", "--slice", "5"], 2, "--slice: slice thickness: got 5.0"),
         (["--to", "seq", "--fov", "0.24", "--sequence", "epi"], 2, "there is no sequence 'epi'"),
         (["--to", "seq", "--fov", "0.24", "--scanner", "nobody"], 2, "there is no scanner 'nobody'"),
@@ -77,6 +83,18 @@ def test_refusals_name_the_option_and_nothing_is_written(
     assert result.exit_code == code, result.output
     assert said in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_weak_scanner_is_named_and_not_the_field_of_view(
+    designed: tuple[Path, Result], run: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("pypulseq")
+    table = resources.files("mri_design.sequences").joinpath("scanners.toml").read_text("utf-8")
+    weak = table.split("[low-field]")[0].replace("[generic]", "[weak]").replace("0.024", "0.0015")
+    (tmp_path / "weak.toml").write_text(weak)
+    words = ["--to", "seq", "--fov", "0.06", "--scanner", tmp_path / "weak.toml", "--out", tmp_path / "a.seq"]
+    result = run("export", designed[0], *words)
+    assert result.exit_code == 2 and "--scanner: weak: max_gradient: got 1.5 mT/m; wanted at least" in result.stderr
 
 
 def test_options_reach_the_sequence(designed: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
@@ -117,3 +135,23 @@ def test_what_a_scan_s_header_says_reaches_the_image(run: Run, tmp_path: Path, w
     read = nibabel.load(tmp_path / "a.nii")
     np.testing.assert_allclose(read.affine, place.affine((24, 20)), atol=1e-6)
     np.testing.assert_allclose(read.get_fdata()[:, :, 0].T, np.abs(np.load(tmp_path / "recon/recon.npy")), rtol=1e-6)
+
+
+def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, work: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    np.save(tmp_path / "image.npy", np.abs(np.load(work / "scan.npz")["reference"][0]))
+    assert run("convert", tmp_path / "image.npy", tmp_path / "image.dcm", "--fov", "0.24,0.2").exit_code == 0
+    file = pydicom.dcmread(tmp_path / "image.dcm")
+    file.PatientID, file.PatientName, file.StudyInstanceUID = "77", "Somebody^Else", "1.2.3"
+    file.save_as(tmp_path / "image.dcm")
+    (tmp_path / "plain.toml").write_text('[simulation]\nmatrix = 40\n[reconstruction]\nmethod = "zero-filled"\n')
+    words = ["--recipe", tmp_path / "plain.toml", "--out", tmp_path / "recon"]
+    assert run("recon", tmp_path / "image.dcm", *words).exit_code == 0
+    assert "Somebody" not in (tmp_path / "recon/report.html").read_text()
+    result = run("export", tmp_path / "recon", "--to", "dicom", "--out", tmp_path / "a.dcm")
+    assert result.exit_code == 0 and "names as its source" in result.stdout
+    made = pydicom.dcmread(tmp_path / "a.dcm")
+    assert (made.PatientID, str(made.PatientName), made.StudyInstanceUID) == ("77", "Somebody^Else", "1.2.3")
+    assert made.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID
+    assert list(made.PixelSpacing) == [6, 6]
+    assert list(made.pixel_array.shape) == [40, 40]

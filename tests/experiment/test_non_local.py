@@ -14,7 +14,7 @@ from mri_design.evaluation.metrics import relative_l2
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.non_local import is_non_local
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, loops_at_most, reconstruct
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
@@ -75,6 +75,17 @@ def test_error_bars_come_with_the_mean() -> None:
     lines = range(8, 24)
     result = reconstruct(one, lines, "mean", recipe, np.random.default_rng(0))
     assert result.std is not None and (result.std > 0).all() and np.isfinite(result.std).all()
+
+
+def test_no_more_loops_are_counted_than_were_announced() -> None:
+    recipe = recipe_of(24).replacing("inference", loops=2, tolerance=1e-9, samples=4)
+    one = scan_of(recipe).slice_model(0, recipe)
+    for slice_model in (one, plain(one)):
+        seen: list[int] = []
+        options = InferenceOptions(callback=lambda step, seen=seen: seen.append(step.loop))  # type: ignore[misc]
+        rng = np.random.default_rng(0)
+        reconstruct(slice_model, range(6, 18), "mean", recipe, rng, with_std=False, options=options)
+        assert seen == list(range(1, loops_at_most(slice_model, recipe) + 1))
 
 
 def test_without_an_image_the_block_is_left_out_of_the_model() -> None:

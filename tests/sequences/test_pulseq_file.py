@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError, MissingPackageError
+from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, load_scanner
-from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.settings import SequenceSettings
 from tests.sequences.conftest import GRE, ORDER, TSE
 
 
@@ -66,7 +67,10 @@ def test_the_same_request_gives_the_same_bytes(asked: SequenceSettings, generic:
         (replace(GRE, echo_time=0.003), ["echo time: got 0.003 s", "s or more"]),
         (replace(GRE, repetition_time=0.010), ["repetition time: got 0.01 s", "s or more"]),
         (replace(GRE, repetition_time=50.0, dummies=100), ["a sequence of 5400 s"]),
-        (replace(GRE, bandwidth=20000.0), ["bandwidth", "mT/m", "at most"]),
+        (
+            replace(GRE, bandwidth=20000.0),
+            ["max_gradient: got 24 mT/m", "Hz for each of 16 pixels", "bandwidth of at most"],
+        ),
         (replace(GRE, samples=1000, bandwidth=9000.0), ["bandwidth", "nearest of which is 10000 Hz"]),
         (replace(GRE, slice_thickness=0.0005, flip_angle=80.0), ["echo time"]),
         (replace(TSE, echo_time=0.006), ["echo time: got 0.006 s", "s or more"]),
@@ -98,8 +102,26 @@ def test_a_weak_transmitter_gets_a_longer_pulse(generic: Scanner) -> None:
     pytest.importorskip("pypulseq")
     weak = replace(generic, max_b1=5e-6)
     assert pulseq_file(ORDER, replace(TSE, echo_time=0.03, repetition_time=0.2), weak).verified.b1 <= 5e-6
-    with pytest.raises(InputError, match=r"flip angle: got a pulse of .* ms"):
+    with pytest.raises(InputError, match=r"generic: max_b1: got 1 uT; wanted at least .* uT for a pulse of 90 degrees"):
         pulseq_file(ORDER, TSE, replace(generic, max_b1=1e-6))
+
+
+@pytest.mark.parametrize(
+    "change", [{"bandwidth": 700.0}, {"bandwidth": 60.0, "slice_thickness": 0.003}], ids=["readout", "slice"]
+)
+def test_a_gradient_limit_that_is_too_small_is_named_with_one_that_is_enough(
+    generic: Scanner, change: dict[str, float]
+) -> None:
+    pytest.importorskip("pypulseq")
+    weak, settings = replace(generic, max_gradient=0.001), replace(GRE, echo_time=0.06, repetition_time=0.2, **change)
+    with pytest.raises(InputError, match=r"generic: max_gradient: got 1 mT/m; wanted at least") as caught:
+        pulseq_file(ORDER, settings, weak)
+    enough = 1e-3 * float(caught.value.wanted.split()[2])
+    assert (
+        pulseq_file(ORDER, settings, replace(generic, max_gradient=1.005 * enough)).verified.gradient <= 1.01 * enough
+    )
+    with pytest.raises(InputError, match="max_gradient"):
+        pulseq_file(ORDER, settings, replace(generic, max_gradient=0.98 * enough))
 
 
 def test_a_scanner_may_ask_for_a_multiple_of_samples(generic: Scanner) -> None:

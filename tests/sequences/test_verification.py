@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.scanner import Scanner
-from mri_design.sequences.settings import LineOrder, SequenceSettings
+from mri_design.sequences.settings import SequenceSettings
 from mri_design.sequences.verification import SequenceError, verify
 from tests.sequences.conftest import GRE, ORDER, TSE
 
@@ -121,7 +122,7 @@ def test_missing_and_additional_readouts_are_found(written: Callable[..., Path],
         blocks = text[text.index("[BLOCKS]\n") :].split("\n\n")[0].split("\n")
         return text.replace("\n".join(blocks[-4:]), "\n".join(blocks[-4:-2]))
 
-    with pytest.raises(SequenceError, match="7 readouts, where 8 lines"):
+    with pytest.raises(SequenceError, match="7 readouts, where 8 were"):
         verify(written(GRE, without_last), ORDER, GRE, generic)
 
 

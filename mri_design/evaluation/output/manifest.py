@@ -37,6 +37,8 @@ _PACKAGES = (
     "jinja2",
     "typer",
 )
+_PERSONAL = ("source_image",)
+"""Settings that name a patient."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,10 @@ class Manifest:
     status: str
     lines: Sequence[int]
     versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
+
+    def to_show(self) -> Manifest:
+        """The same without what says who was scanned: reports are passed on."""
+        return dataclasses.replace(self, settings={k: v for k, v in self.settings.items() if k not in _PERSONAL})
 
     @property
     def warnings(self) -> list[str]:

@@ -59,5 +59,5 @@ def save_report(
         summary,
         [*sections, files_section(folder.path)],
         warnings=manifest.warnings,
-        manifest=manifest,
+        manifest=manifest.to_show(),
     )

@@ -32,7 +32,6 @@ def report_adapt(run: Run, result: AdaptResult | Ending) -> Ending:
     decided = [one.deciding for one in exchanges]
     if not rows:
         return report_design(run, result.design, beside=beside)
-    run.folder.write_table("latency.csv", rows)
     median, most = float(np.median(decided)), max(decided)
     slowest = sorted(range(len(rows)), key=lambda i: -decided[i])[:SHOWN]
     section = Section(

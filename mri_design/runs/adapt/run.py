@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from mri_design.design.engine import DesignState
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.manifest import InputFile
+from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.ending import most_lines
@@ -33,13 +35,15 @@ from mri_design.scan.streaming.journal import Journal, recorded
 from mri_design.scan.streaming.json_lines import JsonLines
 from mri_design.scan.streaming.messages import StreamProtocol
 from mri_design.scan.streaming.mrd import MrdFile, MrdStream
-from mri_design.scan.streaming.scanner import Patience, Scanner
+from mri_design.scan.streaming.scanner import Exchange, Patience, Scanner
 
-__all__ = ["AdaptRequest", "AdaptResult", "adapt_scan"]
+__all__ = ["LATENCY", "AdaptRequest", "AdaptResult", "adapt_scan"]
 
 StreamForm = Literal["mrd", "mrd file", "json lines"]
 CONVERSATION = "messages.jsonl"
 """What the scanner was told."""
+LATENCY = "latency.csv"
+"""How long every request took."""
 NAME = "scan"
 
 
@@ -83,6 +87,9 @@ class AdaptRequest:
             raise UsageError("adapt knows no earlier scan: design does")
         if chosen.order != "as-chosen":
             raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
+        if self.form == "json lines" and self.design.recipe.input.counters:
+            named = ", ".join(f"--{name}" for name in self.design.recipe.input.counters)
+            raise UsageError(f"lines of JSON have no numbers of series: leave out {named}, in the recipe too")
         if self.repeated not in ("first", "last"):
             raise InputError(field="repeated", got=repr(self.repeated), wanted="first or last")
 
@@ -95,7 +102,7 @@ class AdaptRequest:
         """How messages are written."""
         if self.form == "json lines":
             return JsonLines()
-        return (MrdStream if self.form == "mrd" else MrdFile)(self.design.index)
+        return (MrdStream if self.form == "mrd" else MrdFile)(self.design.index, self.design.recipe.input.counters)
 
     @cached_property
     def beside(self) -> list[InputFile]:
@@ -180,11 +187,12 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         arrivals.take(message)
         kept = end
     told = _Told(run)
+    earlier = told.exchanges_before()
     journal = Journal(path, kept)
     channel = Channel(protocol, connections, journal.add)
-    scanner = Scanner(channel, arrivals, request.patience, run.progress.say, told.add)
+    scanner = Scanner(channel, arrivals, request.patience, run.progress.say, told.add, earlier)
     try:
-        live = _Live(request, run, scanner, told.lost_before(), record.identity)
+        live = _Live(request, run, scanner, told, record.identity)
         state = live.designed()
         status = live.status(state)
         scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
@@ -220,9 +228,14 @@ def _save_kspace(run: Run, scan: PreparedScan, slice_model: MRSlice) -> None:
 
 
 class _Told:
-    """The messages to the scanner, in a file; a resumed run reads in it which lines were given up."""
+    """The messages to the scanner and how long its answers took, in two files that a resumed run goes on with.
+
+    A resumed run reads there which lines were given up. Both files are on the disk before the next decision, so that
+    nothing is missing from them where a process died.
+    """
 
     def __init__(self, run: Run) -> None:
+        self._folder = run.folder
         self._path = run.folder.output_path(CONVERSATION)
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
 
@@ -242,6 +255,19 @@ class _Told:
             lost += content["lines"] if content.get("kind") == "lost" else []
         return lost
 
+    def exchanged(self, exchanges: Sequence[Exchange]) -> None:
+        self._folder.write_table(LATENCY, [exchange.as_row() for exchange in exchanges])
+
+    def exchanges_before(self) -> list[Exchange]:
+        path = self._folder.existing(LATENCY)
+        if path is None:
+            return []
+        try:
+            return [Exchange.of_row(row) for row in read_csv_texts(path)]
+        except (ValueError, csv.Error) as error:
+            wanted = "the table that adapt wrote"
+            raise InputError(field=LATENCY, got=str(error)[:120], wanted=wanted, cure="Remove it.") from error
+
 
 class _Live:
     """A slice that is filled while it is designed.
@@ -254,8 +280,9 @@ class _Live:
         Lines that the design could have in the end, had none been lost.
     """
 
-    def __init__(self, request: AdaptRequest, run: Run, scanner: Scanner, lost: Sequence[int], identity: str) -> None:
+    def __init__(self, request: AdaptRequest, run: Run, scanner: Scanner, told: _Told, identity: str) -> None:
         self._request, self._run, self._scanner, self._arrivals = request, run, scanner, scanner.arrivals
+        self._told = told
         self.recipe = request.design.recipe
         header = scanner.header()
         self._encoding = encoding_named("lines", header.shape)
@@ -265,7 +292,7 @@ class _Live:
         self._checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), identity)
         self._first = self._first_lines()
         self.most = self._reachable()
-        self._give_up(lost)
+        self._give_up(told.lost_before())
         self._first = self._start()
         data = self._with_maps(self._arrivals.data(NAME, self._first))
         calibrated = prepare(data, self.recipe, calibration_lines=self.recipe.calibration_lines, ordinary=True)
@@ -302,7 +329,7 @@ class _Live:
             first, coils = self._first_lines(), self._arrivals.coils
             wanted = [line for line in first if not self._arrivals.arrived[line]]
             if wanted:
-                self._give_up(self._scanner.measure(wanted, {"rule": "start"}))
+                self._give_up(self._asked(wanted, {"rule": "start"}))
             elif self._arrivals.coils == coils:
                 return first
 
@@ -357,11 +384,17 @@ class _Live:
             "nats": _number(first.information),
         }
         about = {name: value for name, value in known.items() if value is not None}
-        missing = self._scanner.measure(lines, {"rule": self._request.design.strategy.name, **about})
+        missing = self._asked(lines, {"rule": self._request.design.strategy.name, **about})
         self._fill()
         if missing:
             self._give_up(missing)
             raise LinesLostError(str(missing))
+
+    def _asked(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
+        """Have lines measured, and note how long it took; those that do not come."""
+        missing = self._scanner.measure(lines, about)
+        self._told.exchanged(self._scanner.exchanges)
+        return missing
 
     def status(self, state: DesignState) -> str:
         """Why the design has fewer lines than it was to have; empty where it has them or a rule ended it."""

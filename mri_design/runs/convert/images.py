@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError
-from mri_design.runs.made_files import NO_SIZES, MadeFiles, name_beside, what_is_unknown
+from mri_design.runs.made_files import NO_SIZES, WITHOUT_UNIT, MadeFiles, name_beside, what_is_unknown, whose_it_is
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes, npz_bytes
@@ -25,8 +25,9 @@ Extents = tuple[float, float] | None
 def _nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
     geometry = _geometry(stack, extents)
     compressed = out.name.endswith(".gz")
-    content = nifti_bytes(_real(stack), geometry or NO_SIZES, "image, mri-design", compressed=compressed)
-    return MadeFiles({out: content}, (*_said(stack, out), *what_is_unknown("The input", geometry)))
+    content = nifti_bytes(_real(stack), geometry, "image, mri-design", compressed=compressed)
+    unknown = what_is_unknown("The input", geometry, WITHOUT_UNIT)
+    return MadeFiles({out: content}, (*_said(stack, out), *_nobody(stack), *unknown))
 
 
 def _dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
@@ -37,8 +38,11 @@ def _dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
     files = {}
     for number, (name, image) in enumerate(zip(names, images, strict=True)):
         place = None if geometry is None else geometry.slice_after(number)
-        files[name] = dicom_bytes(image, place, DicomLabels("image", derivation, study, instance=number + 1))
-    said = _said(stack, names[0] if len(names) == 1 else f"{names[0]} to {names[-1].name}")
+        source = None if stack.source is None else stack.source.of_frame(number)
+        labels = DicomLabels("image", derivation, study, instance=number + 1, source=source)
+        files[name] = dicom_bytes(image, place, labels)
+    where = names[0] if len(names) == 1 else f"{names[0]} to {names[-1].name}"
+    said = [*_said(stack, where), *whose_it_is(stack.source)]
     if geometry is None:
         said.append(
             "The input does not say how large pixels are, and neither do the files. --fov gives the field of view."
@@ -64,7 +68,11 @@ def _geometry(stack: ImageStack, extents: Extents) -> SliceGeometry | None:
 
 
 def _lost_sizes(stack: ImageStack) -> list[str]:
-    return [] if stack.geometry is None else ["Not in this file: sizes and places of slices."]
+    return [*([] if stack.geometry is None else ["Not in this file: sizes and places of slices."]), *_nobody(stack)]
+
+
+def _nobody(stack: ImageStack) -> list[str]:
+    return [] if stack.source is None else ["Not in this file: identifiers of the patient and of the study."]
 
 
 def _real(stack: ImageStack) -> NDArray[np.floating]:

@@ -27,7 +27,12 @@ _SIZED = (".h5", ".mrd", ".nii.gz", ".nii", ".dcm")
 
 
 def convert_file(
-    source: str, out: Path, recipe: Recipe, *, field_of_view: tuple[float, float] | None = None
+    source: str,
+    out: Path,
+    recipe: Recipe,
+    *,
+    field_of_view: tuple[float, float] | None = None,
+    index: int | None = None,
 ) -> MadeFiles:
     """Read a file and make those of another format; nothing is written.
 
@@ -41,6 +46,8 @@ def convert_file(
         Its ``input`` applies to files, its ``simulation`` to phantoms. Images stay images.
     field_of_view : tuple of float, optional
         (ky, kx) in metres, for formats that have sizes of pixels; by default that of the input, where it says one.
+    index : int, optional
+        The one slice to take, negative from the end; by default all.
 
     Raises
     ------
@@ -52,14 +59,18 @@ def convert_file(
     MissingPackageError
         Where the format needs a package that is not installed.
     """
-    require_no_slices(source, "convert takes all slices of {0}")
+    require_no_slices(source, "give {0} --slice {1}")
     ending = ending_of(out, ENDINGS)
     if ending is None:
         raise UsageError(f"{out.name} has no ending that says a format: end it in {_listed(ENDINGS)}")
     if field_of_view is not None and ending not in _SIZED:
         raise UsageError(f"--fov is for files with sizes of pixels: {_listed(_SIZED)}")
     phantom = source.startswith(PHANTOM_PREFIX)
-    data = load_scan(source, recipe) if phantom else read(source, duplicates=recipe.input.duplicates)
+    policy = recipe.input
+    data = (
+        load_scan(source, recipe) if phantom else read(source, duplicates=policy.duplicates, counters=policy.counters)
+    )
+    data = data if index is None else data.select_slice(index)
     made = _made(data, source, out, field_of_view)
     if not phantom:
         _refuse_changes_of(Path(source), made)

@@ -32,7 +32,7 @@ from mri_design.experiment.ending import (
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_models
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
 from mri_design.experiment.strategy_names import (
     ORACLES,
@@ -373,10 +373,11 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     final = final_models(designed.slices, state, recipe)[0]
     # The level of lines is that of their common centre; the few shots of a start show less of it than all do.
     signal = designed.slices[0].signal_level(trace.lines) if request.of_shots else state.signals[0]
+    most = loops_at_most(final.slice_model, final.recipe)
     options = InferenceOptions(
         warm_start=final.warm,
         signal=signal,
-        callback=lambda s: run.progress.show("reconstructing", s.loop, recipe.inference.loops),
+        callback=lambda s: run.progress.show("reconstructing", s.loop, most),
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(final.slice_model, trace.lines, method, final.recipe, rng, options=options)

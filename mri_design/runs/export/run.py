@@ -12,17 +12,28 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.tables import csv_text
+from mri_design.runs.export.stored_order import read_plane, read_spokes
 from mri_design.runs.export.stored_run import StoredRun, read_run
-from mri_design.runs.made_files import NO_SIZES, MadeFiles, ending_of, name_beside, what_is_unknown
+from mri_design.runs.made_files import (
+    NO_SIZES,
+    WITHOUT_UNIT,
+    MadeFiles,
+    ending_of,
+    name_beside,
+    what_is_unknown,
+    whose_it_is,
+)
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.writing.cfl import cfl_bytes
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
+from mri_design.sequences.orders import PlaneOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner
 from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.verification import Verified
 
 __all__ = ["ENDINGS", "ExportRequest", "SequenceRequest", "export_run"]
 
@@ -53,11 +64,14 @@ class SequenceRequest:
         echo trains; gives the settings.
     resolution : float, optional
         Pixel size along the readout, metres; by default that of the run's image, or the one along phase encoding.
+    slab : float, optional
+        Thickness that is excited, metres, where it was given: along kz it is the field of view of a plane.
     """
 
     scanner: Scanner
     settings: Callable[[tuple[float, float], int, bool], SequenceSettings]
     resolution: float | None = None
+    slab: float | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +131,12 @@ def export_run(request: ExportRequest) -> MadeFiles:
     MissingPackageError
         Where the format needs a package that is not installed.
     """
+    if request.form == "seq":
+        plane, spokes = read_plane(request.folder), read_spokes(request.folder)
+        if plane is not None:
+            return _seq_of_plane(request, plane)
+        if spokes is not None:
+            return _seq_of_spokes(request, *spokes)
     return _MAKERS[request.form](request, read_run(request.folder))
 
 
@@ -137,13 +157,12 @@ def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDA
 
 def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
-    known = _geometry(request, run, images[0][2].shape)
-    geometry = known or NO_SIZES
+    geometry = _geometry(request, run, images[0][2].shape)
     compressed = request.out.name.endswith(".gz")
     files = {
         path: nifti_bytes(image, geometry, f"{name}, mri-design", compressed=compressed) for path, name, image in images
     }
-    said = [*(f"{name}: {path}" for path, name, _ in images), *what_is_unknown("The run", known)]
+    said = [*(f"{name}: {path}" for path, name, _ in images), *what_is_unknown("The run", geometry, WITHOUT_UNIT)]
     return MadeFiles(files, tuple(said))
 
 
@@ -152,10 +171,10 @@ def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     geometry = _geometry(request, run, images[0][2].shape)
     derivation = f"{len(run.order.lines)} of {run.order.n_lines} lines, reconstructed by mri-design"
     files = {
-        path: dicom_bytes(image, geometry, DicomLabels(name, derivation, run.identity, number))
+        path: dicom_bytes(image, geometry, DicomLabels(name, derivation, run.identity, number, source=run.source))
         for number, (path, name, image) in enumerate(images, 1)
     }
-    said = [f"{name}: {path}" for path, name, _ in images]
+    said = [*(f"{name}: {path}" for path, name, _ in images), *whose_it_is(run.source)]
     if geometry is None:
         said.append(f"{_UNKNOWN_SIZE}, and neither does the file. --fov gives the field of view.")
     return MadeFiles(files, tuple(said))
@@ -193,27 +212,77 @@ def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
 
 
 def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    asked = request.sequence
-    if asked is None:
-        raise UsageError("a sequence needs a scanner and settings")
+    asked = _asked(request)
     extents = request.field_of_view or _known_extents(run)
     if extents is None:
         raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view in metres, as --fov 0.24")
     settings = asked.settings(extents, _samples(extents, asked.resolution, run), run.order.echoes > 1)
     made = pulseq_file(run.order, settings, asked.scanner)
-    found = made.verified
     echoes = f", echo trains of {run.order.echoes}" if settings.kind == "tse" else ""
-    effective = found.echo_time * (run.order.dc_echo if settings.kind == "tse" else 1)
+    effective = made.verified.echo_time * (run.order.dc_echo if settings.kind == "tse" else 1)
     size = " x ".join(f"{1e3 * x / n:.3g}" for x, n in zip(extents, (run.order.n_lines, settings.samples), strict=True))
-    times = f"effective echo time {1e3 * effective:.4g} ms, {found.bandwidth:.4g} Hz a pixel, {found.seconds:.4g} s"
-    limits = f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT"
     said = (
         f"{settings.kind}{echoes}, {len(run.order.lines)} lines: {request.out}",
-        f"Pixels of {size} mm (ky x kx), {times}.",
-        f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
-        f"{limits} on {asked.scanner.name}.",
+        f"Pixels of {size} mm (ky x kx), {_times(made.verified, effective)}.",
     )
-    return MadeFiles({request.out: made.content}, said)
+    return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
+
+
+def _seq_of_plane(request: ExportRequest, order: PlaneOrder) -> MadeFiles:
+    asked, extents = _asked(request), request.field_of_view
+    if extents is None:
+        raise UsageError("the run does not say how large the volume is; give its extent along ky and kx, as --fov 0.24")
+    if asked.slab is None:
+        raise UsageError(
+            "a plane needs the extent along kz, the thickness of the slab that is excited: as --slice 0.16"
+        )
+    rows, partitions = order.shape
+    count = _divided(extents[1], extents[0] / rows, asked.resolution)
+    made = pulseq_file(order, asked.settings(extents, count, False), asked.scanner)
+    lengths = (extents[0] / rows, asked.slab / partitions, extents[1] / count)
+    size = " x ".join(f"{1e3 * length:.3g}" for length in lengths)
+    said = (
+        f"gre, {order.count} samples of a plane of {rows} x {partitions}: {request.out}",
+        f"Voxels of {size} mm (ky x kz x kx), {_times(made.verified, made.verified.echo_time)}.",
+    )
+    return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
+
+
+def _seq_of_spokes(request: ExportRequest, order: SpokeOrder, samples: int) -> MadeFiles:
+    asked, extents = _asked(request), request.field_of_view
+    if extents is None:
+        raise UsageError("a run over spokes does not say how large pixels are; give the field of view, as --fov 0.24")
+    if extents[0] != extents[1]:
+        raise UsageError("spokes have one field of view: give one length, as --fov 0.24")
+    if asked.resolution is not None:
+        raise UsageError("the samples of spokes are those of the design: leave out --resolution")
+    whole = extents[0] * order.oversampling
+    made = pulseq_file(order, asked.settings((whole, whole), samples, False), asked.scanner)
+    size = 1e3 * whole / samples
+    said = (
+        f"gre, {order.count} spokes of {samples} samples: {request.out}",
+        f"Pixels of {size:.3g} mm, {_times(made.verified, made.verified.echo_time)}.",
+    )
+    return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
+
+
+def _asked(request: ExportRequest) -> SequenceRequest:
+    if request.sequence is None:
+        raise UsageError("a sequence needs a scanner and settings")
+    return request.sequence
+
+
+def _times(found: Verified, effective: float) -> str:
+    echo = f"effective echo time {1e3 * effective:.4g} ms"
+    return f"{echo}, {found.bandwidth:.4g} Hz a pixel, {found.seconds:.4g} s"
+
+
+def _found(found: Verified, scanner: Scanner) -> str:
+    limits = f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT"
+    return (
+        f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
+        f"{limits} on {scanner.name}."
+    )
 
 
 def _known_extents(run: StoredRun) -> tuple[float, float] | None:
@@ -233,13 +302,24 @@ def _samples(extents: tuple[float, float], resolution: float | None, run: Stored
     """
     if resolution is None and run.image is not None:
         return run.image.shape[1]
-    size = extents[0] / run.order.n_lines if resolution is None else resolution
-    count = max(1, round(extents[1] / size))
-    if resolution is not None and abs(extents[1] / size - count) > 1e-3 * count:
+    return _divided(extents[1], extents[0] / run.order.n_lines, resolution)
+
+
+def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
+    """Pixels along the readout, of a resolution where one is given; metres.
+
+    Raises
+    ------
+    InputError
+        Where the resolution does not divide the extent.
+    """
+    size = otherwise if resolution is None else resolution
+    count = max(1, round(extent / size))
+    if resolution is not None and abs(extent / size - count) > 1e-3 * count:
         raise InputError(
             field="resolution",
-            got=f"{resolution:g} m in a field of view of {extents[1]:g} m",
-            wanted=f"a size of pixels that divides it, as {extents[1] / count:.6g} m",
+            got=f"{resolution:g} m in a field of view of {extent:g} m",
+            wanted=f"a size of pixels that divides it, as {extent / count:.6g} m",
         )
     return count
 

@@ -16,7 +16,8 @@ from mri_design.evaluation.output.tables import read_csv
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
-from mri_design.sequences.settings import LineOrder
+from mri_design.scan.source_image import SourceImage
+from mri_design.sequences.orders import LineOrder
 
 __all__ = ["StoredRun", "read_run"]
 
@@ -42,6 +43,8 @@ class StoredRun:
         Its error bars.
     geometry : SliceGeometry or None
         Pixel size and place, where the scan's file said.
+    source : SourceImage or None
+        The DICOM image that the scan was simulated from.
     identity : str
         What tells this run from others.
     """
@@ -52,6 +55,7 @@ class StoredRun:
     image: NDArray[np.complex64] | None
     std: NDArray[np.float32] | None
     geometry: SliceGeometry | None
+    source: SourceImage | None
     identity: str
 
 
@@ -82,12 +86,14 @@ def read_run(folder: Path) -> StoredRun:
     settings = manifest["settings"]
     if (folder / "shots.csv").is_file():
         raise UsageError(
-            f"{folder} is a design over shots; mri-design convert takes its trajectory.npz to other formats"
+            f"{folder} is a design over shots, which chose no lines; --to seq makes a sequence of its spokes, and "
+            "mri-design convert takes its trajectory.npz to other formats"
         )
     plane = (folder / "samples.csv").is_file()
+    also = "; --to seq makes a sequence of it" if plane else ""
     for other, chosen in (("samples along a trajectory", "readouts" in settings), ("samples of a plane", plane)):
         if chosen:
-            raise UsageError(f"{folder} is a run over {other}; only runs over whole lines can be exported")
+            raise UsageError(f"{folder} is a run over {other}; only runs over whole lines can be exported so{also}")
     mask = _array(folder / "mask.npy", "b", 1)
     order = _order(folder, manifest, mask)
     image, std = (_image(folder / name, kind, len(mask)) for name, kind in (("recon.npy", "c"), ("std.npy", "f")))
@@ -95,14 +101,16 @@ def read_run(folder: Path) -> StoredRun:
         raise InputError(
             field=f"{folder.name}/std.npy", got=f"shape {std.shape}", wanted=f"{image.shape}, as recon.npy"
         )
-    stored = settings.get("geometry")
+    stored, source = settings.get("geometry"), settings.get("source_image")
+    field = f"{folder.name}/manifest.json"
     return StoredRun(
         name=folder.resolve().name,
         order=order,
         mask=mask,
         image=image,
         std=std,
-        geometry=None if stored is None else SliceGeometry.from_settings(f"{folder.name}/manifest.json", stored),
+        geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
+        source=None if source is None else SourceImage.from_settings(field, source),
         identity=str(settings.get("identity", "")),
     )
 

@@ -13,7 +13,7 @@ from mri_design.evaluation.output.manifest import InputFile
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
@@ -129,9 +129,8 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     run.begin()
-    options = InferenceOptions(
-        signal=signal, callback=lambda s: run.progress.show("outer loops", s.loop, recipe.inference.loops)
-    )
+    most = loops_at_most(slice_model, recipe)
+    options = InferenceOptions(signal=signal, callback=lambda s: run.progress.show("outer loops", s.loop, most))
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(slice_model, lines, method, recipe, rng, options=options)
     if result.left_out:

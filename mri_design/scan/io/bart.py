@@ -100,7 +100,8 @@ def read(
     Raises
     ------
     InputError
-        On anything else than such a pair, naming the file and the field.
+        On anything else than such a pair, naming the file and the field; zeros and ones alone are a mask, as
+        ``mri-design export --to cfl`` writes it, and no data.
     """
     path = Path(path)
     header, samples = pair_of(path)
@@ -109,6 +110,8 @@ def read(
     with errors_named(header):
         _refuse_further_axes(stored)
         array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
+        if not card.image_domain:
+            _refuse_mask(array)
         card = replace(card, text={**(card.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
         if array.shape[0] == 1 and not card.image_domain:
             return _along_trajectory(samples, array, card, limits)
@@ -148,6 +151,16 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
                 wanted=f"one: only the axes {', '.join(_DATA)} are read",
                 cure=_CURES.get(name, f"Take one: `bart slice {number} 0 NAME first`."),
             )
+
+
+def _refuse_mask(array: NDArray[np.complex64]) -> None:
+    if np.isin(array, (0, 1)).all() and array.any():
+        raise InputError(
+            field="samples",
+            got=f"only zeros and {int(np.count_nonzero(array))} ones: a mask, which is a design and no data",
+            wanted="measured samples",
+            cure="Give the scan. `bart pics -p` takes this mask; `mri-design recon --mask` takes the run's mask.npy.",
+        )
 
 
 def _along_trajectory(

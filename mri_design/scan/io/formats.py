@@ -163,7 +163,7 @@ def _require_first(path: Path, counters: Mapping[str, int]) -> None:
                 field=f"{path}: {name}",
                 got=f"{number} asked for in a file that has no numbers of this kind",
                 wanted="0, or none",
-                cure=f"Leave out {name} under [input] in the recipe.",
+                cure=f"Leave out --{name}, or {name} under [input] in the recipe.",
             )
 
 

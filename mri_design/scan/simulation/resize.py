@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from skimage.transform import resize
 
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.settings import checked_shape
 
-__all__ = ["fit_to_matrix"]
+__all__ = ["fit_to_matrix", "fitted_geometry"]
 
 
 def fit_to_matrix(images: NDArray[Any], matrix: int | tuple[int, int] | None) -> NDArray[Any]:
@@ -44,6 +45,16 @@ def fit_to_matrix(images: NDArray[Any], matrix: int | tuple[int, int] | None) ->
     if stack.shape[1:] == target:
         return stack
     return np.stack([_resized(image, target) for image in stack])
+
+
+def fitted_geometry(
+    geometry: SliceGeometry, shape: tuple[int, int], matrix: int | tuple[int, int] | None
+) -> SliceGeometry:
+    """Size and place of an image of a shape (row, column) after `fit_to_matrix`."""
+    if matrix is None:
+        return geometry
+    target = checked_shape(matrix, field="matrix")
+    return geometry.resampled(_shape_with_aspect(shape, target), target)
 
 
 def _shape_with_aspect(shape: tuple[int, ...], target: tuple[int, int]) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, require_instance, require_random
 from mri_design.operators.fourier import CentredFFT
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.brightness import bright_level
 from mri_design.scan.simulation.coil_maps import simulate_coil_maps
 from mri_design.scan.simulation.ellipse_object import EllipsePhase, drawn_object
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.phase import no_phase, rough_phase, smooth_phase
-from mri_design.scan.simulation.resize import fit_to_matrix
+from mri_design.scan.simulation.resize import fit_to_matrix, fitted_geometry
 from mri_design.scan.simulation.settings import checked_coil_count, checked_noise, checked_shape
 
 __all__ = ["ImagePhase", "simulate_ellipse_scan", "simulate_scan"]
@@ -83,7 +85,8 @@ def simulate_scan(
     maps = None if n_coils == 1 else simulate_coil_maps(shape, n_coils, rng)[None]
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
     settings = {"simulated": "from images", "phase": phase, **_settings(noise, n_coils, shape)}
-    return _scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, {**images.card, **settings}, rng)
+    made = _scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, {**images.card, **settings}, rng)
+    return replace(made, geometry=_places(images, matrix), source=images.source)
 
 
 def simulate_ellipse_scan(
@@ -144,6 +147,15 @@ def simulate_ellipse_scan(
     settings |= _settings(noise, n_coils, grid)
     kspace = np.stack(phantom.kspace_of_products(grid, drawn.modulations))[None] / drawn.level
     return _scan(kspace, drawn.reference[None], maps, noise, phantom.name, {**(card or {}), **settings}, rng)
+
+
+def _places(images: ImageStack, matrix: int | tuple[int, int] | None) -> tuple[SliceGeometry, ...] | None:
+    """Where the slices lie; None where nobody says."""
+    if images.geometry is None:
+        return None
+    _, rows, columns = images.images.shape
+    first = fitted_geometry(images.geometry, (rows, columns), matrix)
+    return tuple(first.slice_after(number) for number in range(images.n_slices))
 
 
 def _with_drawn_phase(images: NDArray[Any], phase: str, rng: np.random.Generator) -> NDArray[np.complex128]:

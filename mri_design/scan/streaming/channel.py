@@ -14,7 +14,7 @@ from functools import partial
 from typing import BinaryIO
 
 from mri_design.errors import InputError, MriDesignError
-from mri_design.scan.streaming.messages import Closed, Message, StreamProtocol
+from mri_design.scan.streaming.messages import Closed, CutShort, Message, StreamProtocol
 
 __all__ = ["Channel", "Connected", "Connection", "Gone", "clients", "listening", "one_stream"]
 
@@ -153,7 +153,8 @@ class Channel:
             if read is None:
                 return "the stream ended"  # who says nothing more may still listen
             raw, message = read
-            if not isinstance(message, Closed):  # a scan that is begun again goes on behind it
+            # A scan that is begun again goes on behind a closing message; one that is cut short counts for nothing.
+            if not isinstance(message, Closed | CutShort):
                 self._keep(raw)
             self._events.put(message)
         return ""

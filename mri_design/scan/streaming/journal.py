@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mri_design.errors import InputError
-from mri_design.scan.streaming.messages import STREAM_LIMITS, Message, StreamProtocol
+from mri_design.scan.streaming.messages import STREAM_LIMITS, CutShort, Message, StreamProtocol
 
 __all__ = ["Journal", "recorded"]
 
@@ -62,6 +62,9 @@ class Journal:
 def recorded(path: Path, protocol: StreamProtocol) -> Iterator[tuple[int, Message]]:
     """The messages of a journal, and where each ends in the file; none where there is no file.
 
+    A last message that is cut short was being written when the process died. It is passed over in silence, because
+    nothing was decided from it and its line will be asked for again.
+
     Raises
     ------
     InputError
@@ -71,6 +74,6 @@ def recorded(path: Path, protocol: StreamProtocol) -> Iterator[tuple[int, Messag
         return
     position = 0
     with path.open("rb") as stream:
-        while (read := protocol.read(stream)) is not None:
+        while (read := protocol.read(stream)) is not None and not isinstance(read[1], CutShort):
             position += len(read[0])
             yield position, read[1]

@@ -14,6 +14,7 @@ from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
     Closed,
+    CutShort,
     LeftOut,
     LineReadout,
     Message,
@@ -26,6 +27,8 @@ from mri_design.scan.streaming.messages import (
 __all__ = ["JsonLines"]
 
 _LINE_BYTES = 16 * 2**20
+_SHOWN = 40
+"""Bytes of a line that was cut short that a message shows."""
 
 
 class JsonLines:
@@ -34,7 +37,7 @@ class JsonLines:
     The header may have ``coils`` and ``noise_variance`` (per real component). Samples are lists (coil, kx), or one list
     for one coil, DC in the middle of an orthonormal k-space. ``{"noise": true, "real": ..., "imag": ...}`` is a readout
     without a signal, ``{"close": true}`` the end. What cannot be read is left out; only a line that is too long ends
-    the stream.
+    the stream. A line counts once the newline at its end is there: a last line without one is cut short.
 
     Parameters
     ----------
@@ -50,8 +53,12 @@ class JsonLines:
         """See `StreamProtocol`."""
         line = stream.readline(_LINE_BYTES + 1)
         require_message_bytes("line of JSON", len(line), _LINE_BYTES)
-        if not line.endswith(b"\n"):
+        if not line:
             return None
+        if not line.endswith(b"\n"):
+            begins = line[:_SHOWN].decode("utf-8", "replace")
+            lost = f"{len(line)} bytes without the newline that ends a line, which begins with {begins!r}"
+            return b"", CutShort(f"the stream ended within a line of JSON: {lost}")
         try:
             content = json.loads(line)
         except (ValueError, RecursionError) as error:

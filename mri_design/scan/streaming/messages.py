@@ -17,6 +17,7 @@ from mri_design.scan.io.safe import ReadLimits
 __all__ = [
     "STREAM_LIMITS",
     "Closed",
+    "CutShort",
     "LeftOut",
     "LineReadout",
     "Message",
@@ -92,6 +93,11 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class CutShort(LeftOut):
+    """The stream ended within a message, of which nothing is used; ``why`` says how much of it had come."""
+
+
+@dataclass(frozen=True)
 class Closed:
     """The scanner is done and says so."""
 
@@ -103,7 +109,9 @@ class StreamProtocol(Protocol):
     """How messages are written as bytes. It may remember the header, which later messages are placed by."""
 
     def read(self, stream: BinaryIO) -> tuple[bytes, Message] | None:
-        """The next message and its bytes; None where the stream ends, be it within a message.
+        """The next message and its bytes; None where the stream ends.
+
+        Where it ends within a message, that message is `CutShort`, and its bytes are none: it counts for nothing.
 
         Raises
         ------

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.mrd.cartesian import GridImages
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader, parse_mrd_header
-from mri_design.scan.io.mrd.purposes import is_noise, sort_by_purpose
+from mri_design.scan.io.mrd.purposes import checked_counters, is_noise, sort_by_purpose
 from mri_design.scan.io.mrd.readouts import plan_readouts
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
     Closed,
+    CutShort,
     LeftOut,
     LineReadout,
     Message,
@@ -48,18 +49,24 @@ class MrdStream:
     ----------
     index : int
         The slice counter of the readouts to take.
+    counters : mapping of str to int, optional
+        Which "contrast", "phase", "repetition" and "set" to take, by the scanner's own numbers; of those that are not
+        named, the first that comes.
     limits : ReadLimits
         Sizes that are declared are held to these before anything is allocated.
 
     Notes
     -----
-    Configurations, texts and waveforms are read over. Readouts of other slices, encodings, contrasts, phases,
-    repetitions and sets than the first that comes are left out, and so are navigators, calibration-only readouts and
-    partial echoes.
+    Configurations, texts and waveforms are read over. Readouts of other slices and of other numbers than those asked
+    for are passed over; those of other encodings, contrasts, phases, repetitions and sets than the first that comes are
+    left out, and so are navigators, calibration-only readouts and partial echoes.
     """
 
-    def __init__(self, index: int = 0, limits: ReadLimits = STREAM_LIMITS) -> None:
-        self._index, self._limits = index, limits
+    def __init__(
+        self, index: int = 0, counters: Mapping[str, int] | None = None, limits: ReadLimits = STREAM_LIMITS
+    ) -> None:
+        self._wanted = {**checked_counters(counters or {}), "slice": index}
+        self._limits = limits
         self._header: MrdHeader | None = None
         self._text = b""
         self._first: tuple[int, ...] | None = None
@@ -71,7 +78,9 @@ class MrdStream:
             (number,) = struct.unpack("<H", taken.next(2))
             message = self._message(number, taken)
         except EOFError:
-            return None
+            if not taken.content:
+                return None
+            return b"", CutShort(f"the stream ended within a message, of which {len(taken.content)} bytes had come")
         return taken.content, message
 
     def _message(self, number: int, taken: _Taken) -> Message:
@@ -131,7 +140,7 @@ class MrdStream:
             return LeftOut(str(error))
 
     def _placed(self, heads: NDArray[Any], data: NDArray[np.complex64], header: MrdHeader) -> Message:
-        if int(heads["idx"]["slice"][0]) != self._index:
+        if any(int(heads["idx"][name][0]) != number for name, number in self._wanted.items()):
             return LeftOut()
         purposes = sort_by_purpose("readout", heads, header)
         plan = plan_readouts("readout", heads, header, purposes, self._limits, repeats_allowed=True)
@@ -199,9 +208,9 @@ class _Taken:
 
     def next(self, count: int) -> bytes:
         part = self._stream.read(count) if count else b""
+        self._parts.append(part)
         if len(part) < count:
             raise EOFError
-        self._parts.append(part)
         return part
 
     @property

@@ -82,6 +82,28 @@ class Exchange:
             "lost": " ".join(map(str, self.lost)) or None,
         }
 
+    @classmethod
+    def of_row(cls, row: Mapping[str, str]) -> Exchange:
+        """What `as_row` gave, after it was written as text.
+
+        Raises
+        ------
+        InputError
+            For anything else.
+        """
+        try:
+            return cls(
+                order=int(row["order"]),
+                lines=tuple(map(int, row["lines"].split())),
+                deciding=float(row["deciding_seconds"]),
+                processor=float(row["processor_seconds"]),
+                waiting=float(row["waiting_seconds"]),
+                requests=int(row["requests"]),
+                lost=tuple(map(int, row["lost"].split())),
+            )
+        except (KeyError, ValueError) as error:
+            raise InputError(field="exchange", got=str(error)[:80], wanted="a row that adapt wrote") from error
+
 
 class Scanner:
     """Whoever measures, at the other end of a channel.
@@ -98,11 +120,13 @@ class Scanner:
         Takes what people should know.
     note : callable
         Takes every message that is sent.
+    before : sequence of Exchange
+        Those of the run that is resumed; the last of them is replaced where its lines are asked for again.
 
     Attributes
     ----------
     exchanges : list of Exchange
-        Every request.
+        Every request, those before among them.
     ended : str
         Why nothing more will come; empty while it may.
     """
@@ -114,9 +138,10 @@ class Scanner:
         patience: Patience,
         say: Callable[[str], None],
         note: Callable[[Mapping[str, object]], None],
+        before: Sequence[Exchange] = (),
     ) -> None:
         self.arrivals = arrivals
-        self.exchanges = list[Exchange]()
+        self.exchanges = list(before)
         self.ended = ""
         self._channel, self._patience, self._say, self._note = channel, patience, say, note
         self._connected = self._met = False
@@ -155,6 +180,8 @@ class Scanner:
             self._take(event)
         began = time.perf_counter()
         deciding, processor = began - self._free_since, time.process_time() - self._processor_then
+        if self.exchanges and self.exchanges[-1].lines == tuple(lines):  # the run died before it was decided on
+            self.exchanges.pop()
         order = sum(len(one.lines) - len(one.lost) for one in self.exchanges)
         missing = self._missing(lines)
         told = {"kind": "measure", "order": order, **about, "seconds": round(deciding, 6)}

@@ -1,10 +1,11 @@
-"""Images as DICOM files: derived, with nothing about a patient that was not known."""
+"""Images as DICOM files: derived, of the patient and the study of their source, and of nobody where there is none."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.source_image import SourceImage
 
 __all__ = ["DicomLabels", "dicom_bytes"]
 
 _GREYS = 65535
+_OF_PLACE = ("FrameOfReferenceUID", "PositionReferenceIndicator")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class DicomLabels:
         Of the series within the study.
     instance : int
         Of the image within the series.
+    source : SourceImage, optional
+        The DICOM image that this one is derived from.
     """
 
     series: str
@@ -41,13 +46,16 @@ class DicomLabels:
     study: str
     number: int = 1
     instance: int = 1
+    source: SourceImage | None = None
 
 
 def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, labels: DicomLabels) -> bytes:
     """A real image as a DICOM secondary capture of 16 bits, derived.
 
-    Grey values times ``RescaleSlope`` are the image. Identifiers are made from the contents, so that equal images give
-    equal bytes; name, number, birth date and sex of the patient are empty, as are all dates.
+    Grey values times ``RescaleSlope`` are the image. The patient, the study and, for an image whose place is known, the
+    frame of reference are those of the source, which the file refers to. Without a source the patient and all dates
+    are empty, and the study gets an identifier that is made from the contents. Series and image always have
+    identifiers of their own that are made from the contents, so that equal images give equal bytes.
 
     Parameters
     ----------
@@ -106,10 +114,31 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
         made.ImageOrientationPatient = [_decimal(x) for x in (*read, *phase)]
         made.FrameOfReferenceUID = _identifier(b"frame", labels.study.encode())
         made.PositionReferenceIndicator = ""
+    if labels.source is not None:
+        _derive(made, labels.source, pydicom)
     made.PixelData = pixels.tobytes()
     written = io.BytesIO()
     pydicom.dcmwrite(written, made, enforce_file_format=True)
     return written.getvalue()
+
+
+def _derive(made: Any, source: SourceImage, pydicom: Any) -> None:
+    """Whose image it is, and which one it was made from."""
+    known = dict(source.identifiers)
+    kind, image = known.pop("SOPClassUID"), known.pop("SOPInstanceUID")
+    for name, text in known.items():
+        if "FrameOfReferenceUID" in made or name not in _OF_PLACE:
+            setattr(made, name, text)
+    if not all(text.isascii() for text in known.values()):
+        made.SpecificCharacterSet = "ISO_IR 192"  # UTF-8
+    purpose, referred = pydicom.Dataset(), pydicom.Dataset()
+    purpose.CodeValue, purpose.CodingSchemeDesignator = "121322", "DCM"
+    purpose.CodeMeaning = "Source image for image processing operation"
+    referred.ReferencedSOPClassUID, referred.ReferencedSOPInstanceUID = kind, image
+    if source.frame is not None:
+        referred.ReferencedFrameNumber = source.frame
+    referred.PurposeOfReferenceCodeSequence = [purpose]
+    made.SourceImageSequence = [referred]
 
 
 def _decimal(number: float) -> str:

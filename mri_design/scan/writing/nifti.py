@@ -12,12 +12,13 @@ from mri_design.scan.geometry import SliceGeometry
 
 __all__ = ["nifti_bytes"]
 
+_NO_SIZES = SliceGeometry((1.0, 1.0), None)
 _SCANNER, _UNKNOWN = 1, 0
 """Codes of what an affine leads to."""
 
 
 def nifti_bytes(
-    image: NDArray[np.floating], geometry: SliceGeometry, description: str, *, compressed: bool = True
+    image: NDArray[np.floating], geometry: SliceGeometry | None, description: str, *, compressed: bool = True
 ) -> bytes:
     """Real images as a NIfTI volume (kx, ky, slice) of float32.
 
@@ -27,7 +28,7 @@ def nifti_bytes(
         Magnitude, or standard deviation. Slices follow one another at the distance of their thickness.
     geometry : SliceGeometry
         Pixel size, and place of the first slice where it is known: only then does the file say that its affine leads to
-        the scanner's coordinates.
+        the scanner's coordinates. None writes sizes of 1 without a unit, which is how NIfTI leaves them unknown.
     description : str
         At most 79 characters.
     compressed : bool
@@ -41,12 +42,12 @@ def nifti_bytes(
     nibabel = optional_package("nibabel", "export")
     rows, columns = image.shape[-2:]
     volume = np.ascontiguousarray(image.reshape(-1, rows, columns).T, dtype=np.float32)
-    affine = geometry.affine((rows, columns))
+    affine = (geometry or _NO_SIZES).affine((rows, columns))
     made = nibabel.Nifti1Image(volume, affine)
-    code = _SCANNER if geometry.placed else _UNKNOWN
+    code = _SCANNER if geometry is not None and geometry.placed else _UNKNOWN
     made.set_sform(affine, code)
     made.set_qform(affine, code)
-    made.header.set_xyzt_units("mm")
+    made.header.set_xyzt_units("unknown" if geometry is None else "mm")
     made.header["descrip"] = description.encode("ascii", "replace")[:79]
     made.header["cal_max"] = float(volume.max())
     content: bytes = made.to_bytes()

@@ -217,6 +217,31 @@ def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: P
         assert again.geometry.pixel == pytest.approx((1.5, 2.0)) and again.geometry.thickness == pytest.approx(4.0)
 
 
+def test_nifti_without_sizes_becomes_dicom_without_sizes(convert: Convert, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    pydicom = pytest.importorskip("pydicom")
+    nibabel.save(nibabel.Nifti1Image(np.ones((5, 6, 1), np.float32), np.eye(4)), tmp_path / "image.nii")
+    assert "--fov gives the field of view" in convert(tmp_path / "image.nii", "a.dcm").sentences[-1]
+    assert "PixelSpacing" not in pydicom.dcmread(tmp_path / "out" / "a.dcm")
+    convert(tmp_path / "image.nii", "b.dcm", field_of_view=(0.24, 0.2))
+    assert list(pydicom.dcmread(tmp_path / "out" / "b.dcm").PixelSpacing) == [40, 40]
+
+
+def test_dicom_images_stay_the_patient_s(convert: Convert, tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    write_npy(tmp_path / "single.npy", np.random.default_rng(3).random((6, 5)))
+    convert(tmp_path / "single.npy", "first.dcm", field_of_view=(0.24, 0.2))
+    file = pydicom.dcmread(tmp_path / "out" / "first.dcm")
+    file.PatientID, file.StudyInstanceUID = "77", "1.2.3"
+    file.save_as(tmp_path / "own.dcm")
+    made = convert(tmp_path / "own.dcm", "second.dcm")
+    assert "names as its source" in made.sentences[-1]
+    again = pydicom.dcmread(tmp_path / "out" / "second.dcm")
+    assert (again.PatientID, again.StudyInstanceUID) == ("77", "1.2.3")
+    assert again.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID != again.SOPInstanceUID
+    assert "identifiers of the patient" in convert(tmp_path / "own.dcm", "a.npz").sentences[-1]
+
+
 def test_volumes_become_no_lines(convert: Convert, tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     write_npy(tmp_path / "volume.npy", rng.standard_normal((2, 6, 5, 4)) + 1j * rng.standard_normal((2, 6, 5, 4)))

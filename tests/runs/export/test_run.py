@@ -75,7 +75,7 @@ def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_pat
 @pytest.mark.parametrize(
     ("place", "extents", "zooms", "said"),
     [
-        (None, None, (1.0, 1.0, 1.0), "those of 1 mm"),
+        (None, None, (1.0, 1.0, 1.0), "sizes of 1 without a unit"),
         (None, (0.24, 0.24), (20.0, 15.0, 1.0), "no place or directions"),
         (SliceGeometry((2.0, 2.5), 5.0), None, (2.5, 2.0, 5.0), "no place or directions"),
         (PLACED, (0.24, 0.24), (20.0, 15.0, 5.0), "standard deviation"),

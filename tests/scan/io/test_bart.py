@@ -49,6 +49,15 @@ def test_readouts_coils_and_slices_keep_their_places(tmp_path: Path, suffix: str
     assert scan.noise_variance == 0.25 and scan.card["format"] == "BART cfl"
 
 
+@pytest.mark.parametrize("shape", [(6, 8), (1, 8), (5, 6, 8)])
+def test_a_mask_is_refused_as_a_design(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    mask = (RNG.random(shape) < 0.4).astype(np.complex64)
+    mask[0, 0] = 1
+    with pytest.raises(InputError, match=r"samples: got only zeros and \d+ ones: a mask, which is a design"):
+        read(write_pair(tmp_path / "mask", mask))
+    assert isinstance(read(write_pair(tmp_path / "image", mask, {"kind": "image domain"})), ImageStack)
+
+
 def test_a_volume_becomes_planes_along_its_readout(tmp_path: Path) -> None:
     images = complex_numbers(5, 2, 8, 6)  # x, coil, ky, kz
     spread = np.fft.fftshift(np.fft.fft(np.fft.ifftshift(images, axes=0), axis=0, norm="ortho"), axes=0)

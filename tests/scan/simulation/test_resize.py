@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.scan.simulation.resize import fit_to_matrix
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.simulation.resize import fit_to_matrix, fitted_geometry
 
 
 def test_no_matrix_leaves_the_images_alone():
@@ -51,3 +52,17 @@ def test_wrong_matrix_is_refused():
         fit_to_matrix(np.ones((1, 8, 8)), (8, 0))
     with pytest.raises(InputError, match="images"):
         fit_to_matrix(np.ones((1, 3, 8)), None)
+
+
+@pytest.mark.parametrize(("shape", "matrix"), [((6, 5), (12, 10)), ((12, 9), (8, 6)), ((6, 10), 5), ((7, 4), None)])
+def test_a_bright_spot_stays_where_it_was(shape: tuple[int, int], matrix: int | tuple[int, int] | None) -> None:
+    rows, columns = np.meshgrid(np.arange(shape[0]), np.arange(shape[1]), indexing="ij")
+    place = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    spot = np.exp(-((rows - shape[0] / 2 + 0.2) ** 2 + (columns - shape[1] / 2 - 0.1) ** 2) / 1.5)
+    fitted = fit_to_matrix(spot[np.newaxis], matrix)[0]
+    found = []
+    for image, geometry in ((spot, place), (fitted, fitted_geometry(place, shape, matrix))):
+        middle = [np.average(np.arange(n), weights=image.sum(axis=1 - k)) for k, n in enumerate(image.shape)]
+        corner = geometry.first_pixel((image.shape[0], image.shape[1]))
+        found.append(np.add(corner[:2], [middle[1] * geometry.pixel[1], middle[0] * geometry.pixel[0]]))
+    np.testing.assert_allclose(found[0], found[1], atol=0.25)

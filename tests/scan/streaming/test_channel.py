@@ -20,7 +20,7 @@ from mri_design.scan.streaming.channel import (
     one_stream,
 )
 from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import Closed, LeftOut, ScanHeader
+from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, ScanHeader
 
 HEADER = b'{"lines": 8, "samples": 4}\n'
 
@@ -57,6 +57,17 @@ def test_one_client_after_another() -> None:
         with connect() as second:
             second.sendall(HEADER)
             assert came(channel, 2) == [Connected(), LeftOut()]
+
+
+def test_a_message_that_is_cut_short_is_shown_and_not_kept() -> None:
+    kept: list[bytes] = []
+    with served(kept.append) as (channel, connect):
+        with connect() as client:
+            client.sendall(HEADER + b'{"line": 3')
+        *_, cut, gone = came(channel, 4)
+        assert isinstance(cut, CutShort) and "10 bytes" in cut.why
+        assert gone == Gone("the stream ended")
+        assert kept == [HEADER]
 
 
 def test_who_has_nothing_more_to_say_is_still_answered() -> None:

@@ -7,7 +7,8 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.scan.streaming import journal as module
 from mri_design.scan.streaming.journal import Journal, recorded
-from mri_design.scan.streaming.messages import LineReadout
+from mri_design.scan.streaming.json_lines import JsonLines
+from mri_design.scan.streaming.messages import LineReadout, ScanHeader
 from mri_design.scan.streaming.mrd import MrdStream
 
 
@@ -37,6 +38,12 @@ def test_what_was_added_is_read_again_and_what_was_cut_off_is_not(
         again.add(said(line(7)))
         again.close()
         assert lines_of(path)[0] == [3, 7]
+
+
+def test_a_journal_of_lines_that_ends_within_one_is_read_up_to_it(tmp_path: Path) -> None:
+    path, header = tmp_path / "readouts.jsonl", b'{"lines": 8, "samples": 4}\n'
+    path.write_bytes(header + b'{"line": 3, "real": [1, 2')
+    assert list(recorded(path, JsonLines())) == [(len(header), ScanHeader((8, 4)))]
 
 
 def test_a_stream_without_end_does_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

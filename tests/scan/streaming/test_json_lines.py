@@ -6,7 +6,7 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import Closed, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
+from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
 
 HEADER = {"lines": 8, "samples": 4}
 
@@ -71,5 +71,18 @@ def test_a_line_without_end_is_refused() -> None:
         JsonLines().read(Endless())  # type: ignore[arg-type]
 
 
-def test_a_line_that_is_cut_off_is_the_end() -> None:
-    assert JsonLines().read(io.BytesIO(b'{"lines": 8')) is None
+@pytest.mark.parametrize(
+    "last", ['{"line": 2, "real": [1, ', '{"line": 2, "real": [0, 0, 0, 0], "imag": [0, 0, 0, 0]}']
+)
+def test_a_last_line_without_its_newline_is_cut_short_and_said_so(last: str) -> None:
+    protocol, source = JsonLines(), io.BytesIO(f"{json.dumps(HEADER)}\n{last}".encode())
+    assert isinstance(protocol.read(source)[1], ScanHeader)  # type: ignore[index]
+    raw, message = protocol.read(source) or (b"x", Closed())
+    assert raw == b"" and isinstance(message, CutShort)
+    assert f"{len(last)} bytes without the newline" in message.why and '{"line": 2' in message.why
+    assert protocol.read(source) is None
+
+
+def test_a_stream_that_ends_with_a_line_ends_without_a_word() -> None:
+    assert read(HEADER, {"close": True})[-1] == Closed()
+    assert JsonLines().read(io.BytesIO(b"")) is None

@@ -12,7 +12,7 @@ from ismrmrd.acquisition import AcquisitionHeader
 from ismrmrd.serialization import ProtocolDeserializer
 
 from mri_design.errors import InputError
-from mri_design.scan.streaming.messages import Closed, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
+from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
 from mri_design.scan.streaming.mrd import ACQUISITION_HEADER, MrdStream
 from tests.simulated_scanner import readout
 
@@ -84,10 +84,23 @@ def test_another_header_is_refused(said: Said) -> None:
         read(content + content.replace(b"<x>16</x>", b"<x>18</x>"))
 
 
+def test_the_contrast_that_was_asked_for_is_taken_and_others_are_passed_over(
+    kspace: np.ndarray, said: Said, line: Line
+) -> None:
+    first, second = line(5), line(6)
+    second.idx.contrast = 1
+    taken = read(said("header", first, second), MrdStream(counters={"contrast": 1}))[1:]
+    assert taken[0] == LeftOut() and isinstance(taken[1], LineReadout) and taken[1].line == 6
+    with pytest.raises(InputError, match="contrast"):
+        MrdStream(counters={"contrast": -1})
+
+
 @pytest.mark.parametrize("cut", [1, 2, 5, 60, -1])
-def test_a_stream_that_ends_within_a_message_ends_before_it(said: Said, line: Line, cut: int) -> None:
-    whole, torn = said("header", line(1)), said(line(2))
-    assert len(read(whole + torn[:cut])) == 2
+def test_a_stream_that_ends_within_a_message_says_how_much_of_it_came(said: Said, line: Line, cut: int) -> None:
+    whole, torn = said("header", line(1)), said(line(2))[:cut]
+    *before, last = read(whole + torn)
+    assert len(before) == len(read(whole)) == 2
+    assert isinstance(last, CutShort) and f"{len(torn)} bytes had come" in last.why
 
 
 @pytest.mark.parametrize(

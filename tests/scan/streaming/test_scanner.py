@@ -1,6 +1,6 @@
 """Asking, waiting, asking again and giving up, with a scanner that a test plays."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from mri_design.errors import InputError
 from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.channel import Connected, Event, Gone
 from mri_design.scan.streaming.messages import Closed, LeftOut, LineReadout, ScanHeader
-from mri_design.scan.streaming.scanner import Patience, Scanner
+from mri_design.scan.streaming.scanner import Exchange, Patience, Scanner
 
 Answer = Callable[[Mapping[str, Any]], Iterator[Event]]
 
@@ -19,9 +19,9 @@ Answer = Callable[[Mapping[str, Any]], Iterator[Event]]
 def scanner(channel: Any, kspace: np.ndarray) -> Callable[..., Scanner]:
     """(answer to a request) -> a scanner whose header has come."""
 
-    def make(answer: Answer, requests: int = 3) -> Scanner:
+    def make(answer: Answer, requests: int = 3, before: Sequence[Exchange] = ()) -> Scanner:
         channel.events.put(ScanHeader((12, 16)))
-        made = Scanner(channel, Arrivals(), Patience(0.01, requests), [].append, [].append)
+        made = Scanner(channel, Arrivals(), Patience(0.01, requests), [].append, [].append, before)
         assert made.header().shape == (12, 16)
         channel.answer = answer
         return made
@@ -46,6 +46,21 @@ def test_a_request_says_what_is_wanted_and_waits_for_it(
     assert second["lines"] == [9] and second["order"] == 2 and second["scores"] == [2.0] and second["seconds"] > 0
     assert [exchange.lines for exchange in one.exchanges] == [(6, 5), (9,)]
     assert all(e.requests == 1 and e.deciding > 0 and e.processor >= 0 and not e.lost for e in one.exchanges)
+
+
+def test_exchanges_go_on_behind_those_of_the_run_that_is_resumed(
+    scanner: Callable[..., Scanner], channel: Any, lines: Callable[..., Iterator[Event]]
+) -> None:
+    start, last = Exchange(0, (6, 5), 0.25, 1.5, 0.125, 2, (5,)), Exchange(1, (9,), 0.5, 0.5, 0.5, 1)
+    told = [{name: "" if cell is None else str(cell) for name, cell in one.as_row().items()} for one in (start, last)]
+    assert [Exchange.of_row(row) for row in told] == [start, last]
+    one = scanner(lambda told: lines(*told["lines"]), before=[start, last])
+    assert one.measure([9], {}) == []  # it was asked for, and the run died before it was decided on
+    assert one.measure([7], {}) == []
+    assert [told["order"] for told in channel.sent] == [1, 2]
+    assert [exchange.lines for exchange in one.exchanges] == [(6, 5), (9,), (7,)]
+    with pytest.raises(InputError, match="a row that adapt wrote"):
+        Exchange.of_row({**told[0], "requests": "many"})
 
 
 def test_lines_that_came_early_are_not_waited_for(

@@ -4,6 +4,7 @@ import io
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from mri_design.errors import InputError, MissingPackageError
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.source_image import SourceImage
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 
 IMAGE = np.random.default_rng(0).random((6, 5)) * 3e-7
@@ -67,6 +69,33 @@ def test_identifiers_follow_from_the_contents(content: bytes) -> None:
         assert uid.is_valid and uid.startswith("2.25.")
 
 
+@pytest.fixture
+def source() -> SourceImage:
+    """A frame of an image of somebody with an umlaut."""
+    study = {"StudyInstanceUID": "1.2.3", "StudyDate": "20200304", "AccessionNumber": "A7", "StudyID": "5"}
+    patient = {"PatientName": "Müller^Eva", "PatientID": "77", "PatientBirthDate": "19800102", "PatientSex": "F"}
+    image = {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.4", "SOPInstanceUID": "1.2.3.4", "FrameOfReferenceUID": "1.2.9"}
+    return SourceImage({**study, **patient, **image}, 3, 2)
+
+
+def test_patient_and_study_are_those_of_the_source_which_is_named(source: SourceImage) -> None:
+    read = _read(dicom_bytes(IMAGE, PLACED, replace(LABELS, source=source)))
+    for name in set(source.identifiers) - {"SOPClassUID", "SOPInstanceUID"}:
+        assert str(read[name].value) == source.identifiers[name], name
+    (referred,) = read.SourceImageSequence
+    assert referred.ReferencedSOPInstanceUID == "1.2.3.4" and referred.ReferencedFrameNumber == 2
+    assert referred.ReferencedSOPClassUID == source.identifiers["SOPClassUID"]
+    assert referred.PurposeOfReferenceCodeSequence[0].CodeValue == "121322"
+    assert list(read.ImageType)[:2] == ["DERIVED", "SECONDARY"]
+    assert read.SOPInstanceUID.startswith("2.25.") and read.SeriesInstanceUID.startswith("2.25.")
+
+
+def test_an_image_without_a_place_is_in_no_frame_of_reference(source: SourceImage) -> None:
+    read = _read(dicom_bytes(IMAGE, None, replace(LABELS, source=replace(source, frames=1, frame=None))))
+    assert "FrameOfReferenceUID" not in read and read.StudyInstanceUID == "1.2.3"
+    assert "ReferencedFrameNumber" not in read.SourceImageSequence[0]
+
+
 def test_an_empty_image_is_a_file_too() -> None:
     pytest.importorskip("pydicom")
     assert not _read(dicom_bytes(np.zeros((4, 4)), None, LABELS)).pixel_array.any()
@@ -93,9 +122,13 @@ def test_dcmdump_finds_nothing_to_complain_about(content: bytes, tmp_path: Path)
 
 @pytest.mark.skipif(shutil.which("dciodvfy") is None, reason="needs dciodvfy, of the system package dicom3tools")
 @pytest.mark.parametrize("place", [PLACED, SliceGeometry((1.5, 2.0), 5.0), None], ids=["placed", "sizes", "unknown"])
-def test_dciodvfy_finds_no_error(place: SliceGeometry | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("derived", [False, True], ids=["new", "derived"])
+def test_dciodvfy_finds_no_error(
+    place: SliceGeometry | None, derived: bool, source: SourceImage, tmp_path: Path
+) -> None:
     pytest.importorskip("pydicom")
-    (tmp_path / "image.dcm").write_bytes(dicom_bytes(IMAGE, place, LABELS))
+    labels = replace(LABELS, source=source) if derived else LABELS
+    (tmp_path / "image.dcm").write_bytes(dicom_bytes(IMAGE, place, labels))
     done = subprocess.run(["dciodvfy", tmp_path / "image.dcm"], capture_output=True, text=True, check=False)
     assert "SCImage" in done.stderr and "Error" not in done.stderr
 

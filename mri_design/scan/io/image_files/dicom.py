@@ -16,6 +16,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.image_files.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
 from mri_design.scan.io.samples import to_float32
+from mri_design.scan.source_image import SourceImage
 
 __all__ = ["is_dicom", "read"]
 
@@ -34,8 +35,9 @@ def is_dicom(path: Path) -> bool:
 def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
     """Read the frames of one DICOM file, rescaled as it says.
 
-    There is neither k-space, phase nor noise in such a file, so it serves simulations only. Nothing about the patient
-    is kept: the card has the modality, the kind of image and the size of pixels.
+    There is neither k-space, phase nor noise in such a file, so it serves simulations only. The card has the modality,
+    the kind of image and the size of pixels, and nothing about the patient. Identifiers of the patient, the study and
+    the image come along apart (`ImageStack.source`), for DICOM files that are made from it.
 
     Parameters
     ----------
@@ -94,7 +96,14 @@ def _images(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
         float(file.get(name) or other) for name, other in (("RescaleSlope", 1), ("RescaleIntercept", 0))
     )
     pixels = to_float32("PixelData", stored.astype(np.float64) * slope + intercept)
-    return ImageStack(pixels, name=path.stem, card=_card(file, path, pixels), geometry=_geometry(file, rows, columns))
+    elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
+    source, wrong = SourceImage.of_elements(elements, frames)
+    card = _card(file, path, pixels)
+    if wrong:
+        left = f"without {', '.join(wrong)}, which DICOM has in another form"
+        card["identifiers"] = left if source is not None else f"none, {left}"
+    geometry = _geometry(file, rows, columns)
+    return ImageStack(pixels, name=path.stem, card=card, geometry=geometry, source=source)
 
 
 def _geometry(file: Any, rows: int, columns: int) -> SliceGeometry | None:

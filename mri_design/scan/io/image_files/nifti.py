@@ -103,7 +103,10 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         geometry = _geometry(header, sides, volume)
     with errors_named(path):
         card = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
-        card["pixel_mm"] = " x ".join(f"{side:g}" for side in sides)
+        if geometry is None:
+            card["pixel_size"] = "unknown: the file has no sizes in millimetres"
+        else:
+            card["pixel_mm"] = " x ".join(f"{side:g}" for side in sides)
         if len(shape) == 4 and shape[3] > 1:
             card["volumes"] = f"first of {shape[3]}; the others were not read"
         images = np.ascontiguousarray(np.transpose(pixels, (2, 1, 0)))
@@ -111,8 +114,13 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
 
 
 def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> SliceGeometry | None:
-    """Sizes, and place and directions where the header says that its affine leads to coordinates."""
-    if header.get_xyzt_units()[0] not in ("mm", "unknown"):
+    """Sizes, and place and directions where the header says that its affine leads to coordinates.
+
+    Sizes without a unit are taken as millimetres, as other programs take them; but ones everywhere without a unit are
+    what a header has where nobody gave it sizes.
+    """
+    unit = header.get_xyzt_units()[0]
+    if unit not in ("mm", "unknown") or (unit == "unknown" and all(side == 1 for side in sides)):
         return None
     along_x, along_y, along_z = (*sides, math.nan)[:3]
     place: list[Any] = []

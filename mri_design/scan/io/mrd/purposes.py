@@ -137,7 +137,7 @@ def _of_one_series(
                 field=f"{field}: {name}",
                 got=f"no image with number {number}",
                 wanted=f"a number that the file holds: {_listed(present)}",
-                cure=f"Change {name} under [input] in the recipe, or leave it out for the first.",
+                cure=f"Change --{name}, or {name} under [input] in the recipe; without it the first is read.",
             )
         if present.size > 1:
             which = "the first" if number == present[0] else "one"

@@ -41,6 +41,19 @@ def test_pixels_are_rescaled_and_the_patient_is_left_out(tmp_path: Path) -> None
     assert "Somebody" not in str(stack.card) and "77" not in str(stack.card)
 
 
+@pytest.mark.filterwarnings("ignore:The value length")  # pydicom about what the test writes
+def test_identifiers_come_along_apart_and_wrong_ones_are_named(tmp_path: Path) -> None:
+    path = changed(tmp_path / "slice.dcm", PatientName="Somebody^Else", PatientID="77", StudyDate="20200304")
+    stack = read(path)
+    assert isinstance(stack, ImageStack) and stack.source is not None
+    assert stack.source.identifiers["PatientID"] == "77" and stack.source.identifiers["StudyDate"] == "20200304"
+    assert "PatientSex" not in stack.source.identifiers  # it is empty
+    stack = read(changed(tmp_path / "other.dcm", PatientID="77", StudyID="7" * 17))
+    assert isinstance(stack, ImageStack) and stack.source is not None and "StudyID" in stack.card["identifiers"]
+    stack = read(changed(tmp_path / "third.dcm", PatientID="7" * 65, PatientName="Somebody^Else"))
+    assert isinstance(stack, ImageStack) and stack.source is None and "none, without" in stack.card["identifiers"]
+
+
 def test_frames_are_slices(tmp_path: Path) -> None:
     counts = np.arange(48, dtype=np.uint16).reshape(2, 6, 4)
     scaled = {"RescaleSlope": 2, "RescaleIntercept": -1}

@@ -49,6 +49,35 @@ def test_what_export_writes_is_read_as_it_was(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(tmp_path / "x.nii.gz").images[0], image)
 
 
+@pytest.mark.parametrize(
+    ("affine", "unit", "pixel"),
+    [
+        (np.eye(4), "unknown", None),  # what nobody gave sizes
+        (np.eye(4), "mm", (1.0, 1.0)),
+        (np.diag([0.9, 1.1, 3.0, 1.0]), "unknown", (1.1, 0.9)),
+        (np.diag([2.0, 2.0, 2.0, 1.0]), "micron", None),
+    ],
+)
+def test_sizes_that_nobody_gave_are_not_known(
+    tmp_path: Path, affine: np.ndarray, unit: str, pixel: tuple[float, float] | None
+) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    made = nibabel.Nifti1Image(VOLUME, affine)
+    made.header.set_xyzt_units(unit)
+    nibabel.save(made, tmp_path / "x.nii")
+    stack = read(tmp_path / "x.nii")
+    assert isinstance(stack, ImageStack)
+    assert (stack.geometry is None) == (pixel is None) == ("pixel_mm" not in stack.card)
+    assert stack.geometry is None or stack.geometry.pixel == pytest.approx(pixel)
+
+
+def test_sizes_that_export_does_not_know_stay_unknown(tmp_path: Path) -> None:
+    pytest.importorskip("nibabel")
+    (tmp_path / "x.nii").write_bytes(nifti_bytes(VOLUME[..., 0], None, "magnitude", compressed=False))
+    stack = read(tmp_path / "x.nii")
+    assert isinstance(stack, ImageStack) and stack.geometry is None
+
+
 def test_integers_are_scaled_and_complex_images_stay_complex(tmp_path: Path) -> None:
     counts = np.arange(24, dtype=np.int16).reshape(4, 6)
     path = changed(saved(tmp_path / "counts.nii", counts), SLOPE_AT, struct.pack("<2f", 0.5, 3.0))

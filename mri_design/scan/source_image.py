@@ -1,0 +1,128 @@
+"""Whom and what a DICOM image shows: the identifiers that an image made from it has to repeat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mri_design.errors import InputError
+
+__all__ = ["SourceImage"]
+
+_UID = re.compile(r"(?=.{3,64}$)[0-2](?:\.(?:0|[1-9]\d*))+")
+_DATE = re.compile(r"\d{8}")
+_TIME = re.compile(r"\d{2}(?:\d{2}(?:\d{2}(?:\.\d{1,6})?)?)?")
+_NAME, _LONG, _SHORT = (re.compile(rf"[^\\]{{1,{longest}}}") for longest in (194, 64, 16))
+
+_PATIENT = {"PatientName": _NAME, "PatientID": _LONG, "IssuerOfPatientID": _LONG, "PatientBirthDate": _DATE}
+_STUDY = {"StudyDate": _DATE, "StudyTime": _TIME, "StudyID": _SHORT, "AccessionNumber": _SHORT}
+_KNOWN = {
+    **_PATIENT,
+    "PatientSex": re.compile(r"[MFO]"),
+    "StudyInstanceUID": _UID,
+    **_STUDY,
+    "ReferringPhysicianName": _NAME,
+    "FrameOfReferenceUID": _UID,
+    "PositionReferenceIndicator": _LONG,
+    "SOPClassUID": _UID,
+    "SOPInstanceUID": _UID,
+}
+_NEEDED = ("StudyInstanceUID", "SOPClassUID", "SOPInstanceUID")
+_DECISIVE = (*_NEEDED, "PatientID", "IssuerOfPatientID")
+"""Without one of these that the file has, the others would mean somebody or something else."""
+
+
+@dataclass(frozen=True)
+class SourceImage:
+    """The identifiers of a DICOM image, by the standard's own keywords.
+
+    Parameters
+    ----------
+    identifiers : mapping of str to str
+        Some of `SourceImage.keywords`, each in the form that the standard asks of it; those of the study and of the
+        image itself are needed, because the others mean nothing without them.
+    frames : int
+        Images in the file.
+    frame : int, optional
+        Which of several frames is meant, counted from 1; None for all of them, or where there is one.
+
+    Raises
+    ------
+    InputError
+        Naming the identifier that is missing, unknown, too long or in another form.
+    """
+
+    identifiers: Mapping[str, str] = field(default_factory=dict)
+    frames: int = 1
+    frame: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in _NEEDED:
+            if name not in self.identifiers:
+                raise InputError(field=name, got="none", wanted="that of the image")
+        for name, text in self.identifiers.items():
+            if not _is_valid(name, text):
+                raise InputError(field=str(name)[:60], got=repr(text)[:60], wanted="an identifier as DICOM has it")
+        counts = (self.frames, self.frames if self.frame is None else self.frame)
+        if not all(type(count) is int for count in counts) or not 1 <= counts[1] <= self.frames:
+            raise InputError(field="frame", got=f"{self.frame} of {self.frames}", wanted="one of the frames, from 1")
+
+    @staticmethod
+    def keywords() -> tuple[str, ...]:
+        """What identifiers are called: of the patient, the study, the frame of reference and the image."""
+        return tuple(_KNOWN)
+
+    @classmethod
+    def of_elements(cls, elements: Mapping[str, str], frames: int = 1) -> tuple[SourceImage | None, tuple[str, ...]]:
+        """What the elements of a file say, and the names of those that are not as DICOM has them.
+
+        Parameters
+        ----------
+        elements : mapping of str to str
+            Values of `keywords`, empty ones among them.
+        frames : int
+            Images in the file.
+
+        Returns
+        -------
+        source : SourceImage or None
+            None where the study, the image or the patient's number is missing or wrong: without these the others would
+            mean something else.
+        wrong : tuple of str
+            Names of the elements that could not be kept.
+        """
+        given = {name: text for name, text in elements.items() if text}
+        wrong = tuple(name for name, text in given.items() if not _is_valid(name, text))
+        if set(wrong) & set(_DECISIVE) or not given.keys() >= set(_NEEDED):
+            return None, wrong
+        return cls({name: text for name, text in given.items() if name not in wrong}, frames), wrong
+
+    def of_frame(self, number: int) -> SourceImage:
+        """The same about one frame, counted from 0."""
+        return self if self.frames == 1 else replace(self, frame=number + 1)
+
+    def as_settings(self) -> dict[str, Any]:
+        """For a manifest."""
+        return {"identifiers": dict(self.identifiers), "frames": self.frames, "frame": self.frame}
+
+    @classmethod
+    def from_settings(cls, field: str, stored: object) -> SourceImage:
+        """What `as_settings` gave.
+
+        Raises
+        ------
+        InputError
+            For anything else.
+        """
+        try:
+            known: Any = dict(stored)  # type: ignore[call-overload]
+            return cls(dict(known["identifiers"]), known["frames"], known["frame"])
+        except (TypeError, ValueError, KeyError) as error:
+            raise InputError(field=field, got=str(error)[:120], wanted="identifiers, as runs write them") from error
+
+
+def _is_valid(name: str, text: object) -> bool:
+    pattern = _KNOWN.get(name)
+    return pattern is not None and isinstance(text, str) and text.isprintable() and bool(pattern.fullmatch(text))

@@ -1,0 +1,326 @@
+"""What a sequence measures, readout after readout: lines of a slice, samples of a plane (ky, kz), or spokes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, require_counts
+
+__all__ = ["LineOrder", "Order", "PlaneOrder", "SpokeOrder"]
+
+_MOST_LINES, _MOST_READOUTS = 65535, 65536
+_LARGEST_SIDE = 1024
+
+
+class Order(Protocol):
+    """Readouts in the order of measurement, each after an excitation of its own, or several in an echo train."""
+
+    @property
+    def trains(self) -> tuple[tuple[int, ...], ...]:
+        """Readouts of every echo train."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """Number of readouts."""
+        ...
+
+    @property
+    def echoes(self) -> int:
+        """Echoes of the longest train."""
+        ...
+
+    @property
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """By the name of a Pulseq label, its value at every readout."""
+        ...
+
+    @property
+    def matrix(self) -> tuple[int, int] | None:
+        """Grid along y and z; None where there is none, and the image is a square of as many pixels as samples."""
+        ...
+
+    @property
+    def definitions(self) -> Mapping[str, object]:
+        """What else the file's definitions say about the places."""
+        ...
+
+    def places(self, samples: int) -> NDArray[np.float64]:
+        """Where readouts of so many samples lie, (axis x, y, z; readout; sample), cycles for each field of view."""
+        ...
+
+    def described(self, readout: int) -> str:
+        """A readout in words, for messages."""
+        ...
+
+
+def _along_readout(samples: int) -> NDArray[np.float64]:
+    return np.arange(samples, dtype=np.float64) - samples // 2
+
+
+def _straight(samples: int, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Readouts along x at offsets (readout, 2) along y and z, as `Order.places` gives them."""
+    wanted = np.zeros((3, len(offsets), samples))
+    wanted[0] = _along_readout(samples)
+    wanted[1:] = offsets.T[:, :, np.newaxis]
+    return wanted
+
+
+@dataclass(frozen=True)
+class LineOrder:
+    """Which lines are measured, in which order and echo trains.
+
+    Parameters
+    ----------
+    trains : tuple of tuple of int
+        Lines of every echo train, echo after echo, numbered from 0.
+    n_lines : int
+        Lines of the grid; the zero frequency is line ``n_lines // 2``.
+
+    Raises
+    ------
+    InputError
+        For no line, a line twice, or one that is not on the grid.
+    """
+
+    trains: tuple[tuple[int, ...], ...]
+    n_lines: int
+
+    def __post_init__(self) -> None:
+        require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": self.n_lines})
+        if not self.trains or not all(self.trains):
+            raise InputError(field="lines", got="no line, or an empty echo train", wanted="at least one line a train")
+        require_counts(least=0, most=self.n_lines - 1, **{f"lines[{i}]": line for i, line in enumerate(self.lines)})
+        if len(set(self.lines)) < len(self.lines):
+            twice = next(line for i, line in enumerate(self.lines) if line in self.lines[:i])
+            raise InputError(field="lines", got=f"line {twice} twice", wanted="each line once")
+
+    @classmethod
+    def of_lines(cls, lines: Sequence[int], n_lines: int) -> LineOrder:
+        """Every line by itself."""
+        return cls(tuple((line,) for line in lines), n_lines)
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """All lines in the order of measurement."""
+        return tuple(line for train in self.trains for line in train)
+
+    @property
+    def echoes(self) -> int:
+        """Echoes of the longest train."""
+        return max(map(len, self.trains))
+
+    @property
+    def dc_echo(self) -> int:
+        """Echo, counted from 1, that measures the line nearest to the zero frequency."""
+        nearest = min(self.lines, key=lambda line: (abs(line - self.n_lines // 2), line))
+        return next(1 + train.index(nearest) for train in self.trains if nearest in train)
+
+    @property
+    def count(self) -> int:
+        """Number of lines that are measured."""
+        return len(self.lines)
+
+    @property
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """LIN is the line."""
+        return {"LIN": self.lines}
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """Lines, and one partition."""
+        return self.n_lines, 1
+
+    @property
+    def definitions(self) -> Mapping[str, object]:
+        """Where the centre is."""
+        return {"kSpaceCenterLine": self.n_lines // 2}
+
+    @property
+    def offsets(self) -> NDArray[np.float64]:
+        """Of every line from the zero frequency, (line, 2), cycles for each field of view along ky; none along kz."""
+        return np.array([(line - self.n_lines // 2, 0) for line in self.lines], dtype=np.float64)
+
+    def places(self, samples: int) -> NDArray[np.float64]:
+        """Readouts along x."""
+        return _straight(samples, self.offsets)
+
+    def described(self, readout: int) -> str:
+        """By its number."""
+        return f"line {self.lines[readout]}"
+
+
+@dataclass(frozen=True)
+class PlaneOrder:
+    """Samples of a plane (ky, kz), each a readout along kx of a three-dimensional scan.
+
+    Parameters
+    ----------
+    samples : tuple of (int, int)
+        Rows and columns of the plane, (ky, kz), in the order of measurement.
+    shape : tuple of int
+        Of the plane; its zero frequency is at half of each side.
+
+    Raises
+    ------
+    InputError
+        For no sample, one twice, one outside of the plane, and planes that are too small or too large.
+    """
+
+    samples: tuple[tuple[int, int], ...]
+    shape: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        for name, side in zip(("ky", "kz"), self.shape, strict=True):
+            require_counts(least=4, most=_LARGEST_SIDE, **{f"{name} of the plane": side})
+        require_counts(least=1, most=_MOST_READOUTS, **{"number of samples": len(self.samples)})
+        for number, sample in enumerate(self.samples):
+            for place, side in zip(sample, self.shape, strict=True):
+                require_counts(least=0, most=side - 1, **{f"samples[{number}]": place})
+        if len(set(self.samples)) < len(self.samples):
+            raise InputError(field="samples", got="a sample twice", wanted="each sample once")
+
+    @property
+    def trains(self) -> tuple[tuple[int, ...], ...]:
+        """Every sample by itself."""
+        return tuple((number,) for number in range(self.count))
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        return len(self.samples)
+
+    @property
+    def echoes(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """LIN is the row ky, PAR the column kz."""
+        rows, columns = zip(*self.samples, strict=True)
+        return {"LIN": rows, "PAR": columns}
+
+    @property
+    def definitions(self) -> Mapping[str, object]:
+        """Rows and columns, and where the centre is."""
+        return {"kSpaceCenterLine": self.shape[0] // 2, "kSpaceCenterPartition": self.shape[1] // 2}
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.shape
+
+    @property
+    def offsets(self) -> NDArray[np.float64]:
+        """Of every sample from the zero frequency, (sample, 2), cycles for each field of view along ky and kz."""
+        return np.array(self.samples, dtype=np.float64) - np.array(self.shape) // 2
+
+    def places(self, samples: int) -> NDArray[np.float64]:
+        """Readouts along x."""
+        return _straight(samples, self.offsets)
+
+    def described(self, readout: int) -> str:
+        """By its row and column."""
+        ky, kz = self.samples[readout]
+        return f"sample ({ky}, {kz})"
+
+
+@dataclass(frozen=True)
+class SpokeOrder:
+    """Straight readouts through the centre of k-space.
+
+    Parameters
+    ----------
+    angles : tuple of float
+        Radians of every spoke in the order of measurement, 0 along +kx, pi / 2 along +ky.
+    oversampling : int
+        Samples in a cycle for each field of view of the image.
+
+    Raises
+    ------
+    InputError
+        For no spoke, angles that are not finite, or no oversampling of 1 or more.
+    """
+
+    angles: tuple[float, ...]
+    oversampling: int = 1
+
+    def __post_init__(self) -> None:
+        require_counts(least=1, most=_MOST_READOUTS, **{"number of spokes": len(self.angles)})
+        require_counts(least=1, most=16, oversampling=self.oversampling)
+        if not np.isfinite(self.angles).all():
+            raise InputError(field="angles", got="NaN or infinity", wanted="radians")
+
+    @classmethod
+    def of_trajectory(cls, trajectory: NDArray[np.float64]) -> SpokeOrder:
+        """Spokes from their samples.
+
+        Parameters
+        ----------
+        trajectory : float array, shape (spoke, sample, 2)
+            Columns (ky, kx) in cycles for each field of view, the zero frequency at half of the samples.
+
+        Raises
+        ------
+        InputError
+            For readouts that are no such spokes, all of one length: spirals, and spokes from the centre outwards.
+        """
+        steps = (trajectory[:, -1] - trajectory[:, 0]) / max(trajectory.shape[1] - 1, 1)
+        lengths = np.linalg.norm(steps, axis=1)
+        oversampling = max(1, round(1 / max(float(lengths.mean()), 1e-9)))
+        angles = tuple(float(angle) for angle in np.arctan2(steps[:, 0], steps[:, 1]))
+        made = cls(angles, min(oversampling, 16))
+        wanted = made.places(trajectory.shape[1])[[1, 0]].transpose(1, 2, 0) / made.oversampling
+        if not np.allclose(trajectory, wanted, rtol=0, atol=1e-6):
+            raise InputError(
+                field="trajectory",
+                got="readouts that are no straight lines through the centre, as those of spirals",
+                wanted="spokes: equal steps of one cycle for each field of view, or a whole fraction of it",
+                cure="Other readouts get no sequence; mri-design convert takes trajectory.npz to other formats.",
+            )
+        return made
+
+    @property
+    def trains(self) -> tuple[tuple[int, ...], ...]:
+        """Every spoke by itself."""
+        return tuple((number,) for number in range(self.count))
+
+    @property
+    def count(self) -> int:
+        """Number of spokes."""
+        return len(self.angles)
+
+    @property
+    def echoes(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """LIN is the spoke's place in the order of measurement."""
+        return {"LIN": tuple(range(self.count))}
+
+    @property
+    def definitions(self) -> Mapping[str, object]:
+        """The angles, degrees."""
+        return {"SpokeAngles": [float(f"{np.degrees(angle):.6f}") for angle in self.angles]}
+
+    @property
+    def matrix(self) -> None:
+        """None: a square of as many pixels as there are samples."""
+        return None
+
+    def places(self, samples: int) -> NDArray[np.float64]:
+        """Through the centre; cycles for each field of view of the readout, that of the image times oversampling."""
+        along, angles = _along_readout(samples), np.array(self.angles)[:, np.newaxis]
+        return np.stack([along * np.cos(angles), along * np.sin(angles), np.zeros((self.count, samples))])
+
+    def described(self, readout: int) -> str:
+        """By its angle."""
+        return f"spoke {readout}, at {np.degrees(self.angles[readout]):.1f} degrees,"

@@ -1,0 +1,110 @@
+"""`export --to seq` of designs over a plane, spokes and spirals."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+PLAIN = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
+
+
+@pytest.fixture(scope="module")
+def beyond(work: Path, run: Run) -> Callable[[str], Path]:
+    """(encoding) -> the folder of a small design."""
+    (work / "plain.toml").write_text(PLAIN)
+    words = {
+        "plane": ("--samples", 40, "--strategy", "vd-polynomial"),
+        "radial": ("--shots", 6, "--strategy", "golden"),
+        "spiral": ("--shots", 4, "--strategy", "full-turn"),
+    }
+
+    def make(encoding: str) -> Path:
+        out = work / encoding
+        if not out.exists():
+            chosen = ("--encoding", encoding, *words[encoding], "--recipe", "plain.toml", "--out", out)
+            result = run("design", "phantom:brain", *chosen)
+            assert result.exit_code == 0, result.output
+        return out
+
+    return make
+
+
+def test_a_plane_is_played(beyond: Callable[[str], Path], run: Run, tmp_path: Path) -> None:
+    pypulseq = pytest.importorskip("pypulseq")
+    folder = beyond("plane")
+    words = ("--to", "seq", "--fov", "0.24", "--slice", "0.16", "--tr", "0.04", "--out", tmp_path / "a.seq")
+    result = run("export", folder, *words)
+    assert result.exit_code == 0, result.output
+    assert "gre, 40 samples of a plane of 16 x 16" in result.stdout
+    assert "Voxels of 15 x 10 x 15 mm (ky x kz x kx)" in result.stdout
+    played = pypulseq.Sequence()
+    played.read(str(tmp_path / "a.seq"))
+    places = played.calculate_kspace()[0].reshape(3, 40, 16)[1:, :, 0] * np.array([[0.24], [0.16]])
+    measured = np.zeros((16, 16), dtype=bool)
+    rows, columns = np.rint(places).astype(int) + 8
+    measured[rows, columns] = True
+    np.testing.assert_array_equal(measured, np.load(folder / "mask.npy"))
+    np.testing.assert_allclose(places, np.rint(places), atol=1e-3)
+
+
+def test_spokes_are_played(beyond: Callable[[str], Path], run: Run, tmp_path: Path) -> None:
+    pypulseq = pytest.importorskip("pypulseq")
+    folder = beyond("radial")
+    result = run("export", folder, "--to", "seq", "--fov", "0.24", "--tr", "0.04", "--out", tmp_path / "a.seq")
+    assert result.exit_code == 0, result.output
+    assert "gre, 6 spokes of 16 samples" in result.stdout
+    played = pypulseq.Sequence()
+    played.read(str(tmp_path / "a.seq"))
+    found = played.calculate_kspace()[0].reshape(3, 6, 16)[:2] * 0.24
+    wanted = np.load(folder / "trajectory.npz")["trajectory"]  # columns ky, kx
+    np.testing.assert_allclose(found[::-1].transpose(1, 2, 0), wanted, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words", "code", "said"),
+    [
+        ("plane", ("--to", "seq", "--slice", "0.1"), 2, "give its extent along ky and kx, as --fov 0.24"),
+        ("plane", ("--to", "seq", "--fov", "0.24"), 2, "as --slice 0.16"),
+        ("plane", ("--to", "csv"), 2, "--to seq makes a sequence of it"),
+        ("radial", ("--to", "seq"), 2, "give the field of view, as --fov 0.24"),
+        ("radial", ("--to", "seq", "--fov", "0.24,0.2"), 2, "spokes have one field of view"),
+        ("radial", ("--to", "seq", "--fov", "0.24", "--resolution", "0.01"), 2, "leave out --resolution"),
+        ("radial", ("--to", "seq", "--fov", "0.24", "--sequence", "tse"), 2, "gre for planes and spokes"),
+        ("radial", ("--to", "npy"), 2, "--to seq makes a sequence of its spokes"),
+        ("spiral", ("--to", "seq", "--fov", "0.24"), 3, "no straight lines through the centre, as those of spirals"),
+    ],
+)
+def test_refusals(
+    beyond: Callable[[str], Path],
+    run: Run,
+    tmp_path: Path,
+    encoding: str,
+    words: tuple[str, ...],
+    code: int,
+    said: str,
+) -> None:
+    pytest.importorskip("pypulseq")
+    result = run("export", beyond(encoding), *words, "--out", tmp_path / f"a.{words[1]}")
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_samples_that_are_not_those_of_the_mask_are_refused(
+    beyond: Callable[[str], Path], run: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("pypulseq")
+    folder, copy = beyond("plane"), tmp_path / "copy"
+    copy.mkdir()
+    for name in ("samples.csv", "manifest.json"):
+        (copy / name).write_bytes((folder / name).read_bytes())
+    mask = np.load(folder / "mask.npy")
+    np.save(copy / "mask.npy", ~mask)
+    words = ("--to", "seq", "--fov", "0.24", "--slice", "0.16", "--out", tmp_path / "a.seq")
+    result = run("export", copy, *words)
+    assert result.exit_code == 3 and "40 samples other than those of mask.npy" in result.stderr
+    np.save(copy / "mask.npy", mask.astype(np.uint8))
+    assert "bool (ky, kz)" in run("export", copy, *words).stderr

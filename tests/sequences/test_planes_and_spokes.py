@@ -1,0 +1,163 @@
+"""Samples of a plane and spokes are played where they were designed; other readouts and faults are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.trajectories.angles import golden_angles
+from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.trajectories.spiral import spiral_curve
+from mri_design.sequences.orders import Order, PlaneOrder, SpokeOrder
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import Scanner, load_scanner
+from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.verification import SequenceError, verify
+from tests.sequences.conftest import GRE, TSE
+
+PLANE = PlaneOrder(((8, 3), (0, 5), (15, 0), (8, 4)), (16, 8))
+SLAB = replace(GRE, slice_thickness=0.08, repetition_time=0.03)
+SPOKES = SpokeOrder((0.0, 1.0, np.pi / 2, 4.0, -2.5))
+ROUND = replace(GRE, field_of_view=(0.2, 0.2))
+
+
+@pytest.fixture(params=[(PLANE, SLAB), (SPOKES, ROUND)], ids=["plane", "spokes"])
+def case(request: pytest.FixtureRequest) -> tuple[Order, SequenceSettings]:
+    """An order and settings with which it can be played."""
+    made: tuple[Order, SequenceSettings] = request.param
+    return made
+
+
+def played(path: Path, settings: SequenceSettings) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Where a file measures, (axis, readout, sample), in cycles for each field of view, and its labels."""
+    sequence = pytest.importorskip("pypulseq").Sequence()
+    sequence.read(str(path))
+    along_y, along_x = settings.field_of_view
+    scale = np.array([along_x, along_y, settings.slice_thickness])[:, None, None]
+    trajectory = sequence.calculate_kspace()[0].reshape(3, -1, settings.samples)
+    return trajectory * scale, sequence.evaluate_labels(evolution="adc")
+
+
+def test_samples_of_a_plane_lie_where_they_were_designed(written: Callable[..., Path]) -> None:
+    (x, y, z), labels = played(written(SLAB, order=PLANE), SLAB)
+    np.testing.assert_allclose(x, np.tile(np.arange(16) - 8, (4, 1)), atol=1e-4)
+    np.testing.assert_allclose(y, np.tile([[0], [-8], [7], [0]], 16), atol=1e-4)
+    np.testing.assert_allclose(z, np.tile([[-1], [1], [-4], [0]], 16), atol=1e-4)
+    assert labels["LIN"].tolist() == [8, 0, 15, 8] and labels["PAR"].tolist() == [3, 5, 0, 4]
+
+
+def test_spokes_lie_at_their_angles(written: Callable[..., Path]) -> None:
+    (x, y, z), labels = played(written(ROUND, order=SPOKES), ROUND)
+    found = x + 1j * y
+    np.testing.assert_allclose(found, np.exp(1j * np.array(SPOKES.angles))[:, None] * (np.arange(16) - 8), atol=1e-4)
+    np.testing.assert_allclose(z, 0, atol=1e-4)
+    assert labels["LIN"].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_orders_and_geometries_come_back(seed: int) -> None:
+    pytest.importorskip("pypulseq")
+    rng = np.random.default_rng(seed)
+    scanner = load_scanner(("generic", "low-field")[seed % 2])
+    samples, extent = int(rng.integers(8, 48)), float(rng.uniform(0.15, 0.3))
+    settings = replace(GRE, samples=samples, echo_time=0.02, repetition_time=0.1, dummies=1)
+    shape = tuple(int(side) for side in rng.integers(4, 40, 2))
+    chosen = rng.permutation(shape[0] * shape[1])[:8].tolist()
+    plane = PlaneOrder(tuple(divmod(number, shape[1]) for number in chosen), (shape[0], shape[1]))
+    slab = replace(settings, field_of_view=(extent, 0.2), slice_thickness=float(rng.uniform(0.03, 0.2)))
+    assert pulseq_file(plane, slab, scanner).verified.largest_error < 3e-4
+    spokes = SpokeOrder(tuple(rng.uniform(0, 7, 8).tolist()))
+    assert pulseq_file(spokes, replace(settings, field_of_view=(extent, extent)), scanner).verified.largest_error < 3e-4
+
+
+def test_spokes_of_a_large_grid_keep_to_the_tolerance() -> None:
+    pytest.importorskip("pypulseq")
+    settings = replace(ROUND, samples=256, field_of_view=(0.24, 0.24), echo_time=0.01, repetition_time=0.03)
+    order = SpokeOrder(tuple(golden_angles(8).tolist()))
+    assert pulseq_file(order, settings, load_scanner("generic")).verified.largest_error < 1e-3
+
+
+def test_the_same_request_gives_the_same_bytes(case: tuple[Order, SequenceSettings], generic: Scanner) -> None:
+    pytest.importorskip("pypulseq")
+    first, second = (pulseq_file(*case, generic) for _ in range(2))
+    assert first == second
+    assert first.verified.gradient <= generic.max_gradient and first.verified.slew <= generic.max_slew
+
+
+def test_another_order_than_the_file_s_is_refused_with_the_block(
+    case: tuple[Order, SequenceSettings], written: Callable[..., Path], generic: Scanner
+) -> None:
+    order, settings = case
+    other: Order
+    if isinstance(order, PlaneOrder):
+        other, words = PlaneOrder(((8, 3), (0, 6), (15, 0), (8, 4)), (16, 8)), r"label PAR 5.*\(0, 6\)"
+    else:
+        other, words = SpokeOrder((0.0, 1.001, np.pi / 2, 4.0, -2.5)), "spoke 1, at 57.4 degrees"
+    path = written(settings, order=order)
+    with pytest.raises(SequenceError, match=rf"block \d+: .*{words}") as caught:
+        verify(path, other, settings, generic)
+    assert caught.value.block == 4 * (settings.dummies + 1) + 3
+
+
+def test_a_field_of_view_that_is_another_is_refused(
+    case: tuple[Order, SequenceSettings], written: Callable[..., Path], generic: Scanner
+) -> None:
+    order, settings = case
+    path = written(settings, order=order)
+    along_y, along_x = settings.field_of_view
+    with pytest.raises(SequenceError, match="off its place along y"):
+        verify(path, order, replace(settings, field_of_view=(1.001 * along_y, along_x)), generic)
+
+
+def test_limits_hold_and_what_cannot_be_played_is_refused(
+    case: tuple[Order, SequenceSettings], generic: Scanner
+) -> None:
+    pytest.importorskip("pypulseq")
+    order, settings = case
+    with pytest.raises(InputError, match="max_gradient"):
+        pulseq_file(order, replace(settings, bandwidth=15_000.0), generic)
+    with pytest.raises(InputError, match="echo time"):
+        pulseq_file(order, replace(settings, echo_time=0.002), generic)
+    with pytest.raises(InputError, match="gre for planes and spokes"):
+        pulseq_file(order, replace(TSE, field_of_view=(0.2, 0.2)), generic)
+
+
+@pytest.mark.parametrize("oversampling", [1, 2])
+def test_spokes_are_known_by_their_samples(oversampling: int) -> None:
+    angles = golden_angles(5)
+    order = SpokeOrder.of_trajectory(radial_spokes(16, angles, oversampling=oversampling))
+    assert order.oversampling == oversampling
+    np.testing.assert_allclose(np.exp(1j * np.array(order.angles)), np.exp(1j * angles), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["spiral", "centre out", "shifted", "one sample"])
+def test_other_readouts_are_no_spokes(kind: str) -> None:
+    spokes = radial_spokes(16, golden_angles(3))
+    trajectory = {
+        "spiral": spiral_curve(16, 4.0, points=64)[np.newaxis],
+        "centre out": radial_spokes(16, golden_angles(3), centre_out=True),
+        "shifted": spokes + 0.01,
+        "one sample": spokes[:, :1],
+    }[kind]
+    with pytest.raises(InputError, match="no straight lines through the centre"):
+        SpokeOrder.of_trajectory(trajectory)
+
+
+@pytest.mark.parametrize(
+    ("samples", "shape"),
+    [((), (8, 8)), (((0, 0), (0, 0)), (8, 8)), (((0, 8),), (8, 8)), (((-1, 0),), (8, 8)), (((0, 0),), (8, 2))],
+)
+def test_planes_without_sense_are_refused(samples: tuple[tuple[int, int], ...], shape: tuple[int, int]) -> None:
+    with pytest.raises(InputError):
+        PlaneOrder(samples, shape)
+
+
+@pytest.mark.parametrize(("angles", "oversampling"), [((), 1), ((np.nan,), 1), ((0.0,), 0)])
+def test_spokes_without_sense_are_refused(angles: tuple[float, ...], oversampling: int) -> None:
+    with pytest.raises(InputError):
+        SpokeOrder(angles, oversampling)
