@@ -46,7 +46,9 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
     "design": {"": 1, "plane": 2, "shots": 2, "strategies": 2, "training": 2},
-    "design/plane": dict.fromkeys(("constraints", "gamma_regression", "sample_features", "start", "thinning"), 1)
+    "design/plane": dict.fromkeys(
+        ("constraints", "gamma_regression", "memory", "sample_features", "start", "thinning"), 1
+    )
     | {"densities": 2, "*": 3},
     "design/shots": {"*": 1},
     "design/strategies": {

@@ -9,9 +9,11 @@ import pytest
 from typer.testing import Result
 
 from mri_design.cli import options
+from mri_design.design.plane import memory
 from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment import designing
 from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_names, tuned_families
+from mri_design.runs.design import run as design_run
 from mri_design.scan.simulation.scenes import load_phantom
 
 Run = Callable[..., Result]
@@ -89,6 +91,20 @@ def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path,
     np.save(tmp_path / "ones.npy", np.ones((24, 20), dtype=bool))
     refused = run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x")
     assert refused.exit_code == 3 and "hold no data" in " ".join(refused.output.split())
+
+
+def test_a_plane_that_memory_cannot_hold_is_refused_before_anything_is_computed(
+    run: Run, work: Path, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 10_000)
+    begin = ("scan.npz", *PLANE, "--samples", 80, "--recipe", quick, "--out")
+    with monkeypatch.context() as context:
+        context.setattr(design_run, "prepare", None)  # calling it would fail
+        result = run("design", *begin, tmp_path / "out")
+    assert result.exit_code == 3 and "480 samples of a plane" in " ".join(result.output.split()), result.output
+    result = run("compare", *begin, tmp_path / "study")
+    assert result.exit_code == 3 and "memory of this machine" in " ".join(result.output.split()), result.output
+    assert not (tmp_path / "out" / "mask.npy").exists()
 
 
 @pytest.mark.slow

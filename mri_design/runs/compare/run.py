@@ -13,7 +13,7 @@ from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.output.identity import PROGRESS
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.output.tables import Row
-from mri_design.experiment.designing import require_lines, with_calibration
+from mri_design.experiment.designing import require_lines, require_room, with_calibration
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
@@ -241,6 +241,8 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneEncoding) else None
         require_lines(image.slice_model.measured, max(lines), recipe, plane)
+        shared = max(1, len(training))  # slices behind one mask
+        require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=run.jobs)
     comparison = Comparison(
         tests=tests,
         strategies=request.strategies,

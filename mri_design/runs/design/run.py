@@ -21,7 +21,14 @@ from mri_design.evaluation.predictions.account import DesignAccount, account_of
 from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
 from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines, with_calibration
+from mri_design.experiment.designing import (
+    DesignOptions,
+    require_lines,
+    require_room,
+    run_design,
+    start_lines,
+    with_calibration,
+)
 from mri_design.experiment.ending import (
     checked_end,
     how_it_ended,
@@ -279,6 +286,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
     lines = request.count(encoding.size)
     require_lines(encoding.measured_flags(data.samplings[0].samples), lines, recipe, encoding)
+    further = [] if request.positions is None else request.positions.indices(every.n_slices)
+    further = [index for index in further if index != request.index % every.n_slices]
+    require_room(encoding, data.n_coils, lines, recipe, slices=1 + len(further))
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
@@ -287,8 +297,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     slice_model = _slice_of_shots(request, scan, encoding, run) if request.of_shots else scan.slice_model(0, recipe)
     others = [
         prepare(every.select_slice(index), recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
-        for index in ([] if request.positions is None else request.positions.indices(every.n_slices))
-        if index != request.index % every.n_slices
+        for index in further
     ]
     slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
     strategy, stop = request.strategy, request.stop
