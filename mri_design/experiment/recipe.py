@@ -211,8 +211,11 @@ class DesignRecipe(_Settings):
 
     @property
     def echoes(self) -> int:
-        """Echoes of a train in the acquisition: without a setting of their own as many as lines are chosen at once."""
-        return self.train or self.block
+        """Echoes of a train in the acquisition: without a setting of their own as many as lines are chosen at once.
+
+        In a plane, whose blocks are chosen for the cost of inference, and of shots it is one.
+        """
+        return self.train or (self.block if self.encoding == "lines" else 1)
 
 
 class ShotRecipe(_Settings):

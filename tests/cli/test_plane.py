@@ -51,6 +51,17 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert not (out / "lines.csv").exists()
 
 
+def test_samples_are_sorted_into_echo_trains(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+    quick.write_text(QUICK.replace("[design]", "[design]\ntrain = 6"))
+    words = ("design", "scan.npz", *PLANE, "--samples", 60, "--strategy", "poisson-disc", "--recipe", quick)
+    result = run(*words, "--order", "centre-out", "--out", tmp_path / "trains")
+    assert result.exit_code in (0, 4), result.output
+    rows = read_csv_texts(tmp_path / "trains" / "acquisition.csv")
+    chosen = {row["sample"] for row in read_csv_texts(tmp_path / "trains" / "samples.csv")}
+    assert {row["sample"] for row in rows} == chosen and [row["echo"] for row in rows[:6]] == list("123456")
+    assert "10 echo trains of 6 samples; echo 1 measures DC" in (tmp_path / "trains" / "report.html").read_text()
+
+
 def test_an_interrupted_design_goes_on_to_the_same_samples(
     run: Run, work: Path, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +167,7 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
     [
         (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines"),
         (("--strategy", "caipi:2", "--samples", 60), 2, "2x3x1"),
-        (("--samples", 60, "--order", "centre-out"), 2, "are of lines"),
+        (("--samples", 60, "--order", "interleaved"), 2, "without echo trains"),
         (("--samples", 60, "--forbid", "3"), 2, "whose samples are no lines"),
         (("--samples", 60, "--acceleration", 4), 2, "or an acceleration"),
         (("--samples", 60, "--seen", "head.npz"), 2, "designs of lines only"),

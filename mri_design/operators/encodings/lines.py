@@ -43,6 +43,11 @@ class LineEncoding:
         """Lines of the grid."""
         return self.grid[0]
 
+    @property
+    def frequencies(self) -> NDArray[np.int_]:
+        """ky of every line, DC = 0, shape (size, 1)."""
+        return (np.arange(self.size) - self.size // 2)[:, np.newaxis]
+
     def rows(self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy") -> CartesianLines:
         """X of some lines, in their order."""
         return CartesianLines(ids, self.grid, maps, library)

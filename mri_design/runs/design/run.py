@@ -339,7 +339,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         truths=truths_or_none,
         callback=lambda done, of: show("checking predictions", done, of),
     )
-    acquisition = in_acquisition_order(state.trace.lines, state.trace.n_lines, recipe)
+    acquisition = in_acquisition_order(state.trace.lines, encoding, recipe)
     designed = Designed(
         recipe=recipe,
         data=data,

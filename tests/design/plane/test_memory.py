@@ -20,7 +20,7 @@ from tests.design.plane.conftest import plane_slice
 PLANE = PlaneEncoding((64, 64))
 
 
-@pytest.mark.parametrize(("n_coils", "draws"), [(1, 8), (8, 4)])
+@pytest.mark.parametrize(("n_coils", "draws"), [(1, 8), pytest.param(8, 4, marks=pytest.mark.slow)])
 def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: int, draws: int) -> None:
     mr_slice, n, block = plane_slice(n_coils, 24), 24, 12
     made = DesignEngine(
