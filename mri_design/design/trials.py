@@ -42,7 +42,8 @@ class Outcome:
     error : float
         Relative L2 error of the magnitude.
     residual : float array, shape (ky,)
-        Energy of the complex error on every line, summed over readout and coils, in units of the image's energy.
+        Energy of the complex error on every line, or other candidate of the slice, summed over readout and coils, in
+        units of the image's energy.
     converged : bool
         Whether the reconstruction did.
     """
@@ -109,9 +110,10 @@ def relative_error(image: Array, truth: Array) -> float:
 
 
 def line_residual(mr_slice: MRSlice, image: Array, truth: Array) -> NDArray[np.float64]:
-    """Energy of image - truth on every line over the truth's energy, (ky,)."""
+    """Energy of image - truth on every line, or other candidate of the slice, over the truth's energy, (size,)."""
     wrong = mr_slice.encoding()(image - truth)
     energy = np.sum(np.abs(truth) ** 2, dtype=np.float64)
+    wrong = wrong.reshape(len(wrong), mr_slice.candidates.size, -1)
     return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
 
 

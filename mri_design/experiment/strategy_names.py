@@ -13,6 +13,7 @@ from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.densities import SampleDensity
 from mri_design.design.plane.oracles import OracleHoleSamples, OracleResidualSamples
 from mri_design.design.plane.poisson_disc import PoissonDisc
+from mri_design.design.plane.training_residual import TrainingResidualSamples
 from mri_design.design.shots.by_posterior import InformationGainShots
 from mri_design.design.shots.fixed import FixedAngles
 from mri_design.design.strategies.baselines import (
@@ -86,6 +87,7 @@ _PLANE_MAKERS: dict[str, Callable[[], Strategy]] = {
     "low-pass": LowPassSamples,
     "oracle-residual": OracleResidualSamples,
     "oracle-hole": OracleHoleSamples,
+    "residual-greedy": TrainingResidualSamples,
 }
 
 _SHOT_MAKERS: dict[str, Callable[[], Strategy]] = {
@@ -107,7 +109,7 @@ ORACLES: dict[str, Oracle] = {
 }
 """Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
 
-TRAINING_RULES: dict[str, TrainingResidual] = {"residual-greedy": TrainingResidual()}
+TRAINING_RULES = ("residual-greedy",)
 """Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
 
 _DETERMINISTIC = ("low-pass", "golden-ratio", "trained", "caipi", *_SHOT_MAKERS)

@@ -135,13 +135,14 @@ def test_a_comparison_in_the_plane_begins_with_the_design(run: Run, work: Path, 
     common = ("--recipe", quick, "--seed", 3)
     result = run(
         *("compare", "scan.npz", "--train", "head.npz", *PLANE, "--accelerations", "6", "--seeds", 2, "--jobs", 1),
-        *("--strategies", "calibrated,vd-polynomial,caipi:2x2,oracle-hole", *common),
+        *("--strategies", "calibrated,vd-polynomial,caipi:2x2,oracle-hole,residual-greedy", *common),
         *("--out", tmp_path / "study"),
     )
     assert result.exit_code in (0, 4), result.output
     masks = json.loads((tmp_path / "study" / "masks.json").read_text())
     names = {mask["strategy"] for mask in masks}
-    assert names == {"calibrated", "calibrated@train", "vd-polynomial@tuned", "caipi:2x2", "oracle-hole"}
+    fixed = {"calibrated@train", "residual-greedy@train"}
+    assert names == {"calibrated", "vd-polynomial@tuned", "caipi:2x2", "oracle-hole", *fixed}
     assert all(len(set(mask["order"])) == mask["lines"] == 80 for mask in masks)
     out = tmp_path / "design"
     assert run("design", "scan.npz", *PLANE, "--samples", 80, *common, "--out", out).exit_code in (0, 4)
@@ -167,6 +168,7 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
     [
         (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines"),
         (("--strategy", "caipi:2", "--samples", 60), 2, "2x3x1"),
+        (("--strategy", "residual-greedy", "--samples", 60), 2, "learns from fully sampled training scans"),
         (("--samples", 60, "--order", "interleaved"), 2, "without echo trains"),
         (("--samples", 60, "--forbid", "3"), 2, "whose samples are no lines"),
         (("--samples", 60, "--acceleration", 4), 2, "or an acceleration"),
