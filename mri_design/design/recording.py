@@ -12,7 +12,16 @@ from mri_design.design.decision import Choice, DesignStep, LineOutcome, StepCost
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 
-__all__ = ["Inferred", "decided", "image_energy", "innovation", "innovations", "measured", "most_information"]
+__all__ = [
+    "Inferred",
+    "decided",
+    "found_energies",
+    "image_energy",
+    "innovation",
+    "innovations",
+    "measured",
+    "most_information",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,13 @@ class Inferred:
 def innovation(mr_slice: MRSlice, posterior: GaussianPosterior, line: int) -> float:
     """Energy of y - X_* mean on one line, noise included."""
     return float(np.sum(np.abs(mr_slice.acquire([line]) - mr_slice.measurement([line])(posterior.mean)) ** 2))
+
+
+def found_energies(mr_slice: MRSlice, posterior: GaussianPosterior, lines: Sequence[int]) -> NDArray[np.float64]:
+    """`innovation` of every one of ``lines``, (lines,): by one transform, but for lines with holes."""
+    if mr_slice.samples is not None:
+        return np.array([innovation(mr_slice, posterior, line) for line in lines])
+    return innovations([mr_slice], [posterior], lines)
 
 
 def innovations(

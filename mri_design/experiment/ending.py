@@ -79,11 +79,8 @@ def check_other_than_lines(recipe: Recipe) -> None:
     if design.encoding == "lines":
         return
     shots = design.encoding != "plane"
-    chosen = "shots" if shots else "samples of a plane"
     if shots and (design.order != "as-chosen" or design.train is not None or design.effective_echo is not None):
         raise UsageError("orders and echo trains are of lines and samples: leave them out where shots are chosen")
-    if recipe.phase.model == "automatic":
-        raise UsageError(f"phase.model = 'automatic' holds lines back: name a model where {chosen} are chosen")
     if shots and design.block > 1:
         raise UsageError("shots are chosen one by one: leave out --block")
     if shots and design.until_error is not None:

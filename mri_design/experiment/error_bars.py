@@ -90,7 +90,7 @@ def std_factor(
         return None
     if {block.name for block in local.model.blocks} != LOCAL_KINDS:
         return None
-    known, held = held_back(lines, slice_model.shape[0])
+    known, held = held_back(lines, slice_model.candidates)
     steps = _innovations(slice_model, local, known, held, engine, seed) if held else []
     order = (*known, *held)
     ordered = replace(local, model=_of_lines(local, slice_model, order))

@@ -1,4 +1,4 @@
-"""Modulus or phase-aware model for a mask that is already there: lines held back are predicted under each."""
+"""Modulus or phase-aware model for a mask that is already there: candidates held back are predicted under each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from mri_design.design.engine import DesignState
 from mri_design.design.model_choice import FEWEST, CandidateModels, best_model, held_back, model_in_use
-from mri_design.design.recording import innovation
+from mri_design.design.recording import found_energies
 from mri_design.experiment.recipe import Recipe
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -82,7 +82,8 @@ def choose_phase_model(
 ) -> MRSlice:
     """The candidate model that predicted best a third of the lines outside the centre, from the others.
 
-    `held_back` says which lines these are. With fewer than four of them there is no choice, and moduli are used.
+    In a plane these are samples, along trajectories readouts: `held_back` says which. With fewer than four of them
+    there is no choice, and moduli are used.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def choose_phase_model(
         (`best_model`), there are too few lines outside the centre, or there is no phase to see.
     """
     modulus = replace(slice_model, phase=None)
-    known, held = held_back(lines, slice_model.shape[0])
+    known, held = held_back(lines, slice_model.candidates)
     loop: DoubleLoop = replace(recipe.inference.engine(), outer_iterations=LOOPS)
     seed = int(rng.integers(2**63))
     if len(held) < FEWEST:
@@ -115,7 +116,7 @@ def choose_phase_model(
         if number == len(candidates):
             return modulus  # no phase was seen
         posterior = loop.infer(candidates[number].model(known, level), np.random.default_rng(seed))
-        energies.append([innovation(slice_model, posterior, line) for line in held])
+        energies.append(found_energies(slice_model, posterior, held))
         if number == 0:
             candidates = recipe.phase.variants(slice_model, posterior.mean)
     return candidates[best_model(np.transpose(energies), margin=CLEARLY)]

@@ -19,6 +19,7 @@ Rows = CartesianLines | CartesianSamples | NonUniformFourier
 """X of whatever candidates there are."""
 
 EncodingName = Literal["lines", "plane", "radial", "spiral"]
+"""What a design may choose one by one."""
 
 
 @runtime_checkable
@@ -30,7 +31,9 @@ class Encoding(Protocol):
     """
 
     @property
-    def name(self) -> EncodingName: ...
+    def name(self) -> str:
+        """One of `EncodingName`, or that of what a scan has measured in another way."""
+        ...
 
     @property
     def unit(self) -> str:
@@ -77,6 +80,14 @@ class Encoding(Protocol):
 
     def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which candidates hold data, (size,), where the ``samples`` (rows, columns) of the grid do."""
+        ...
+
+    def predictable(self, ids: Sequence[int]) -> list[int]:
+        """Those of ``ids`` that the others can be asked to predict, in ascending order: none that hold the contrast."""
+        ...
+
+    def opposite_of(self, candidate: int) -> int:
+        """The candidate at -k, which tells nearly the same where the phase is smooth; itself where there is none."""
         ...
 
     def central_run(self, ids: Sequence[int]) -> list[int]:

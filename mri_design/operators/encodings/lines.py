@@ -73,6 +73,14 @@ class LineEncoding:
         """Lines of which at least one sample holds data."""
         return np.asarray(samples.any(axis=1))
 
+    def predictable(self, ids: Sequence[int]) -> list[int]:
+        """Lines outside the unbroken run around DC."""
+        return sorted(set(ids).difference(self.central_run(ids)))
+
+    def opposite_of(self, candidate: int) -> int:
+        """On the periodic grid."""
+        return (2 * (self.size // 2) - candidate) % self.size
+
     def central_run(self, ids: Sequence[int]) -> list[int]:
         """See `central_run`."""
         return central_run(ids, self.size)
