@@ -75,6 +75,8 @@ class ReferenceSlice:
         What its k-space was simulated from; empty where it was not.
     noise : float, optional
         What the reference's own noise makes of an error, see `evaluation.reference_noise`; None for a true image.
+    source : str
+        File or phantom that it comes from.
 
     Raises
     ------
@@ -88,6 +90,7 @@ class ReferenceSlice:
     calibration_lines: int = 0
     simulated: str = ""
     noise: float | None = None
+    source: str = ""
 
     def __post_init__(self) -> None:
         if self.reference.shape != self.slice_model.shape:

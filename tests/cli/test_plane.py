@@ -40,6 +40,7 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     manifest = json.loads((out / "manifest.json").read_text())
     assert mask.shape == (24, 20) and mask.sum() == 80 and mask[10:14, 8:12].all() and not mask[0, 0]
     assert sorted(manifest["lines"]) == np.flatnonzero(mask).tolist()
+    assert [row["samples"] for row in read_csv_texts(out / "metrics.csv")] == ["80"]
     samples = read_csv_texts(out / "samples.csv")
     assert [int(row["sample"]) for row in samples] == manifest["lines"]
     assert samples[0]["ky"] == samples[0]["kz"] == "0" and int(samples[-1]["block"]) == 4
@@ -143,10 +144,10 @@ def test_a_comparison_in_the_plane_begins_with_the_design(run: Run, work: Path, 
     names = {mask["strategy"] for mask in masks}
     fixed = {"calibrated@train", "residual-greedy@train"}
     assert names == {"calibrated", "vd-polynomial@tuned", "caipi:2x2", "oracle-hole", *fixed}
-    assert all(len(set(mask["order"])) == mask["lines"] == 80 for mask in masks)
+    assert all(len(set(mask["order"])) == mask["samples"] == 80 for mask in masks)
     out = tmp_path / "design"
     assert run("design", "scan.npz", *PLANE, "--samples", 80, *common, "--out", out).exit_code in (0, 4)
-    first = next(m["order"] for m in masks if (m["strategy"], m["lines"]) == ("calibrated", 80))
+    first = next(m["order"] for m in masks if (m["strategy"], m["samples"]) == ("calibrated", 80))
     assert first == json.loads((out / "manifest.json").read_text())["lines"]
 
 

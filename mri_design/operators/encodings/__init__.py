@@ -1,12 +1,21 @@
 """What of k-space is measured one by one, by number: phase-encode lines, the samples of a plane, or whole shots."""
 
 from mri_design.errors import InputError
-from mri_design.operators.encodings.base import Encoding, EncodingName, Rows
+from mri_design.operators.encodings.base import Encoding, EncodingName, Rows, counted_as
 from mri_design.operators.encodings.lines import LineEncoding
 from mri_design.operators.encodings.plane import PlaneEncoding
 from mri_design.operators.encodings.shots import ShotEncoding
 
-__all__ = ["Encoding", "EncodingName", "LineEncoding", "PlaneEncoding", "Rows", "ShotEncoding", "encoding_named"]
+__all__ = [
+    "Encoding",
+    "EncodingName",
+    "LineEncoding",
+    "PlaneEncoding",
+    "Rows",
+    "ShotEncoding",
+    "counted_as",
+    "encoding_named",
+]
 
 
 def encoding_named(name: EncodingName, grid: tuple[int, int]) -> Encoding:

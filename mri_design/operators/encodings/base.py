@@ -13,13 +13,18 @@ from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines, CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
-__all__ = ["Encoding", "EncodingName", "Rows"]
+__all__ = ["Encoding", "EncodingName", "Rows", "counted_as"]
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier
 """X of whatever candidates there are."""
 
 EncodingName = Literal["lines", "plane", "radial", "spiral"]
 """What a design may choose one by one."""
+
+
+def counted_as(name: str) -> str:
+    """What columns of tables call the candidates of an encoding: "lines", "samples", "shots" or "readouts"."""
+    return {"lines": "lines", "plane": "samples", "readouts": "readouts"}.get(name, "shots")
 
 
 @runtime_checkable
