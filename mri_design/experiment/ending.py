@@ -13,7 +13,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding
+from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
 
 __all__ = [
     "check_other_than_lines",
@@ -78,7 +78,7 @@ def check_other_than_lines(recipe: Recipe) -> None:
     design = recipe.design
     if design.encoding == "lines":
         return
-    shots = design.encoding != "plane"
+    shots = KINDS[design.encoding].shots
     if shots and (design.order != "as-chosen" or design.train is not None or design.effective_echo is not None):
         raise UsageError("orders and echo trains are of lines and samples: leave them out where shots are chosen")
     if shots and design.block > 1:

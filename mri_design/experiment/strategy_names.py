@@ -36,7 +36,7 @@ from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
-from mri_design.operators.encodings import EncodingName
+from mri_design.operators.encodings import KINDS, EncodingName
 
 __all__ = [
     "FROM_FILES",
@@ -192,7 +192,7 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
     family, colon, setting = str(name).partition(":")
     makers, tuned = _makers(encoding), tuned_families(encoding)
     if encoding != "lines" and family not in makers and family in (*_MAKERS, *FROM_FILES):
-        kind = "a plane" if encoding == "plane" else "spokes and spirals"
+        kind = "spokes and spirals" if KINDS[encoding].shots else "a plane"
         raise UsageError(f"strategy {family!r} chooses lines; for {kind} there are: {', '.join(makers)}")
     if family in FROM_FILES:
         if not setting:

@@ -10,7 +10,7 @@ from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
-from mri_design.operators.encodings import counted_as
+from mri_design.operators.encodings import KINDS
 from mri_design.runs.scan_facts import simulated_from
 from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import require_whole_lines
@@ -39,7 +39,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
     """
     images: list[ReferenceSlice] = []
     # Shots are made of a slice that is sampled on the grid.
-    shots = counted_as(recipe.design.encoding) == "shots"
+    shots = KINDS[recipe.design.encoding].shots
     on_grid = recipe.replacing("design", encoding="lines") if shots else recipe
     orientation: Orientation = "ky-rows"
     for source in sources:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,7 +14,7 @@ from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines, CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
-__all__ = ["Encoding", "EncodingName", "Rows", "counted_as"]
+__all__ = ["KINDS", "Encoding", "EncodingName", "Kind", "Rows"]
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier
 """X of whatever candidates there are."""
@@ -22,9 +23,35 @@ EncodingName = Literal["lines", "plane", "radial", "spiral"]
 """What a design may choose one by one."""
 
 
-def counted_as(name: str) -> str:
-    """What columns of tables call the candidates of an encoding: "lines", "samples", "shots" or "readouts"."""
-    return {"lines": "lines", "plane": "samples", "readouts": "readouts"}.get(name, "shots")
+@dataclass(frozen=True)
+class Kind:
+    """What is known of an encoding by its name alone, before there is a grid.
+
+    Parameters
+    ----------
+    unit : str
+        What one candidate is called in messages, in the singular.
+    counted : str
+        What columns of tables call the number of candidates.
+    """
+
+    unit: str
+    counted: str
+
+    @property
+    def shots(self) -> bool:
+        """Whether candidates are shots, of which there are as many as a design asks for, and not a grid's."""
+        return self.counted == "shots"
+
+
+KINDS: Mapping[str, Kind] = {
+    "lines": Kind("line", "lines"),
+    "plane": Kind("sample", "samples"),
+    "radial": Kind("spoke", "shots"),
+    "spiral": Kind("arm", "shots"),
+    "readouts": Kind("readout", "readouts"),
+}
+"""By the names of encodings; "readouts" are those of a scan along any trajectory, which are not designed."""
 
 
 @runtime_checkable

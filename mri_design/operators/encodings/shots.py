@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array
 from mri_design.operators.base import Array
+from mri_design.operators.encodings.base import KINDS
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, checked_trajectory, density_weights
 
 __all__ = ["ShotEncoding"]
 
-_UNITS = {"radial": "spoke", "spiral": "arm", "readouts": "readout"}
+_NAMES = ("radial", "spiral", "readouts")
 _NEAR = 1e-3
 """Cycles per field of view: shots that are nowhere further apart are the same."""
 
@@ -50,8 +51,8 @@ class ShotEncoding:
     angles: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in _UNITS:
-            raise InputError(field="shots", got=f"the name {self.name!r}", wanted=" or ".join(_UNITS))
+        if self.name not in _NAMES:
+            raise InputError(field="shots", got=f"the name {self.name!r}", wanted=" or ".join(_NAMES))
         shots = checked_trajectory(self.shots, self.grid)
         if shots.ndim != 3:
             raise InputError(field="shots", got=f"shape {shots.shape}", wanted="(shot, sample, 2)")
@@ -61,8 +62,8 @@ class ShotEncoding:
 
     @property
     def unit(self) -> str:
-        """A spoke or an arm."""
-        return _UNITS[self.name]
+        """A spoke, an arm or a readout."""
+        return KINDS[self.name].unit
 
     @property
     def shape(self) -> tuple[int, ...]:

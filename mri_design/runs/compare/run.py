@@ -25,7 +25,7 @@ from mri_design.experiment.strategy_names import (
     strategy_files,
     strategy_label,
 )
-from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding, counted_as
+from mri_design.operators.encodings import KINDS, Encoding, PlaneEncoding, ShotEncoding
 from mri_design.runs.held_out.comparison import Cell, Comparison, base_name
 from mri_design.runs.held_out.jobs import candidates_for
 from mri_design.runs.held_out.progress import ComparisonProgress
@@ -85,7 +85,7 @@ class ComparisonRequest:
         if bool(self.lines) == bool(self.accelerations):
             raise UsageError("give numbers of lines (or samples of a plane), or accelerations")
         check_other_than_lines(self.recipe)
-        if self.accelerations and counted_as(self.recipe.design.encoding) == "shots":
+        if self.accelerations and KINDS[self.recipe.design.encoding].shots:
             raise UsageError("how many spokes or arms? Give their numbers with --shots")
         for name in self.strategies:
             make_strategy(name, self.recipe.design.encoding)
@@ -241,7 +241,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     require_apart(training, tests)
     recipe = with_calibration(recipe, max(image.calibration_lines for image in (*tests, *training)))
     lines = request.counts(tests[0].slice_model.candidates.size)
-    for image in tests if counted_as(recipe.design.encoding) != "shots" else ():  # shots are made in any number
+    for image in tests if not KINDS[recipe.design.encoding].shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneEncoding) else None
         require_lines(image.slice_model.measured, max(lines), recipe, plane)

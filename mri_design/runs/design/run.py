@@ -50,7 +50,7 @@ from mri_design.experiment.strategy_names import (
 )
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, ShotEncoding, encoding_named
+from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding, encoding_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
@@ -135,7 +135,7 @@ class DesignRequest:
     @property
     def of_shots(self) -> bool:
         """Whether spokes or arms of a spiral are chosen."""
-        return self.recipe.design.encoding in ("radial", "spiral")
+        return KINDS[self.recipe.design.encoding].shots
 
     @cached_property
     def strategy(self) -> Strategy:

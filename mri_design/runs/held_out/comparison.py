@@ -19,7 +19,7 @@ from mri_design.experiment.designing import start_count
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, is_random, make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import ShotEncoding, counted_as
+from mri_design.operators.encodings import KINDS, ShotEncoding
 from mri_design.runs.held_out.jobs import (
     Lines,
     MaskJob,
@@ -144,7 +144,7 @@ class Comparison:
     @property
     def counted(self) -> str:
         """What is counted: "lines", "samples" or "shots"."""
-        return counted_as(self.recipe.design.encoding)
+        return KINDS[self.recipe.design.encoding].counted
 
     def seen(self, progress: ComparisonProgress, name: str, count: int, image: int) -> MRSlice:
         """The slice of a test image that a strategy's candidates belong to."""

@@ -17,7 +17,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, ShotEncoding, counted_as
+from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding
 from mri_design.runs.oracles import knowing_oracle, knowing_rule
 
 __all__ = [
@@ -122,7 +122,7 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
 def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Encoding:
     """What a strategy chooses ``count`` from: the lines or samples of the image, or shots, which depend on both."""
     encoding, on_grid = recipe.design.encoding, image.slice_model
-    if counted_as(encoding) != "shots":
+    if not KINDS[encoding].shots:
         return on_grid.candidates
     return shot_candidates(recipe, make_strategy(strategy, encoding), on_grid.shape, count, on_grid.n_coils)
 

@@ -14,7 +14,7 @@ from mri_design.evaluation.plots.style import Layout
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import counted_as
+from mri_design.operators.encodings import KINDS
 from mri_design.runs.images import NamedImage
 from mri_design.runs.scan_facts import KnownScan
 
@@ -40,7 +40,7 @@ def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float,
     acceleration : float
         That these are.
     counted : str
-        What they are called (`counted_as`): the name of the column.
+        What they are called (`Kind.counted`): the name of the column.
     """
     rows: Rows = []
     for named in images:
@@ -169,7 +169,7 @@ def save_reconstruction(
     about : str, optional
         As for `image_sections`.
     """
-    counted = counted_as(known.slice_model.candidates.name)
+    counted = KINDS[known.slice_model.candidates.name].counted
     rows = metric_rows(images, len(lines), known.acceleration(lines), counted)
     save_images(folder, images[0].reconstruction, rows, known.scan.unit)
     return image_sections(folder, images, known.reference, known.data.orientation, rows, known.reference_noise, about)
