@@ -9,6 +9,8 @@ import typer
 from mri_design.cli.arguments import names_of
 from mri_design.cli.options import (
     JOBS,
+    SHOT_STRATEGIES,
+    Angles,
     Block,
     Calibration,
     Contrast,
@@ -34,6 +36,7 @@ __all__ = ["compare"]
 
 LINE_STRATEGIES = "calibrated,information-gain,vd-polynomial,fastmri-random,low-pass"
 PLANE_STRATEGIES = "calibrated,vd-polynomial,poisson-disc,low-pass"
+SHOT_SETS = ",".join(SHOT_STRATEGIES)
 
 
 @exits
@@ -50,7 +53,12 @@ def compare(
     lines: Annotated[
         str | None,
         typer.Option(
-            "--lines", "--samples", metavar="N,N,...", help="Counts of lines, or of samples.", show_default=False
+            "--lines",
+            "--samples",
+            "--shots",
+            metavar="N,N,...",
+            help="Counts of lines, of samples, or of shots.",
+            show_default=False,
         ),
     ] = None,
     accelerations: Annotated[
@@ -64,7 +72,7 @@ def compare(
         typer.Option(
             "--strategies",
             metavar="A,B,...",
-            help=f"Names as for design. [default: {LINE_STRATEGIES}; in a plane: {PLANE_STRATEGIES}]",
+            help=f"Names as for design. [default: {LINE_STRATEGIES}; in a plane: {PLANE_STRATEGIES}; of shots: all]",
         ),
     ] = None,
     train: Annotated[
@@ -93,6 +101,7 @@ def compare(
     phase: Phase = None,
     repetition: Repetition = None,
     set_: SetNumber = None,
+    angles: Angles = None,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
 
@@ -109,9 +118,11 @@ def compare(
     settings = load_recipe(recipe).replacing("reconstruction", method=method).replacing("design", encoding=encoding)
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
-    in_plane = settings.design.encoding == "plane"
-    settings = settings.replacing("design", **{"plane_block" if in_plane else "block": block})
-    names = names_of(strategies or (PLANE_STRATEGIES if in_plane else LINE_STRATEGIES))
+    encoded = settings.design.encoding
+    settings = settings.replacing("shots", angles=angles)
+    settings = settings.replacing("design", **{"plane_block" if encoded == "plane" else "block": block})
+    usual = {"lines": LINE_STRATEGIES, "plane": PLANE_STRATEGIES}.get(encoded, SHOT_SETS)
+    names = names_of(strategies or usual)
     named = scan_sources([*sources, *(train or [])], slices, maps or [])
     tests, training = named[: len(sources)], named[len(sources) :]
     request = ComparisonRequest(tests, settings, names, counts, training, seeds, factors)

@@ -130,6 +130,7 @@ def design(
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import SliceChoice, require_no_slices, scan_sources
+    from mri_design.operators.encodings import KINDS
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan
 
@@ -146,8 +147,8 @@ def design(
         .replacing("constraints", shutter=shutter, calibration=calibration)
         .replacing("shots", angles=angles)
     )
-    of_shots = settings.design.encoding in ("radial", "spiral")
-    if of_shots and strategy is None and settings.design.strategy == "calibrated":
+    kind = KINDS[settings.design.encoding]
+    if kind.shots and strategy is None and settings.design.strategy == "calibrated":
         settings = settings.replacing("design", strategy=SHOT_STRATEGIES[0])
     chosen_at_once = {"plane_block" if settings.design.encoding == "plane" else "block": block}
     settings = settings.replacing("design", **chosen_at_once)
@@ -161,6 +162,5 @@ def design(
         run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume) as run,
     ):
         ended = report_design(run, design_scan(request, run))
-    unit = {"lines": "lines", "plane": "samples", "radial": "spokes", "spiral": "arms"}[settings.design.encoding]
-    say(f"{len(ended.lines)} {unit}, {ended.status}: {out / 'report.html'}", quiet)
+    say(f"{len(ended.lines)} {kind.unit}s, {ended.status}: {out / 'report.html'}", quiet)
     return ending(ended.status)

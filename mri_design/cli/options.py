@@ -93,6 +93,7 @@ PLANE_STRATEGIES = (
     "low-pass",
     "oracle-residual",
     "oracle-hole",
+    *TRAINING_RULES,
 )
 
 SHOT_STRATEGIES = ("information-gain", "half-turn", "full-turn", "one-missing", "golden", "tiny-golden")

@@ -1,4 +1,4 @@
-"""In which order, and in which echo trains, chosen lines are measured: apart from how they were chosen."""
+"""In which order, and in which echo trains, chosen lines or samples are measured: apart from how they were chosen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mri_design.errors import InputError, require_counts
+from mri_design.operators.encodings import LineEncoding, PlaneEncoding
 
 __all__ = ["ORDERS", "Acquisition", "acquisition_order", "check_order"]
 
@@ -16,18 +20,18 @@ ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
 
 @dataclass(frozen=True)
 class Acquisition:
-    """Lines as the scanner measures them.
+    """Lines, or samples of a plane, as the scanner measures them.
 
     Parameters
     ----------
     trains : tuple of tuple of int
         Lines of every echo train, echo after echo.
-    n_lines : int
-        Lines of the grid.
+    encoding : LineEncoding or PlaneEncoding
+        The grid, and what of it is measured one by one. Where this class speaks of lines, it means these candidates.
     """
 
     trains: tuple[tuple[int, ...], ...]
-    n_lines: int
+    encoding: LineEncoding | PlaneEncoding
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -37,34 +41,44 @@ class Acquisition:
     @property
     def dc_echo(self) -> int:
         """Echo, counted from 1, that measures the line nearest to DC: its time is the effective echo time."""
-        return 1 + next(train.index(self._nearest) for train in self.trains if self._nearest in train)
+        nearest = self.encoding.nearest_to_centre(sorted(self.lines), 1)[0]
+        return 1 + next(train.index(nearest) for train in self.trains if nearest in train)
 
     @property
-    def largest_jump(self) -> int:
-        """Largest distance between consecutive lines, 0 for a single line."""
-        return max((abs(b - a) for a, b in pairwise(self.lines)), default=0)
+    def largest_jump(self) -> float:
+        """Largest distance between consecutive lines, 0 for a single line; in a plane between samples, as |k|."""
+        return max((_distance(self.encoding, a, b) for a, b in pairwise(self.lines)), default=0.0)
 
     @property
-    def _nearest(self) -> int:
-        return min(self.lines, key=lambda line: (abs(line - self.n_lines // 2), line))
+    def typical_jump(self) -> float:
+        """Median distance between consecutive lines of a train, 0 where trains have one echo."""
+        jumps = [_distance(self.encoding, a, b) for train in self.trains for a, b in pairwise(train)]
+        return float(np.median(jumps)) if jumps else 0.0
 
 
 def acquisition_order(
-    lines: Sequence[int], n_lines: int, order: str = "as-chosen", train: int = 1, effective_echo: int | None = None
+    lines: Sequence[int],
+    encoding: LineEncoding | PlaneEncoding,
+    order: str = "as-chosen",
+    train: int = 1,
+    effective_echo: int | None = None,
 ) -> Acquisition:
-    """Sort chosen lines into echo trains.
+    """Sort chosen lines, or samples of a plane, into echo trains.
 
     Parameters
     ----------
     lines : sequence of int
         As they were chosen.
-    n_lines : int
-        Lines of the grid.
+    encoding : LineEncoding or PlaneEncoding
+        What they are lines or samples of.
     order : str
-        ``as-chosen``; ``ascending`` in ky; ``centre-out``: every train from DC outwards; ``interleaved``: every train
-        ascends over all of k-space, the trains one line apart, so that an echo measures one band of k-space.
+        ``as-chosen``; ``ascending`` in ky, samples of a plane then in kz; ``centre-out``: every train from DC outwards,
+        so that an echo measures one ring around DC; ``interleaved``: every train ascends over all of k-space, the
+        trains one line apart, so that an echo measures one band of k-space along ky. In a plane the samples of a ring
+        are shared among the trains by their angle, and those of a band by their kz, which keeps a train's samples
+        together.
     train : int
-        Echoes of a train; the last trains may have fewer.
+        Echoes of a train; the last trains may have fewer, in a plane any.
     effective_echo : int, optional
         Echo, counted from 1, that measures DC in the train that holds it; ``interleaved`` trains are turned so that it
         does. Where the lines do not fill the trains it is their last echo at most.
@@ -75,18 +89,49 @@ def acquisition_order(
         For an unknown order, no line, or an effective echo that the order or the trains do not have.
     """
     check_order(order, train, effective_echo)
-    if not lines or len(set(lines)) < len(lines) or not all(0 <= line < n_lines for line in lines):
-        raise InputError(field="lines", got=str(tuple(lines)), wanted=f"different line numbers from 0 to {n_lines - 1}")
-    middle, count = n_lines // 2, -(-len(lines) // train)
-    if order in ("as-chosen", "ascending"):
-        listed = sorted(lines) if order == "ascending" else list(lines)
-        return Acquisition(tuple(tuple(listed[i : i + train]) for i in range(0, len(listed), train)), n_lines)
-    by_radius = sorted(lines, key=lambda line: (abs(line - middle), line))
-    if order == "centre-out":
-        return Acquisition(tuple(tuple(by_radius[i::count]) for i in range(count)), n_lines)
+    if not lines or len(set(lines)) < len(lines) or not all(0 <= line < encoding.size for line in lines):
+        unit = encoding.unit
+        wanted = f"different {unit} numbers from 0 to {encoding.size - 1}"
+        raise InputError(field=f"{unit}s", got=str(tuple(lines))[:80], wanted=wanted)
+    count = -(-len(lines) // train)
     ascending = sorted(lines)
-    made = Acquisition(tuple(tuple(ascending[i::count]) for i in range(count)), n_lines)
+    if order in ("as-chosen", "ascending"):
+        listed = ascending if order == "ascending" else list(lines)
+        return Acquisition(tuple(tuple(listed[i : i + train]) for i in range(0, len(listed), train)), encoding)
+    beside = _beside(encoding, order)
+    if order == "centre-out":
+        by_radius = encoding.nearest_to_centre(ascending, len(ascending))
+        return Acquisition(_echo_by_echo(by_radius, count, beside), encoding)
+    made = Acquisition(_echo_by_echo(ascending, count, beside), encoding)
     return made if effective_echo is None else _turned(made, effective_echo)
+
+
+def _distance(encoding: LineEncoding | PlaneEncoding, one: int, other: int) -> float:
+    frequencies = encoding.frequencies
+    return float(np.linalg.norm(frequencies[one] - frequencies[other]))
+
+
+def _beside(encoding: LineEncoding | PlaneEncoding, order: str) -> NDArray[np.float64] | None:
+    """What tells near from far among those that one echo measures: angle in a ring, kz in a band; None for lines."""
+    if isinstance(encoding, LineEncoding):
+        return None
+    ky, kz = encoding.frequencies.T
+    return np.asarray(np.arctan2(kz, ky) if order == "centre-out" else kz, dtype=np.float64)
+
+
+def _echo_by_echo(lines: Sequence[int], count: int, beside: NDArray[np.float64] | None) -> tuple[tuple[int, ...], ...]:
+    """``count`` trains, whose first echoes share the first ``count`` lines, and so on."""
+    trains: list[list[int]] = [[] for _ in range(count)]
+    for first in range(0, len(lines), count):
+        echo = lines[first : first + count]
+        if beside is None:
+            places = list(range(len(echo)))
+        else:  # spread evenly where there are fewer than trains
+            echo = sorted(echo, key=lambda line: (beside[line], line))
+            places = [place * count // len(echo) for place in range(len(echo))]
+        for place, line in zip(places, echo, strict=True):
+            trains[place].append(line)
+    return tuple(tuple(train) for train in trains)
 
 
 def check_order(order: str, train: int, effective_echo: int | None = None, max_jump: int | None = None) -> None:
@@ -107,7 +152,7 @@ def check_order(order: str, train: int, effective_echo: int | None = None, max_j
             field="order",
             got="interleaved without echo trains",
             wanted="trains of two echoes or more",
-            cure="Give --block, or [design] train in a recipe; or take another order.",
+            cure="Give [design] train in a recipe, or --block where lines are chosen; or take another order.",
         )
     if effective_echo is not None and order != "interleaved":
         raise InputError(
@@ -133,4 +178,4 @@ def _turned(made: Acquisition, effective_echo: int) -> Acquisition:
     for train in made.trains:
         first = shift % len(train)
         trains.append((*train[first:], *train[:first]))
-    return Acquisition(tuple(trains), made.n_lines)
+    return Acquisition(tuple(trains), made.encoding)

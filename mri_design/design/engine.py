@@ -23,6 +23,7 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import PlaneEncoding
 from mri_design.scan.sampling import require_whole_lines
 
 __all__ = ["DesignEngine", "DesignState", "Mapping", "Measuring", "SliceInference", "StopRule", "infer_slice"]
@@ -320,7 +321,7 @@ class DesignEngine:
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
         estimator = self.inference.variances
-        in_plane = candidates.encoding is not None and candidates.encoding.name == "plane"
+        in_plane = isinstance(candidates.encoding, PlaneEncoding)
         least = least_sample_energies if in_plane else least_energies
         left = np.sum([least(p, lines, estimator, self._noise(i)) for i, p in enumerate(posteriors)], axis=0)
         never = ~reachable & (forecast.expected > 0)

@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice, DesignStep, LineOutcome, StepCost
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
 
-__all__ = ["Inferred", "decided", "image_energy", "innovation", "innovations", "measured", "most_information"]
+__all__ = [
+    "Inferred",
+    "decided",
+    "found_energies",
+    "image_energy",
+    "innovation",
+    "innovations",
+    "measured",
+    "most_information",
+]
 
 
 @dataclass(frozen=True)
@@ -45,14 +55,22 @@ def innovation(mr_slice: MRSlice, posterior: GaussianPosterior, line: int) -> fl
     return float(np.sum(np.abs(mr_slice.acquire([line]) - mr_slice.measurement([line])(posterior.mean)) ** 2))
 
 
+def found_energies(mr_slice: MRSlice, image: Array, lines: Sequence[int]) -> NDArray[np.float64]:
+    """Energy of y - X_* image on every one of ``lines``, (lines,): by one transform, but for lines with holes."""
+    if mr_slice.samples is not None:
+        each = (mr_slice.acquire([line]) - mr_slice.measurement([line])(image) for line in lines)
+        return np.array([float(np.sum(np.abs(found) ** 2)) for found in each])
+    found = mr_slice.acquire(lines) - mr_slice.measurement(lines)(image)
+    return mr_slice.candidates.energies(found, lines)
+
+
 def innovations(
     slices: Sequence[MRSlice], posteriors: Sequence[GaussianPosterior], lines: Sequence[int]
 ) -> NDArray[np.float64]:
     """`innovation` of every one of ``lines``, summed over slices, (lines,): one transform for all of them."""
     total = np.zeros(len(lines))
     for mr_slice, posterior in zip(slices, posteriors, strict=True):
-        found = mr_slice.acquire(lines) - mr_slice.measurement(lines)(posterior.mean)
-        total += mr_slice.candidates.energies(found, lines)
+        total += found_energies(mr_slice, posterior.mean, lines)
     return total
 
 

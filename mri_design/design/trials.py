@@ -42,7 +42,8 @@ class Outcome:
     error : float
         Relative L2 error of the magnitude.
     residual : float array, shape (ky,)
-        Energy of the complex error on every line, summed over readout and coils, in units of the image's energy.
+        Energy of the complex error on every line, or other candidate of the slice, summed over readout and coils, in
+        units of the image's energy.
     converged : bool
         Whether the reconstruction did.
     """
@@ -74,6 +75,8 @@ class ReferenceSlice:
         What its k-space was simulated from; empty where it was not.
     noise : float, optional
         What the reference's own noise makes of an error, see `evaluation.reference_noise`; None for a true image.
+    source : str
+        File or phantom that it comes from.
 
     Raises
     ------
@@ -87,6 +90,7 @@ class ReferenceSlice:
     calibration_lines: int = 0
     simulated: str = ""
     noise: float | None = None
+    source: str = ""
 
     def __post_init__(self) -> None:
         if self.reference.shape != self.slice_model.shape:
@@ -109,9 +113,10 @@ def relative_error(image: Array, truth: Array) -> float:
 
 
 def line_residual(mr_slice: MRSlice, image: Array, truth: Array) -> NDArray[np.float64]:
-    """Energy of image - truth on every line over the truth's energy, (ky,)."""
+    """Energy of image - truth on every line, or other candidate of the slice, over the truth's energy, (size,)."""
     wrong = mr_slice.encoding()(image - truth)
     energy = np.sum(np.abs(truth) ** 2, dtype=np.float64)
+    wrong = wrong.reshape(len(wrong), mr_slice.candidates.size, -1)
     return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
 
 

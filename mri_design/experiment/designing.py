@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
 from mri_design.design.engine import DesignEngine, DesignState, Mapping, Measuring, StopRule
+from mri_design.design.plane.memory import require_memory
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, load_state, save_state
@@ -23,6 +24,7 @@ __all__ = [
     "DesignOptions",
     "design_seed",
     "require_lines",
+    "require_room",
     "run_design",
     "start_count",
     "start_lines",
@@ -130,6 +132,41 @@ def require_lines(
             wanted=f"at most {available}, the {units} that hold data and may be measured",
             cure=f"Ask for fewer {units}.",
         )
+
+
+FEWEST_DRAWS = 8
+"""Posterior draws behind the scores of samples, where inference makes fewer."""
+
+
+def require_room(
+    encoding: Encoding, n_coils: int, target: int | None, recipe: Recipe, *, slices: int = 1, processes: int = 1
+) -> None:
+    """Refuse a design over more samples of a plane than memory can hold, with their coils and posterior draws.
+
+    Lines are few, and shots are counted where they are made.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        What is chosen from.
+    n_coils : int
+        Receive coils.
+    target : int or None
+        Samples in the end; None is all of them.
+    recipe : Recipe
+        Posterior draws, and samples in a block.
+    slices, processes : int
+        Slices that share the mask, and designs that are made side by side.
+
+    Raises
+    ------
+    InputError
+        See `require_memory`.
+    """
+    if isinstance(encoding, PlaneEncoding):
+        blocks = -(-(encoding.size if target is None else target) // recipe.design.block_of(encoding))
+        draws = max(FEWEST_DRAWS, recipe.inference.samples)
+        require_memory(encoding, n_coils, draws, blocks, slices=slices, processes=processes)
 
 
 def design_seed(seed: int, draw: int = 0) -> int:
@@ -240,6 +277,8 @@ def run_design(
     LineCandidates(
         measurable, first, target, constraints=engine.constraints, encoding=encoding
     )  # refuses what is impossible at once
+    if encoding is not None:
+        require_room(encoding, slices[0].n_coils, target, recipe, slices=len(slices))
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)

@@ -13,7 +13,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
 
 __all__ = [
     "check_other_than_lines",
@@ -39,8 +39,8 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedR
     """
     design = recipe.design
     check_other_than_lines(recipe)
-    if design.encoding == "lines":
-        check_order(design.order, design.echoes, design.effective_echo, recipe.constraints.rules().max_jump)
+    jumps = recipe.constraints.rules().max_jump if design.encoding == "lines" else None
+    check_order(design.order, design.echoes, design.effective_echo, jumps)
     rule = stop_rule(recipe, strategy)
     if lines is None and rule is None:
         raise UsageError("when does the design end? Give --lines, --until-error or --until-gain")
@@ -78,12 +78,9 @@ def check_other_than_lines(recipe: Recipe) -> None:
     design = recipe.design
     if design.encoding == "lines":
         return
-    shots = design.encoding != "plane"
-    chosen = "shots" if shots else "samples of a plane"
-    if design.order != "as-chosen" or design.train is not None or design.effective_echo is not None:
-        raise UsageError(f"orders and echo trains are of lines: leave them out where {chosen} are chosen")
-    if recipe.phase.model == "automatic":
-        raise UsageError(f"phase.model = 'automatic' holds lines back: name a model where {chosen} are chosen")
+    shots = KINDS[design.encoding].shots
+    if shots and (design.order != "as-chosen" or design.train is not None or design.effective_echo is not None):
+        raise UsageError("orders and echo trains are of lines and samples: leave them out where shots are chosen")
     if shots and design.block > 1:
         raise UsageError("shots are chosen one by one: leave out --block")
     if shots and design.until_error is not None:
@@ -107,12 +104,15 @@ def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Reci
     return recipe.constraints.rules_of(encoding).most_lines(measurable, start)
 
 
-def in_acquisition_order(lines: Sequence[int], n_lines: int, recipe: Recipe) -> Acquisition | None:
-    """Chosen lines in the recipe's order and echo trains; None where they are measured one by one, as chosen."""
+def in_acquisition_order(lines: Sequence[int], encoding: Encoding, recipe: Recipe) -> Acquisition | None:
+    """Chosen lines, or samples of a plane, in the recipe's order and echo trains.
+
+    None where they are measured one by one, as chosen, and where they are shots, each of which is a train of its own.
+    """
     design = recipe.design
-    if design.encoding != "lines" or (design.order == "as-chosen" and design.echoes == 1):
-        return None
-    return acquisition_order(lines, n_lines, design.order, design.echoes, design.effective_echo)
+    if isinstance(encoding, LineEncoding | PlaneEncoding) and (design.order != "as-chosen" or design.echoes > 1):
+        return acquisition_order(lines, encoding, design.order, design.echoes, design.effective_echo)
+    return None
 
 
 def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:

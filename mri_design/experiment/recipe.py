@@ -105,10 +105,12 @@ class PhaseRecipe(_Settings):
             return aware[:1]
         return ("modulus", *aware) if self.model == "automatic" else ("modulus",)
 
-    @property
-    def chosen_by_lines_held_back(self) -> bool:
-        """Whether the lines of a mask that is there already choose the model of its image."""
-        return self.model in ("held-back", "automatic")
+    def chosen_by_what_is_held_back(self, encoding: str) -> bool:
+        """Whether the lines of a mask that is there already choose the model of its image.
+
+        Samples of a plane and readouts of other encodings do so where it is ``automatic`` only.
+        """
+        return self.model == "automatic" or (self.model == "held-back" and encoding == "lines")
 
     def prior(self) -> PhasePrior | None:
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
@@ -233,8 +235,11 @@ class DesignRecipe(_Settings):
 
     @property
     def echoes(self) -> int:
-        """Echoes of a train in the acquisition: without a setting of their own as many as lines are chosen at once."""
-        return self.train or self.block
+        """Echoes of a train in the acquisition: without a setting of their own as many as lines are chosen at once.
+
+        In a plane, whose blocks are chosen for the cost of inference, and of shots it is one.
+        """
+        return self.train or (self.block if self.encoding == "lines" else 1)
 
 
 class ShotRecipe(_Settings):

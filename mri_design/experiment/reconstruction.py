@@ -103,7 +103,7 @@ class Reconstruction:
         said: dict[str, str] = {}
         if self.phase_choice is not None:
             said["model of the image"] = str(self.phase_choice)
-        if self.band_strength is not None:
+        if self.band_strength:
             said["band factors"] = f"{100 * self.band_strength:.0f} % of the correction"
         if self.std_factor is not None:
             said["error bars"] = str(self.std_factor)
@@ -178,7 +178,7 @@ def reconstruct(
     engine, seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
     without = hold_back(slice_model, lines, engine, seed, options.signal)
     choice = None
-    if recipe.phase.chosen_by_lines_held_back and slice_model.phase is None:
+    if recipe.phase.chosen_by_what_is_held_back(slice_model.candidates.name) and slice_model.phase is None:
         choice = choose_phase(without, recipe.phase, engine.cut_short(1))
         slice_model = replace(slice_model, phase=choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options

@@ -13,6 +13,7 @@ from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.densities import SampleDensity
 from mri_design.design.plane.oracles import OracleHoleSamples, OracleResidualSamples
 from mri_design.design.plane.poisson_disc import PoissonDisc
+from mri_design.design.plane.training_residual import TrainingResidualSamples
 from mri_design.design.shots.by_posterior import InformationGainShots
 from mri_design.design.shots.fixed import FixedAngles
 from mri_design.design.strategies.baselines import (
@@ -35,7 +36,7 @@ from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
-from mri_design.operators.encodings import EncodingName
+from mri_design.operators.encodings import KINDS, EncodingName
 
 __all__ = [
     "FROM_FILES",
@@ -86,6 +87,7 @@ _PLANE_MAKERS: dict[str, Callable[[], Strategy]] = {
     "low-pass": LowPassSamples,
     "oracle-residual": OracleResidualSamples,
     "oracle-hole": OracleHoleSamples,
+    "residual-greedy": TrainingResidualSamples,
 }
 
 _SHOT_MAKERS: dict[str, Callable[[], Strategy]] = {
@@ -107,7 +109,7 @@ ORACLES: dict[str, Oracle] = {
 }
 """Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
 
-TRAINING_RULES: dict[str, TrainingResidual] = {"residual-greedy": TrainingResidual()}
+TRAINING_RULES = ("residual-greedy",)
 """Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
 
 _DETERMINISTIC = ("low-pass", "golden-ratio", "trained", "caipi", *_SHOT_MAKERS)
@@ -190,7 +192,7 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
     family, colon, setting = str(name).partition(":")
     makers, tuned = _makers(encoding), tuned_families(encoding)
     if encoding != "lines" and family not in makers and family in (*_MAKERS, *FROM_FILES):
-        kind = "a plane" if encoding == "plane" else "spokes and spirals"
+        kind = "spokes and spirals" if KINDS[encoding].shots else "a plane"
         raise UsageError(f"strategy {family!r} chooses lines; for {kind} there are: {', '.join(makers)}")
     if family in FROM_FILES:
         if not setting:

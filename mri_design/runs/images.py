@@ -9,9 +9,10 @@ from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import ShotEncoding
 from mri_design.status import Convergence, Status
 
-__all__ = ["NamedImage", "with_zero_filled"]
+__all__ = ["GRIDDED", "ZERO_FILLED", "NamedImage", "with_zero_filled"]
 
 ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
 
@@ -47,8 +48,8 @@ def with_zero_filled(
 
     Of shots this is the gridded image.
     """
-    if any(named.name == ZERO_FILLED for named in images):
+    if any(named.name in (ZERO_FILLED, GRIDDED) for named in images):
         return list(images)
     plain = Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 0, 0.0))
-    name = GRIDDED if slice_model.candidates.name in ("radial", "spiral") else ZERO_FILLED
+    name = GRIDDED if isinstance(slice_model.candidates, ShotEncoding) else ZERO_FILLED
     return [*images, NamedImage.judged(name, plain, reference)]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from mri_design.design.plane.training_residual import TrainingResidualSamples
 from mri_design.design.strategies.oracles import Oracle
+from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.strategy_names import TRAINING_RULES, make_strategy
+from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
@@ -23,9 +25,10 @@ ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured li
 def knowing_rule(name: str, scans: Sequence[ReferenceSlice], recipe: Recipe, seed: int) -> Strategy:
     """The rule called ``name`` for training scans; it goes by the errors of what the recipe reconstructs.
 
-    Those of the posterior mean are the design's own: it infers after every line anyway.
+    Those of the posterior mean are the design's own: it infers after every line anyway. In a plane the rule goes by
+    them whatever the recipe reconstructs.
     """
-    rule = TRAINING_RULES[name]
+    rule = cast("TrainingResidual | TrainingResidualSamples", make_strategy(name, recipe.design.encoding))
     if recipe.reconstruction.method == "mean":
         return rule.knowing(scans)
 

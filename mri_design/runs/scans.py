@@ -10,6 +10,7 @@ from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
+from mri_design.operators.encodings import KINDS
 from mri_design.runs.scan_facts import simulated_from
 from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import require_whole_lines
@@ -37,6 +38,9 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
         Where two inputs have one name.
     """
     images: list[ReferenceSlice] = []
+    # Shots are made of a slice that is sampled on the grid.
+    shots = KINDS[recipe.design.encoding].shots
+    on_grid = recipe.replacing("design", encoding="lines") if shots else recipe
     orientation: Orientation = "ky-rows"
     for source in sources:
         data = load_input(source.path, recipe, seed, source.maps)
@@ -50,16 +54,18 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
                     wanted="a fully sampled scan, whose image is the truth that errors are measured against",
                     cure="Give a complete scan, or one with a reference image; recon reconstructs what is there.",
                 )
-            if recipe.design.encoding == "lines":
+            if recipe.design.encoding != "plane":
                 require_whole_lines(source.path, chosen.samplings[0])
             scan = prepare(chosen, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
             reference = scan.reference(0)
             assert reference is not None
-            slice_model = scan.slice_model(0, recipe)
+            slice_model = scan.slice_model(0, on_grid)
             name = f"{data.name}[{index}]"
             noise = reference_noise(scan.data, reference)
             images.append(
-                ReferenceSlice(name, slice_model, reference, scan.calibration_lines, simulated_from(data), noise)
+                ReferenceSlice(
+                    name, slice_model, reference, scan.calibration_lines, simulated_from(data), noise, source.path
+                )
             )
     names = [image.name for image in images]
     if len(set(names)) < len(names):

@@ -46,7 +46,9 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
     "design": {"": 1, "plane": 2, "shots": 2, "strategies": 2, "training": 2},
-    "design/plane": dict.fromkeys(("constraints", "gamma_regression", "sample_features", "start", "thinning"), 1)
+    "design/plane": dict.fromkeys(
+        ("constraints", "gamma_regression", "memory", "sample_features", "start", "thinning"), 1
+    )
     | {"densities": 2, "*": 3},
     "design/shots": {"*": 1},
     "design/strategies": {
@@ -78,7 +80,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "inference/variational": {"conjugates": 1, "site_gaussians": 1, "prior_and_sites": 2}
     | {"decoupled": 3, "natural_gradient": 3},
     "krylov": {"orthogonal": 1, "*": 2},
-    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3, "trajectory_slice": 4},
+    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3},
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
     "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3, "encodings": 4},
     "operators/encodings": {"base": 1, "*": 2},

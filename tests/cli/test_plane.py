@@ -9,9 +9,11 @@ import pytest
 from typer.testing import Result
 
 from mri_design.cli import options
+from mri_design.design.plane import memory
 from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment import designing
 from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_names, tuned_families
+from mri_design.runs.design import run as design_run
 from mri_design.scan.simulation.scenes import load_phantom
 
 Run = Callable[..., Result]
@@ -38,6 +40,7 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     manifest = json.loads((out / "manifest.json").read_text())
     assert mask.shape == (24, 20) and mask.sum() == 80 and mask[10:14, 8:12].all() and not mask[0, 0]
     assert sorted(manifest["lines"]) == np.flatnonzero(mask).tolist()
+    assert [row["samples"] for row in read_csv_texts(out / "metrics.csv")] == ["80"]
     samples = read_csv_texts(out / "samples.csv")
     assert [int(row["sample"]) for row in samples] == manifest["lines"]
     assert samples[0]["ky"] == samples[0]["kz"] == "0" and int(samples[-1]["block"]) == 4
@@ -47,6 +50,17 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     page = (out / "report.html").read_text()
     assert "Sample design" in page and "80 of 480" in page and "The mask as it grew" in page
     assert not (out / "lines.csv").exists()
+
+
+def test_samples_are_sorted_into_echo_trains(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+    quick.write_text(QUICK.replace("[design]", "[design]\ntrain = 6"))
+    words = ("design", "scan.npz", *PLANE, "--samples", 60, "--strategy", "poisson-disc", "--recipe", quick)
+    result = run(*words, "--order", "centre-out", "--out", tmp_path / "trains")
+    assert result.exit_code in (0, 4), result.output
+    rows = read_csv_texts(tmp_path / "trains" / "acquisition.csv")
+    chosen = {row["sample"] for row in read_csv_texts(tmp_path / "trains" / "samples.csv")}
+    assert {row["sample"] for row in rows} == chosen and [row["echo"] for row in rows[:6]] == list("123456")
+    assert "10 echo trains of 6 samples; echo 1 measures DC" in (tmp_path / "trains" / "report.html").read_text()
 
 
 def test_an_interrupted_design_goes_on_to_the_same_samples(
@@ -91,6 +105,20 @@ def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path,
     assert refused.exit_code == 3 and "hold no data" in " ".join(refused.output.split())
 
 
+def test_a_plane_that_memory_cannot_hold_is_refused_before_anything_is_computed(
+    run: Run, work: Path, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 10_000)
+    begin = ("scan.npz", *PLANE, "--samples", 80, "--recipe", quick, "--out")
+    with monkeypatch.context() as context:
+        context.setattr(design_run, "prepare", None)  # calling it would fail
+        result = run("design", *begin, tmp_path / "out")
+    assert result.exit_code == 3 and "480 samples of a plane" in " ".join(result.output.split()), result.output
+    result = run("compare", *begin, tmp_path / "study")
+    assert result.exit_code == 3 and "memory of this machine" in " ".join(result.output.split()), result.output
+    assert not (tmp_path / "out" / "mask.npy").exists()
+
+
 @pytest.mark.slow
 def test_positions_share_one_mask(run: Run, quick: Path, tmp_path: Path) -> None:
     kspace = [load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(seed)).kspace[0] for seed in (0, 1)]
@@ -108,17 +136,18 @@ def test_a_comparison_in_the_plane_begins_with_the_design(run: Run, work: Path, 
     common = ("--recipe", quick, "--seed", 3)
     result = run(
         *("compare", "scan.npz", "--train", "head.npz", *PLANE, "--accelerations", "6", "--seeds", 2, "--jobs", 1),
-        *("--strategies", "calibrated,vd-polynomial,caipi:2x2,oracle-hole", *common),
+        *("--strategies", "calibrated,vd-polynomial,caipi:2x2,oracle-hole,residual-greedy", *common),
         *("--out", tmp_path / "study"),
     )
     assert result.exit_code in (0, 4), result.output
     masks = json.loads((tmp_path / "study" / "masks.json").read_text())
     names = {mask["strategy"] for mask in masks}
-    assert names == {"calibrated", "calibrated@train", "vd-polynomial@tuned", "caipi:2x2", "oracle-hole"}
-    assert all(len(set(mask["order"])) == mask["lines"] == 80 for mask in masks)
+    fixed = {"calibrated@train", "residual-greedy@train"}
+    assert names == {"calibrated", "vd-polynomial@tuned", "caipi:2x2", "oracle-hole", *fixed}
+    assert all(len(set(mask["order"])) == mask["samples"] == 80 for mask in masks)
     out = tmp_path / "design"
     assert run("design", "scan.npz", *PLANE, "--samples", 80, *common, "--out", out).exit_code in (0, 4)
-    first = next(m["order"] for m in masks if (m["strategy"], m["lines"]) == ("calibrated", 80))
+    first = next(m["order"] for m in masks if (m["strategy"], m["samples"]) == ("calibrated", 80))
     assert first == json.loads((out / "manifest.json").read_text())["lines"]
 
 
@@ -140,7 +169,8 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
     [
         (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines"),
         (("--strategy", "caipi:2", "--samples", 60), 2, "2x3x1"),
-        (("--samples", 60, "--order", "centre-out"), 2, "are of lines"),
+        (("--strategy", "residual-greedy", "--samples", 60), 2, "learns from fully sampled training scans"),
+        (("--samples", 60, "--order", "interleaved"), 2, "without echo trains"),
         (("--samples", 60, "--forbid", "3"), 2, "whose samples are no lines"),
         (("--samples", 60, "--acceleration", 4), 2, "or an acceleration"),
         (("--samples", 60, "--seen", "head.npz"), 2, "designs of lines only"),

@@ -51,6 +51,8 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
         assert (out / "figures" / f"{name}.png").stat().st_size > 3000
     page = (out / "report.html").read_text()
     assert "Spoke design" in page and "7 of 14" in page and "6 to 24 %" in page and "gridded" in page
+    metrics = read_csv_texts(out / "metrics.csv")
+    assert metrics[0]["shots"] == "7" and "lines" not in metrics[0]
     stored = np.load(out / "trajectory.npz")
     assert stored["kspace"].shape == (1, 7, N) and stored["trajectory"].shape == (7, N, 2)
     again = ran(run("recon", out / "trajectory.npz", "--recipe", quick, "--out", tmp_path / "recon"))
@@ -118,7 +120,7 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
         (("--shots", 6, "--start", 8), 2, "at most the number of spokes, 6"),
         (("--shots", 6, "--forbid", "3"), 2, "none where shots are chosen"),
         (("--shots", 6, "--block", 2), 2, "one by one"),
-        (("--shots", 6, "--order", "centre-out"), 2, "are of lines"),
+        (("--shots", 6, "--order", "centre-out"), 2, "of lines and samples"),
         (("--shots", 6, "--until-error", 0.1), 2, "no error of the image"),
         (("--shots", 6, "--seen", "head.npz"), 2, "designs of lines only"),
         (("--shots", 6, "--positions", "all"), 2, "in a plane only"),
@@ -129,12 +131,6 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     result = run("design", "scan.npz", "--encoding", "radial", *words, "--out", tmp_path / "refused")
     assert result.exit_code == code and said in " ".join(result.output.split()), result.output
-
-
-def test_compare_refuses_shots(run: Run, work: Path, tmp_path: Path) -> None:
-    words = ("--encoding", "radial", "--lines", 6, "--strategies", "golden")
-    result = run("compare", "scan.npz", *words, "--out", tmp_path / "refused")
-    assert result.exit_code == 2 and "compare knows lines and planes" in " ".join(result.output.split())
 
 
 @pytest.mark.slow
@@ -153,3 +149,34 @@ def test_names_of_strategies_of_shots() -> None:
         for name in options.SHOT_STRATEGIES:
             rule = make_strategy(name, encoding)
             assert rule.name == name and 1 <= rule.default_start(64, 16) <= 16 and not is_random(name, encoding)
+
+
+def test_a_comparison_of_shots_begins_with_the_design(run: Run, quick: Path, tmp_path: Path) -> None:
+    radial = ("--encoding", "radial", "--angles", 12, "--recipe", quick, "--seed", 2)
+    words = ("--shots", "5,6", "--strategies", "information-gain,golden,half-turn", *radial, "--jobs", 1)
+    out = tmp_path / "study"
+    ran(run("compare", "phantom:brain", *words, "--out", out))
+    masks = json.loads((out / "masks.json").read_text())
+    assert [(m["strategy"], m["shots"]) for m in masks] == [
+        (name, count) for name in ("information-gain", "golden", "half-turn") for count in (5, 6)
+    ]
+    ran(run("design", "phantom:brain", "--shots", 6, *radial, "--out", tmp_path / "design"))
+    rows = read_csv_texts(tmp_path / "design" / "shots.csv")
+    chosen = next(m for m in masks if (m["strategy"], m["shots"]) == ("information-gain", 6))
+    assert [int(row["shot"]) for row in rows] == chosen["order"]
+    assert [float(row["angle_degrees"]) for row in rows] == pytest.approx(chosen["angles_degrees"], rel=1e-5)
+    even = next(m for m in masks if (m["strategy"], m["shots"]) == ("half-turn", 6))
+    assert sorted(even["angles_degrees"]) == pytest.approx([0, 30, 60, 90, 120, 150])
+    metrics = read_csv_texts(out / "metrics.csv")
+    found = read_csv_texts(tmp_path / "design" / "metrics.csv")[0]
+    mine = next(row for row in metrics if (row["strategy"], row["shots"]) == ("information-gain", "6"))
+    assert float(mine["relative_l2"]) == pytest.approx(float(found["relative_l2"]), rel=1e-4)
+    assert float(mine["acceleration"]) == pytest.approx(256 / (6 * 16), rel=1e-5) and "lines" not in mine
+    page = (out / "report.html").read_text()
+    assert "shot counts" in page and "Each strategy has candidates of its own" in page
+
+
+def test_comparisons_of_shots_need_their_number(run: Run, quick: Path, tmp_path: Path) -> None:
+    words = ("compare", "phantom:brain", "--encoding", "spiral", "--accelerations", "4", "--recipe", quick)
+    refused = run(*words, "--out", tmp_path / "refused")
+    assert refused.exit_code == 2 and "Give their numbers with --shots" in " ".join(refused.output.split())

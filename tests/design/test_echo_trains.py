@@ -1,29 +1,34 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from mri_design.design.echo_trains import ORDERS, acquisition_order
 from mri_design.errors import InputError
+from mri_design.operators.encodings import LineEncoding, PlaneEncoding
 
+GRID = LineEncoding((16, 8))
+PLANE = PlaneEncoding((24, 20))
 LINES = (8, 7, 9, 6, 2, 13, 0, 11, 4, 15, 10, 5)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("train", [2, 3, 5, 12, 20])
 def test_every_line_is_measured_once_in_trains_that_are_not_longer_than_asked(order: str, train: int) -> None:
-    made = acquisition_order(LINES, 16, order, train)
+    made = acquisition_order(LINES, GRID, order, train)
     assert sorted(made.lines) == sorted(LINES)
     assert all(1 <= len(one) <= train for one in made.trains)
     assert len(made.trains) == -(-len(LINES) // train)
 
 
 def test_orders_without_trains() -> None:
-    assert acquisition_order(LINES, 16).lines == LINES
-    assert acquisition_order(LINES, 16, "ascending").lines == tuple(sorted(LINES))
-    assert acquisition_order((2, 13, 8, 7, 9), 16, "centre-out").lines == (8, 7, 9, 13, 2)
+    assert acquisition_order(LINES, GRID).lines == LINES
+    assert acquisition_order(LINES, GRID, "ascending").lines == tuple(sorted(LINES))
+    assert acquisition_order((2, 13, 8, 7, 9), GRID, "centre-out").lines == (8, 7, 9, 13, 2)
 
 
 def test_interleaved_trains_cover_k_space_and_an_echo_measures_one_band() -> None:
-    made = acquisition_order(LINES, 16, "interleaved", 4)
+    made = acquisition_order(LINES, GRID, "interleaved", 4)
     bands = np.sort(LINES).reshape(4, 3)
     for train in made.trains:
         assert list(train) == sorted(train)
@@ -32,7 +37,7 @@ def test_interleaved_trains_cover_k_space_and_an_echo_measures_one_band() -> Non
 
 
 def test_centre_out_trains_all_begin_at_the_centre() -> None:
-    made = acquisition_order(LINES, 16, "centre-out", 4)
+    made = acquisition_order(LINES, GRID, "centre-out", 4)
     assert {train[0] for train in made.trains} == {8, 7, 9}
     for train in made.trains:
         assert [abs(line - 8) for line in train] == sorted(abs(line - 8) for line in train)
@@ -42,7 +47,7 @@ def test_centre_out_trains_all_begin_at_the_centre() -> None:
 @pytest.mark.parametrize("echo", [1, 2, 3, 4])
 @pytest.mark.parametrize("count", [12, 11, 10])
 def test_the_effective_echo_measures_dc(echo: int, count: int) -> None:
-    made = acquisition_order(LINES[:count], 16, "interleaved", 4, echo)
+    made = acquisition_order(LINES[:count], GRID, "interleaved", 4, echo)
     assert sorted(made.lines) == sorted(LINES[:count])
     if count == 12 or echo < 4:
         assert made.dc_echo == echo
@@ -51,9 +56,9 @@ def test_the_effective_echo_measures_dc(echo: int, count: int) -> None:
 
 
 def test_facts_of_an_acquisition() -> None:
-    made = acquisition_order((3, 9, 4), 16)
+    made = acquisition_order((3, 9, 4), GRID)
     assert (made.largest_jump, made.dc_echo) == (6, 1)  # 9 is nearest to DC, every train has one echo
-    assert acquisition_order((3,), 16).largest_jump == 0
+    assert acquisition_order((3,), GRID).largest_jump == 0
 
 
 @pytest.mark.parametrize(
@@ -72,5 +77,57 @@ def test_facts_of_an_acquisition() -> None:
 )
 def test_what_makes_no_order_is_refused(settings: dict[str, object], field: str) -> None:
     with pytest.raises(InputError) as caught:
-        acquisition_order(**({"lines": LINES, "n_lines": 16} | settings))  # type: ignore[arg-type]
+        acquisition_order(**({"lines": LINES, "encoding": GRID} | settings))  # type: ignore[arg-type]
     assert caught.value.field == field
+
+
+def samples(count: int) -> tuple[int, ...]:
+    """Samples of an elliptical mask that thins out towards its rim, in a random order."""
+    rng = np.random.default_rng(0)
+    density = np.where(PLANE.radius <= 1, (1.05 - PLANE.radius) ** 2, 0)
+    drawn = rng.choice(PLANE.size, count, replace=False, p=density / density.sum()).tolist()
+    centre = PLANE.nearest_to_centre(range(PLANE.size), 1)[0]
+    return tuple(drawn) if centre in drawn else (*drawn[1:], centre)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("train", [2, 7, 100, 200])
+def test_every_sample_of_a_plane_is_measured_once(order: str, train: int) -> None:
+    chosen = samples(100)
+    made = acquisition_order(chosen, PLANE, order, train)
+    assert sorted(made.lines) == sorted(chosen) and len(made.trains) == -(-100 // train)
+    assert all(1 <= len(one) <= train for one in made.trains)
+    if order == "as-chosen":
+        assert made.lines == chosen
+
+
+def test_centre_out_trains_of_a_plane_measure_a_ring_with_every_echo() -> None:
+    made = acquisition_order(samples(120), PLANE, "centre-out", 8)
+    rings = [[PLANE.radius[train[echo]] for train in made.trains] for echo in range(8)]
+    assert all(max(inner) <= min(outer) + 1e-12 for inner, outer in pairwise(rings))
+    assert made.dc_echo == 1 and sorted(PLANE.radius[list(made.lines)])[0] == 0
+    apart = acquisition_order(samples(120), PLANE, "as-chosen", 8)
+    assert made.typical_jump < 0.5 * apart.typical_jump
+
+
+def test_a_last_ring_that_is_not_full_is_spread_over_the_trains() -> None:
+    made = acquisition_order(samples(110), PLANE, "centre-out", 8)
+    lengths = [len(train) for train in made.trains]
+    assert lengths.count(7) == 2 and lengths.count(8) == 12 and lengths[-2:] != [7, 7]
+
+
+@pytest.mark.parametrize("echo", [1, 3, 8])
+def test_interleaved_trains_of_a_plane_measure_bands_and_dc_where_it_is_asked_for(echo: int) -> None:
+    made = acquisition_order(samples(120), PLANE, "interleaved", 8)
+    ky = PLANE.frequencies[:, 0]
+    assert all(list(ky[list(train)]) == sorted(ky[list(train)]) for train in made.trains)
+    turned = acquisition_order(samples(120), PLANE, "interleaved", 8, echo)
+    assert turned.dc_echo == echo and sorted(turned.lines) == sorted(made.lines)
+
+
+def test_ascending_samples_run_along_ky_then_kz_and_jumps_are_distances() -> None:
+    made = acquisition_order(samples(60), PLANE, "ascending")
+    assert made.lines == tuple(sorted(made.lines))
+    assert acquisition_order((0, 3 * 20 + 4), PLANE).largest_jump == 5.0
+    with pytest.raises(InputError, match="different sample numbers"):
+        acquisition_order((3, 480), PLANE)

@@ -12,7 +12,7 @@ from mri_design.experiment.ending import checked_end, in_acquisition_order, most
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.encodings import LineEncoding, PlaneEncoding
 
 GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")
 
@@ -72,11 +72,26 @@ def test_orders_that_break_short_jumps_are_refused() -> None:
 
 def test_trains_are_as_long_as_blocks_unless_said() -> None:
     recipe = Recipe().replacing("design", block=3, order="interleaved")
-    made = in_acquisition_order(range(9), 16, recipe)
+    made = in_acquisition_order(range(9), LineEncoding((16, 16)), recipe)
     assert made is not None and [len(t) for t in made.trains] == [3, 3, 3]
     longer = recipe.replacing("design", train=5, effective_echo=1)
-    made = in_acquisition_order(range(2, 12), 16, longer)
+    made = in_acquisition_order(range(2, 12), LineEncoding((16, 16)), longer)
     assert made is not None and [len(t) for t in made.trains] == [5, 5] and made.dc_echo == 1
+
+
+def test_samples_of_a_plane_have_orders_and_trains_whatever_their_blocks() -> None:
+    plane = PlaneEncoding((8, 8))
+    recipe = Recipe().replacing("design", encoding="plane", block=5, plane_block=4)
+    assert in_acquisition_order(range(9), plane, recipe) is None
+    trains = recipe.replacing("design", order="centre-out", train=3)
+    made = in_acquisition_order(range(20, 32), plane, trains)
+    assert made is not None and [len(t) for t in made.trains] == [3] * 4
+    assert checked_end(trains, make_strategy("calibrated", "plane"), 20) is None
+    with pytest.raises(InputError, match="trains of two echoes or more"):
+        checked_end(recipe.replacing("design", order="interleaved"), GAIN, 20)
+    spokes = trains.replacing("design", encoding="radial")
+    with pytest.raises(UsageError, match="leave them out where shots are chosen"):
+        checked_end(spokes, GAIN, 20)
 
 
 @pytest.mark.parametrize(

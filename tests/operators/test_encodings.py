@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding, encoding_named
+from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, ShotEncoding, encoding_named
 from mri_design.scan.trajectories.angles import turned
 
 GRID = (6, 5)
@@ -147,3 +147,18 @@ def test_shots_that_are_none_are_refused(shots: np.ndarray, name: str, angles: t
 def test_numbers_outside_the_shots_are_refused(ids: list) -> None:
     with pytest.raises(InputError, match="spoke numbers from 0 to 6"):
         SHOTS.data(np.zeros((1, 7, 5), dtype=complex), ids)
+
+
+def test_names_say_what_is_counted() -> None:
+    for encoding in (LineEncoding(GRID), PlaneEncoding(GRID), SHOTS):
+        kind = KINDS[encoding.name]
+        assert kind.unit == encoding.unit and kind.shots == isinstance(encoding, ShotEncoding)
+    assert [KINDS[name].counted for name in ("lines", "plane", "radial", "spiral")] == [
+        "lines",
+        "samples",
+        "shots",
+        "shots",
+    ]
+    for name in ("readouts", "nonsense"):
+        with pytest.raises(InputError, match="lines or plane"):
+            encoding_named(name, GRID)  # type: ignore[arg-type]

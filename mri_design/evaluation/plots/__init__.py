@@ -13,7 +13,7 @@ from mri_design.evaluation.plots.images import (
 )
 from mri_design.evaluation.plots.masks import mask_barcodes
 from mri_design.evaluation.plots.pixels import pixels_png
-from mri_design.evaluation.plots.planes import block_course, plane_growth, plane_maps, plane_masks
+from mri_design.evaluation.plots.planes import block_course, plane_growth, plane_maps, plane_masks, plane_order
 from mri_design.evaluation.plots.prediction import LinePanel, error_course, innovation_course, line_predictions
 from mri_design.evaluation.plots.scores import score_map, score_profiles
 from mri_design.evaluation.plots.trajectories import angle_scores, point_spread_maps, trajectory_curves
@@ -41,6 +41,7 @@ __all__ = [
     "plane_growth",
     "plane_maps",
     "plane_masks",
+    "plane_order",
     "point_spread_maps",
     "score_map",
     "score_profiles",

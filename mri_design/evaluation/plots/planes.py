@@ -14,7 +14,7 @@ from mri_design.errors import InputError
 from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.plots.style import BLANK, INK, LABEL, SMALL, empty_figure, label_axes, plain_text
 
-__all__ = ["block_course", "plane_growth", "plane_maps", "plane_masks"]
+__all__ = ["block_course", "plane_growth", "plane_maps", "plane_masks", "plane_order"]
 
 ACROSS = 3
 """Panels beside each other."""
@@ -104,6 +104,34 @@ def plane_maps(maps: Mapping[str, NDArray[np.float64]], unit: str) -> Figure:
         bar = figure.colorbar(drawn, ax=cells, shrink=0.8)
         bar.set_label(plain_text(unit), fontsize=LABEL)
         bar.ax.tick_params(labelsize=SMALL)
+    return figure
+
+
+def plane_order(places: Mapping[str, Mapping[int, int]], shape: tuple[int, int]) -> Figure:
+    """When samples are measured: panels of whole numbers over a plane, each with a scale of its own.
+
+    Parameters
+    ----------
+    places : mapping of str to mapping of int to int
+        Title to sample to its number, for example that of its train or echo; other samples stay blank.
+    shape : tuple of int
+        (ky, kz).
+
+    Raises
+    ------
+    InputError
+        For a panel without a sample, or samples outside the plane.
+    """
+    figure, cells = _grid(len(places))
+    for axes, (title, numbers) in zip(cells, places.items(), strict=True):
+        if not numbers or not all(0 <= sample < shape[0] * shape[1] for sample in numbers):
+            raise InputError(field="samples", got=str(list(numbers))[:80], wanted="samples of the plane, at least one")
+        panel = np.full(shape[0] * shape[1], np.nan)
+        panel[list(numbers)] = list(numbers.values())
+        axes.set_facecolor(BLANK)
+        drawn = axes.imshow(panel.reshape(shape), extent=_extent(shape), cmap="viridis", interpolation="nearest")
+        _label(axes, title)
+        figure.colorbar(drawn, ax=axes, shrink=0.8).ax.tick_params(labelsize=SMALL)
     return figure
 
 

@@ -145,7 +145,7 @@ def strength(without: HeldBack | None, factors: BandFactors, image: Array | None
     if without is None or len(without.held) < FEWEST:
         return 0.0
     one = without.slice_model
-    if one.maps is not None or one.samples is not None:
+    if one.candidates.name != "lines" or one.maps is not None or one.samples is not None:
         return 0.0
     excess = factors.on(one.shape, len(without.known) + len(without.held)) - 1
     image = without.posterior.mean if image is None else image

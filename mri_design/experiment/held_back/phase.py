@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mri_design.design.model_choice import FEWEST, best_model
+from mri_design.design.recording import found_energies
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.experiment.recipe import PhaseRecipe
 from mri_design.inference.base import WarmStart, pooled_variances
@@ -81,8 +82,7 @@ def choose_phase(without: HeldBack | None, recipe: PhaseRecipe, engine: DoubleLo
     for candidate in candidates:
         model = candidate.model(without.known, without.signal)
         images.append(engine.image_at(model, WarmStart(start.mean, _shared_out(start.z, model))))
-        left = [without.data(line) - without.predicted(images[-1], line) for line in without.held]
-        energies.append([float(np.sum(np.abs(of_line) ** 2, dtype=np.float64)) for of_line in left])
+        energies.append(found_energies(without.slice_model, images[-1], without.held))
     table = np.transpose(energies)
     number = best_model(table, margin=CLEARLY)
     gain = 1 - float(np.exp(np.mean(np.log(table[:, number]) - np.log(table[:, 0]))))

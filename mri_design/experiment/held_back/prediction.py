@@ -65,6 +65,8 @@ def hold_back(
 ) -> HeldBack | None:
     """Hold back about a third of the lines outside the centre (`design.model_choice.held_back`).
 
+    In a plane these are samples, along trajectories readouts.
+
     Parameters
     ----------
     slice_model : MRSlice
@@ -81,11 +83,9 @@ def hold_back(
     Returns
     -------
     HeldBack or None
-        None where no line can be held back, or what is measured one by one is no line.
+        None where none can be held back.
     """
-    if slice_model.candidates.name != "lines":
-        return None
-    known, held = held_back(lines, slice_model.shape[0])
+    known, held = held_back(lines, slice_model.candidates)
     if not held:
         return None
     level = slice_model.signal_level(lines) if signal is None else signal

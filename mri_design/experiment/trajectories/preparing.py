@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from mri_design.experiment.inputs import ordinary_scale, whitened
 from mri_design.experiment.recipe import Recipe
-from mri_design.model.trajectory_slice import TrajectorySlice
-from mri_design.operators.nonuniform.fourier import NonUniformFourier
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import ShotEncoding
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_noise_variance
 from mri_design.scan.data import KSpaceData
@@ -38,13 +40,21 @@ class PreparedSamples:
     maps_source: str
     unit: float = 1.0
 
-    def slice_model(self, index: int, recipe: Recipe) -> TrajectorySlice:
-        """One slice as the model takes it."""
+    def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
+        """One slice as the model takes it; its candidates are the readouts."""
         data = self.data.select_slice(index)
         maps = None if data.coil_maps is None or data.n_coils == 1 else data.coil_maps[0]
-        X = NonUniformFourier(data.trajectory, data.grid_shape, maps)
         assert data.noise_variance is not None
-        return TrajectorySlice(data.kspace[0], X, data.noise_variance, prior=recipe.blocks())
+        return MRSlice(
+            data.kspace[0].reshape(data.n_coils, data.readouts, -1),
+            np.ones(data.readouts, dtype=bool),
+            data.noise_variance,
+            maps,
+            prior=recipe.blocks(),
+            library=recipe.fft,
+            phase=recipe.phase.prior(),
+            phase_encoding=ShotEncoding(data.grid_shape, data.trajectory.reshape(data.readouts, -1, 2), "readouts"),
+        )
 
 
 def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryData | None = None) -> PreparedSamples:

@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from mri_design.experiment.non_local import left_out_because
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import (
-    InferenceOptions,
-    Method,
-    Reconstruction,
-    check_method,
-    pixel_std,
-    point_estimate,
-    posterior_mean,
-)
-from mri_design.model.trajectory_slice import TrajectorySlice
-from mri_design.status import Convergence, Status
+from mri_design.experiment.reconstruction import InferenceOptions, Method, Reconstruction, reconstruct
+from mri_design.model.mr_image import MRSlice
 
-__all__ = ["gridded", "reconstruct_samples"]
+__all__ = ["reconstruct_samples"]
 
 _NO_OPTIONS = InferenceOptions()
 
 
 def reconstruct_samples(
-    slice_model: TrajectorySlice,
+    slice_model: MRSlice,
     method: Method,
     recipe: Recipe,
     rng: np.random.Generator,
     options: InferenceOptions = _NO_OPTIONS,
 ) -> Reconstruction:
-    """Reconstruct one slice.
+    """Reconstruct one slice from all its readouts.
 
     Parameters
     ----------
-    slice_model : TrajectorySlice
-        The slice.
+    slice_model : MRSlice
+        The slice, as `PreparedSamples.slice_model` makes it.
     method : {"mean", "map", "least-squares", "zero-filled"}
         Posterior mean, MAP, least squares, or the gridded image, which for lines is the zero-filled one.
     recipe : Recipe
-        Settings of inference and estimation; sites act on moduli whatever its model of the phase.
+        Settings of inference and estimation.
     rng : numpy Generator
         For the variances.
     options : InferenceOptions
@@ -50,27 +38,11 @@ def reconstruct_samples(
     Returns
     -------
     Reconstruction
-        Standard deviations are as the posterior has them: what would scale them learns from lines held back.
+        Standard deviations are as the posterior has them: what would scale them has learnt on lines.
 
     Raises
     ------
     UsageError
         For an unknown method.
     """
-    check_method(method)
-    if method == "zero-filled":
-        return gridded(slice_model)
-    model = slice_model.model(options.signal)
-    bayesian = method in ("mean", "map")
-    left_out = ""
-    if bayesian and slice_model.local_prior != slice_model.prior:
-        left_out = left_out_because("it is for scans of lines.")
-    if method != "mean":
-        return replace(point_estimate(model, method, recipe), left_out=left_out)
-    posterior, result = posterior_mean(model, recipe, rng, options)
-    return replace(result, std=pixel_std(posterior, recipe.reconstruction.std_samples, rng), left_out=left_out)
-
-
-def gridded(slice_model: TrajectorySlice) -> Reconstruction:
-    """The gridded image as a reconstruction."""
-    return Reconstruction(slice_model.gridded_image, None, Convergence(Status.CONVERGED, 1, 0.0))
+    return reconstruct(slice_model, range(slice_model.candidates.size), method, recipe, rng, options=options)

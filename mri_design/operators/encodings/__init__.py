@@ -1,12 +1,22 @@
 """What of k-space is measured one by one, by number: phase-encode lines, the samples of a plane, or whole shots."""
 
 from mri_design.errors import InputError
-from mri_design.operators.encodings.base import Encoding, EncodingName, Rows
+from mri_design.operators.encodings.base import KINDS, Encoding, EncodingName, Kind, Rows
 from mri_design.operators.encodings.lines import LineEncoding
 from mri_design.operators.encodings.plane import PlaneEncoding
 from mri_design.operators.encodings.shots import ShotEncoding
 
-__all__ = ["Encoding", "EncodingName", "LineEncoding", "PlaneEncoding", "Rows", "ShotEncoding", "encoding_named"]
+__all__ = [
+    "KINDS",
+    "Encoding",
+    "EncodingName",
+    "Kind",
+    "LineEncoding",
+    "PlaneEncoding",
+    "Rows",
+    "ShotEncoding",
+    "encoding_named",
+]
 
 
 def encoding_named(name: EncodingName, grid: tuple[int, int]) -> Encoding:
@@ -15,9 +25,9 @@ def encoding_named(name: EncodingName, grid: tuple[int, int]) -> Encoding:
     Raises
     ------
     InputError
-        For shots, of which a grid does not say where they run.
+        For shots, of which a grid does not say where they run, and other names.
     """
-    if name in ("radial", "spiral"):
+    if name not in ("lines", "plane"):
         raise InputError(
             field="encoding", got=repr(name), wanted="lines or plane", cure="Give the shots themselves: ShotEncoding."
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,12 +14,44 @@ from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines, CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
-__all__ = ["Encoding", "EncodingName", "Rows"]
+__all__ = ["KINDS", "Encoding", "EncodingName", "Kind", "Rows"]
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier
 """X of whatever candidates there are."""
 
 EncodingName = Literal["lines", "plane", "radial", "spiral"]
+"""What a design may choose one by one."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is known of an encoding by its name alone, before there is a grid.
+
+    Parameters
+    ----------
+    unit : str
+        What one candidate is called in messages, in the singular.
+    counted : str
+        What columns of tables call the number of candidates.
+    """
+
+    unit: str
+    counted: str
+
+    @property
+    def shots(self) -> bool:
+        """Whether candidates are shots, of which there are as many as a design asks for, and not a grid's."""
+        return self.counted == "shots"
+
+
+KINDS: Mapping[str, Kind] = {
+    "lines": Kind("line", "lines"),
+    "plane": Kind("sample", "samples"),
+    "radial": Kind("spoke", "shots"),
+    "spiral": Kind("arm", "shots"),
+    "readouts": Kind("readout", "readouts"),
+}
+"""By the names of encodings; "readouts" are those of a scan along any trajectory, which are not designed."""
 
 
 @runtime_checkable
@@ -30,7 +63,9 @@ class Encoding(Protocol):
     """
 
     @property
-    def name(self) -> EncodingName: ...
+    def name(self) -> str:
+        """One of `EncodingName`, or that of what a scan has measured in another way."""
+        ...
 
     @property
     def unit(self) -> str:
@@ -77,6 +112,14 @@ class Encoding(Protocol):
 
     def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which candidates hold data, (size,), where the ``samples`` (rows, columns) of the grid do."""
+        ...
+
+    def predictable(self, ids: Sequence[int]) -> list[int]:
+        """Those of ``ids`` that the others can be asked to predict, in ascending order: none that hold the contrast."""
+        ...
+
+    def opposite_of(self, candidate: int) -> int:
+        """The candidate at -k, which tells nearly the same where the phase is smooth; itself where there is none."""
         ...
 
     def central_run(self, ids: Sequence[int]) -> list[int]:

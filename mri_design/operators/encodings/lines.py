@@ -43,6 +43,11 @@ class LineEncoding:
         """Lines of the grid."""
         return self.grid[0]
 
+    @property
+    def frequencies(self) -> NDArray[np.int_]:
+        """ky of every line, DC = 0, shape (size, 1)."""
+        return (np.arange(self.size) - self.size // 2)[:, np.newaxis]
+
     def rows(self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy") -> CartesianLines:
         """X of some lines, in their order."""
         return CartesianLines(ids, self.grid, maps, library)
@@ -67,6 +72,14 @@ class LineEncoding:
     def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Lines of which at least one sample holds data."""
         return np.asarray(samples.any(axis=1))
+
+    def predictable(self, ids: Sequence[int]) -> list[int]:
+        """Lines outside the unbroken run around DC."""
+        return sorted(set(ids).difference(self.central_run(ids)))
+
+    def opposite_of(self, candidate: int) -> int:
+        """On the periodic grid."""
+        return (2 * (self.size // 2) - candidate) % self.size
 
     def central_run(self, ids: Sequence[int]) -> list[int]:
         """See `central_run`."""

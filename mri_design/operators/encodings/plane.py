@@ -124,6 +124,14 @@ class PlaneEncoding:
         """The samples themselves, row by row."""
         return np.asarray(samples.reshape(-1))
 
+    def predictable(self, ids: Sequence[int]) -> list[int]:
+        """Samples outside the largest ellipse around DC that is measured without a gap."""
+        return sorted(set(ids).difference(self.central_run(ids)))
+
+    def opposite_of(self, candidate: int) -> int:
+        """On the periodic grid."""
+        return int(self.opposite[candidate])
+
     def central_run(self, ids: Sequence[int]) -> list[int]:
         """Samples of the largest ellipse around DC that is measured without a gap; all where DC is not."""
         flags = self.mask(ids).reshape(-1)

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array
 from mri_design.operators.base import Array
-from mri_design.operators.encodings.base import EncodingName
+from mri_design.operators.encodings.base import KINDS
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, checked_trajectory, density_weights
 
 __all__ = ["ShotEncoding"]
 
-_UNITS: dict[EncodingName, str] = {"radial": "spoke", "spiral": "arm"}
+_NAMES = ("radial", "spiral", "readouts")
+_NEAR = 1e-3
+"""Cycles per field of view: shots that are nowhere further apart are the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +33,8 @@ class ShotEncoding:
         Pixels (ky, kx) of the image.
     shots : float array, shape (shot, sample, 2)
         Columns (ky, kx) in cycles per field of view.
-    name : {"radial", "spiral"}
-        What the shots are called.
+    name : {"radial", "spiral", "readouts"}
+        What the shots are called: spokes, arms, or readouts where they come from a scan of any kind.
     angles : tuple of float, optional
         Of the shots in radians, from +kx towards +ky; for tables and figures.
 
@@ -45,12 +47,12 @@ class ShotEncoding:
 
     grid: tuple[int, int]
     shots: NDArray[np.float64]
-    name: EncodingName = "radial"
+    name: str = "radial"
     angles: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in _UNITS:
-            raise InputError(field="shots", got=f"the name {self.name!r}", wanted=" or ".join(_UNITS))
+        if self.name not in _NAMES:
+            raise InputError(field="shots", got=f"the name {self.name!r}", wanted=" or ".join(_NAMES))
         shots = checked_trajectory(self.shots, self.grid)
         if shots.ndim != 3:
             raise InputError(field="shots", got=f"shape {shots.shape}", wanted="(shot, sample, 2)")
@@ -60,8 +62,8 @@ class ShotEncoding:
 
     @property
     def unit(self) -> str:
-        """A spoke or an arm."""
-        return _UNITS[self.name]
+        """A spoke, an arm or a readout."""
+        return KINDS[self.name].unit
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -106,6 +108,16 @@ class ShotEncoding:
     def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """All shots where every sample of the grid holds data, of which they are then made; otherwise none."""
         return np.full(self.size, bool(samples.all()))
+
+    def predictable(self, ids: Sequence[int]) -> list[int]:
+        """All of them: every shot comes near DC, so that the others show the contrast too."""
+        return sorted(ids)
+
+    def opposite_of(self, candidate: int) -> int:
+        """The shot whose samples are at -k one by one, as that of half a turn further; itself where there is none."""
+        apart = np.abs(self.shots + self.shots[candidate]).max(axis=(1, 2))
+        nearest = int(np.argmin(apart))
+        return nearest if apart[nearest] < _NEAR else candidate
 
     def central_run(self, ids: Sequence[int]) -> list[int]:
         """All of ``ids``: every shot comes near DC."""

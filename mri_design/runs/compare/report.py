@@ -15,6 +15,7 @@ from mri_design.evaluation.plots.curves import ErrorCurve
 from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.strategy_names import strategy_label
+from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
 from mri_design.runs.compare.run import ComparisonResult, ShownMask, StrategyErrors
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
@@ -52,7 +53,7 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         "training images": len(comparison.training),
         **simulation_summary([t.simulated for t in (*comparison.tests, *comparison.training)]),
         "strategies": len(errors.runs),
-        "line counts": ", ".join(map(str, comparison.lines)),
+        f"{comparison.counted.removesuffix('s')} counts": ", ".join(map(str, comparison.lines)),
         "reconstruction": comparison.recipe.reconstruction.method,
         "draws of random masks": comparison.seeds,
     }
@@ -65,7 +66,9 @@ def _errors_section(folder: RunFolder, comparison: Comparison, errors: StrategyE
     curves = [ErrorCurve(name, counts, runs) for name, runs in errors.runs.items()]
     if len(comparison.lines) > 1:
         bands = len(curves) <= MOST_BANDS
-        caption = "Error against lines; lower is better. Random masks count draws as runs, the others images."
+        caption = (
+            f"Error against {comparison.counted}; lower is better. Random masks count draws as runs, the others images."
+        )
         if bands:
             caption += " Bands: one standard deviation over runs."
         drawn = plots.error_against_lines(curves, bands=bands)
@@ -90,13 +93,30 @@ def _errors_section(folder: RunFolder, comparison: Comparison, errors: StrategyE
     return Section("Errors", blocks)
 
 
+def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
+    """What each strategy measured."""
+    first = shown[0].encoding
+    if isinstance(first, ShotEncoding):
+        curves = {
+            strategy_label(m.strategy): m.encoding.shots[m.mask] for m in shown if isinstance(m.encoding, ShotEncoding)
+        }
+        drawn, caption = (
+            plots.trajectory_curves(curves, first.grid),
+            f"Where k-space is measured, a curve for each {first.unit}.",
+        )
+        return saved_figure(folder, "masks", drawn, caption)
+    masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
+    if isinstance(first, PlaneEncoding):
+        return saved_figure(folder, "masks", plots.plane_masks(masks), "Measured samples (ky, kz), DC in the middle.")
+    return saved_figure(folder, "masks", plots.mask_barcodes(masks), "Measured lines over ky. DC is marked.")
+
+
 def _pictures_section(
     folder: RunFolder, test: ReferenceSlice, shown: Sequence[ShownMask], orientation: Orientation
 ) -> Section:
     """Masks, reconstructions and errors of one test image at one count."""
     count, n_lines = int(shown[0].mask.sum()), shown[0].mask.size
-    unit, in_plane = test.slice_model.candidates.unit, shown[0].mask.ndim == 2
-    masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
+    unit = shown[0].encoding.unit
     panels, errors = list[ImagePanel](), list[ImagePanel]()
     for mask in shown:
         label, image = strategy_label(mask.strategy), mask.reconstruction.image
@@ -104,12 +124,12 @@ def _pictures_section(
         errors.append(ImagePanel(image, label, error_caption(mask.errors)))
     blocks: list[Block] = [
         Paragraph(
-            f"{test.name}, {count} {unit}s of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with the "
-            "median error on this image is shown."
+            f"{test.name}, {count} {unit}s. Each strategy has candidates of its own: a grid of angles, or its set."
+            if isinstance(shown[0].encoding, ShotEncoding)
+            else f"{test.name}, {count} {unit}s of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with "
+            "the median error on this image is shown."
         ),
-        saved_figure(folder, "masks", plots.plane_masks(masks), "Measured samples (ky, kz), DC in the middle.")
-        if in_plane
-        else saved_figure(folder, "masks", plots.mask_barcodes(masks), "Measured lines over ky. DC is marked."),
+        _masks_figure(folder, shown),
         saved_figure(
             folder,
             "reconstructions",

@@ -13,7 +13,7 @@ from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.output.identity import PROGRESS
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.output.tables import Row
-from mri_design.experiment.designing import require_lines, with_calibration
+from mri_design.experiment.designing import require_lines, require_room, with_calibration
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
@@ -25,8 +25,9 @@ from mri_design.experiment.strategy_names import (
     strategy_files,
     strategy_label,
 )
-from mri_design.operators.encodings import PlaneEncoding
-from mri_design.runs.held_out.comparison import Comparison
+from mri_design.operators.encodings import KINDS, Encoding, PlaneEncoding, ShotEncoding
+from mri_design.runs.held_out.comparison import Cell, Comparison, base_name
+from mri_design.runs.held_out.jobs import candidates_for
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import errors_by_image, paired_table, summary_table, winners_table
 from mri_design.runs.run import Ending, Record, Run
@@ -84,8 +85,8 @@ class ComparisonRequest:
         if bool(self.lines) == bool(self.accelerations):
             raise UsageError("give numbers of lines (or samples of a plane), or accelerations")
         check_other_than_lines(self.recipe)
-        if self.recipe.design.encoding in ("radial", "spiral"):
-            raise UsageError("compare knows lines and planes: design each set of shots by itself, --strategy golden")
+        if self.accelerations and KINDS[self.recipe.design.encoding].shots:
+            raise UsageError("how many spokes or arms? Give their numbers with --shots")
         for name in self.strategies:
             make_strategy(name, self.recipe.design.encoding)
             if name in TRAINING_RULES and not self.train:
@@ -136,12 +137,15 @@ class ShownMask:
         With error bars for the first strategy that goes by a posterior.
     errors : ImageMetrics
         Against the true image.
+    encoding : Encoding
+        What the mask is a mask of: shots differ from strategy to strategy.
     """
 
     strategy: str
     mask: NDArray[np.bool_]
     reconstruction: Reconstruction
     errors: ImageMetrics
+    encoding: Encoding
 
 
 @dataclass(frozen=True)
@@ -211,7 +215,7 @@ class ComparisonResult:
             ending=Ending(pieces.status),
             errors=strategy_errors(comparison, pieces),
             masks=_masks(comparison, pieces),
-            tuned=_tuned(pieces),
+            tuned=_tuned(pieces, comparison.counted),
             shown=shown_masks(comparison, pieces),
             orientation=orientation,
         )
@@ -237,10 +241,12 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     require_apart(training, tests)
     recipe = with_calibration(recipe, max(image.calibration_lines for image in (*tests, *training)))
     lines = request.counts(tests[0].slice_model.candidates.size)
-    for image in tests:
+    for image in tests if not KINDS[recipe.design.encoding].shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneEncoding) else None
         require_lines(image.slice_model.measured, max(lines), recipe, plane)
+        shared = max(1, len(training))  # slices behind one mask
+        require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=run.jobs)
     comparison = Comparison(
         tests=tests,
         strategies=request.strategies,
@@ -263,15 +269,17 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
 def strategy_errors(comparison: Comparison, pieces: ComparisonProgress) -> StrategyErrors:
     """Tables over all cells of a finished comparison."""
     rows = [pieces.rows["|".join(map(str, cell))] for cell in comparison.rows_wanted()]
-    names, counts = comparison.expanded(), comparison.lines
+    names, counts, counted = comparison.expanded(), comparison.lines, comparison.counted
     real = [name for name in names if name not in ORACLES]
     blind = [name for name in real if not comparison.rule(name).needs_posterior]
     designed = [name for name in real if name not in blind]
     return StrategyErrors(
-        rows=[_labelled(row) for row in rows],
-        winners=[_labelled(row) for row in winners_table(rows, real or names, counts)],
-        summary=[_labelled(row) for row in summary_table(rows, names, counts)],
-        paired=[_labelled(row) for row in paired_table(rows, designed, blind, counts)] if designed and blind else [],
+        rows=[_labelled(row, counted) for row in rows],
+        winners=[_labelled(row, counted) for row in winners_table(rows, real or names, counts)],
+        summary=[_labelled(row, counted) for row in summary_table(rows, names, counts)],
+        paired=[_labelled(row, counted) for row in paired_table(rows, designed, blind, counts)]
+        if designed and blind
+        else [],
         runs={strategy_label(name): _runs(rows, name, counts) for name in names},
     )
 
@@ -282,10 +290,11 @@ def _runs(rows: Sequence[Row], name: str, counts: Sequence[int]) -> NDArray[np.f
     return np.array([table.mean(axis=1 if draws else 0) for table in tables]).T
 
 
-def _labelled(row: Row) -> Row:
-    """Names without the folders of files."""
+def _labelled(row: Row, counted: str) -> Row:
+    """Names without the folders of files; what is counted, by its own name."""
     return {
-        key: strategy_label(value) if isinstance(value, str) and key in _NAMES else value for key, value in row.items()
+        counted if key == "lines" else key: strategy_label(value) if isinstance(value, str) and key in _NAMES else value
+        for key, value in row.items()
     }
 
 
@@ -297,20 +306,31 @@ def _masks(comparison: Comparison, pieces: ComparisonProgress) -> list[Row]:
     return [
         {
             "strategy": strategy_label(name),
-            "lines": count,
+            comparison.counted: count,
             "draw": draw,
             "image": comparison.tests[image].name,
-            "order": list(comparison.mask_lines(pieces, name, count, draw, image)),
+            **_order(comparison, pieces, (name, count, draw, image)),
         }
         for name, count, draw, image in comparison.rows_wanted()
     ]
 
 
-def _tuned(pieces: ComparisonProgress) -> list[Row]:
+def _order(comparison: Comparison, pieces: ComparisonProgress, cell: Cell) -> Row:
+    """What was chosen, in order; of shots with their angles, since every strategy has candidates of its own."""
+    name, count, _, image = cell
+    order = list(comparison.mask_lines(pieces, *cell))
+    if comparison.counted != "shots":
+        return {"order": order}
+    shots = candidates_for(comparison.tests[image], base_name(name), count, comparison.recipe)
+    assert isinstance(shots, ShotEncoding) and shots.angles is not None
+    return {"order": order, "angles_degrees": [float(np.degrees(shots.angles[shot])) for shot in order]}
+
+
+def _tuned(pieces: ComparisonProgress, counted: str) -> list[Row]:
     rows: list[Row] = []
     for key, power in pieces.tuned.items():
         family, count, grid = key.split("|")
-        rows.append({"family": family, "lines": int(count), "grid": int(grid), "power": power})
+        rows.append({"family": family, counted: int(count), "grid": int(grid), "power": power})
     return rows
 
 
@@ -321,11 +341,12 @@ def shown_masks(comparison: Comparison, pieces: ComparisonProgress) -> list[Show
     shown: list[ShownMask] = []
     for name in comparison.expanded():
         lines = comparison.mask_lines(pieces, name, count, comparison.typical_draw(pieces, name, count, 0), 0)
-        mask = np.zeros(test.slice_model.candidates.size, dtype=bool)
+        seen = comparison.seen(pieces, name, count, 0)
+        mask = np.zeros(seen.candidates.size, dtype=bool)
         mask[list(lines)] = True
-        mask = mask.reshape(test.slice_model.candidates.shape)
+        mask = mask.reshape(seen.candidates.shape)
         known = any(other.reconstruction.std is not None for other in shown)
         with_std = not known and comparison.rule(name).needs_posterior
-        result = reconstruct_by_recipe(test.slice_model, lines, recipe, comparison.seed, with_std=with_std)
-        shown.append(ShownMask(name, mask, result, measure(result.image, test.reference)))
+        result = reconstruct_by_recipe(seen, lines, recipe, comparison.seed, with_std=with_std)
+        shown.append(ShownMask(name, mask, result, measure(result.image, test.reference), seen.candidates))
     return shown

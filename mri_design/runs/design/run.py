@@ -21,7 +21,14 @@ from mri_design.evaluation.predictions.account import DesignAccount, account_of
 from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
 from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines, with_calibration
+from mri_design.experiment.designing import (
+    DesignOptions,
+    require_lines,
+    require_room,
+    run_design,
+    start_lines,
+    with_calibration,
+)
 from mri_design.experiment.ending import (
     checked_end,
     how_it_ended,
@@ -43,7 +50,7 @@ from mri_design.experiment.strategy_names import (
 )
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, ShotEncoding, encoding_named
+from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding, encoding_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
@@ -113,7 +120,8 @@ class DesignRequest:
         if self.recipe.design.strategy in TRAINING_RULES:
             raise UsageError(
                 f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
-                "mri-design protocol makes one mask by it, mri-design train an order (--strategy trained:FILE)"
+                "mri-design compare --train makes a mask by it; of lines mri-design protocol does, too, and mri-design "
+                "train an order (--strategy trained:FILE)"
             )
         checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
         if self.seen is not None and self.recipe.design.encoding != "lines":
@@ -127,7 +135,7 @@ class DesignRequest:
     @property
     def of_shots(self) -> bool:
         """Whether spokes or arms of a spiral are chosen."""
-        return self.recipe.design.encoding in ("radial", "spiral")
+        return KINDS[self.recipe.design.encoding].shots
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -279,6 +287,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
     lines = request.count(encoding.size)
     require_lines(encoding.measured_flags(data.samplings[0].samples), lines, recipe, encoding)
+    further = [] if request.positions is None else request.positions.indices(every.n_slices)
+    further = [index for index in further if index != request.index % every.n_slices]
+    require_room(encoding, data.n_coils, lines, recipe, slices=1 + len(further))
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
@@ -287,8 +298,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     slice_model = _slice_of_shots(request, scan, encoding, run) if request.of_shots else scan.slice_model(0, recipe)
     others = [
         prepare(every.select_slice(index), recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
-        for index in ([] if request.positions is None else request.positions.indices(every.n_slices))
-        if index != request.index % every.n_slices
+        for index in further
     ]
     slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
     strategy, stop = request.strategy, request.stop
@@ -330,7 +340,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         truths=truths_or_none,
         callback=lambda done, of: show("checking predictions", done, of),
     )
-    acquisition = in_acquisition_order(state.trace.lines, state.trace.n_lines, recipe)
+    acquisition = in_acquisition_order(state.trace.lines, encoding, recipe)
     designed = Designed(
         recipe=recipe,
         data=data,

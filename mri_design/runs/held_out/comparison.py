@@ -19,12 +19,22 @@ from mri_design.experiment.designing import start_count
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, is_random, make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import PlaneEncoding
-from mri_design.runs.held_out.jobs import Lines, MaskJob, Material, TuningJob, design_mask, mask_error, tuning_error
+from mri_design.operators.encodings import KINDS, ShotEncoding
+from mri_design.runs.held_out.jobs import (
+    Lines,
+    MaskJob,
+    Material,
+    TuningJob,
+    candidates_for,
+    cell_error,
+    design_mask,
+    slice_for,
+    tuning_error,
+)
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.workers import Workers
 
-__all__ = ["Comparison", "base_name"]
+__all__ = ["Cell", "Comparison", "base_name"]
 
 FIXED = "@train"
 """Suffix of a posterior strategy whose mask was designed on the training slices."""
@@ -131,6 +141,24 @@ class Comparison:
         with self.workers() as workers:
             return self.run_among(workers, progress, show)
 
+    @property
+    def counted(self) -> str:
+        """What is counted: "lines", "samples" or "shots"."""
+        return KINDS[self.recipe.design.encoding].counted
+
+    def seen(self, progress: ComparisonProgress, name: str, count: int, image: int) -> MRSlice:
+        """The slice of a test image that a strategy's candidates belong to."""
+        strategy, _ = self._strategy(progress, name, count, image)
+        return slice_for(self.tests[image], strategy, count, self.recipe, self.seed)
+
+    def _acceleration(self, name: str, count: int, test: ReferenceSlice) -> float:
+        """Candidates over those measured; of shots, pixels of the image over samples."""
+        if self.counted != "shots":
+            return _size(test) / count
+        shots = candidates_for(test, base_name(name), count, self.recipe)
+        assert isinstance(shots, ShotEncoding)
+        return test.reference.size / (count * shots.shots.shape[1])
+
     def workers(self) -> Workers[Material]:
         """Processes for the pieces of the comparison, and for others that need the same material."""
         return Workers(Material(self.tests, self.training, self.recipe, self.seed), self.jobs)
@@ -179,6 +207,7 @@ class Comparison:
             strategy, start = self._strategy(progress, name, count, image)
             grows = self.rule(strategy).needs_posterior or strategy in ORACLES
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
+            grows = grows and self.counted != "shots"  # whose candidates depend on their number
             group = start if grows else -count
             groups.setdefault((name, group, draw, image), []).append(count)
         jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
@@ -199,12 +228,14 @@ class Comparison:
         return base, self._start(base, count, test)
 
     def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
-        rule, candidates, n_coils = self.rule(strategy), image.slice_model.candidates, image.slice_model.n_coils
-        plane = candidates if isinstance(candidates, PlaneEncoding) else None
-        calibration = 0 if plane is not None else image.calibration_lines  # a plane's is among the constraints
+        rule, n_coils = self.rule(strategy), image.slice_model.n_coils
+        candidates = candidates_for(image, strategy, count, self.recipe)
+        of_lines = self.counted == "lines"
+        calibration = image.calibration_lines if of_lines else 0  # a plane's is among the constraints
         rules = self.recipe.constraints.rules_of(candidates)
         rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
-        return start_count(rule, candidates.size, count, self.recipe, calibration, n_coils, plane)
+        other = None if of_lines else candidates
+        return start_count(rule, candidates.size, count, self.recipe, calibration, n_coils, other)
 
     def _mask_job(
         self, progress: ComparisonProgress, name: str, group: int, draw: int, image: int, counts: Sequence[int]
@@ -225,15 +256,17 @@ class Comparison:
         self, progress: ComparisonProgress, wanted: Sequence[Cell], workers: Workers[Material], show: Show
     ) -> None:
         left = [cell for cell in wanted if _key(*cell) not in progress.rows]
-        jobs = [(cell[3], self.mask_lines(progress, *cell)) for cell in left]
-        for done, (cell, errors) in enumerate(zip(left, workers.map(mask_error, jobs), strict=True), 1):
+        strategies = [self._strategy(progress, *cell[:2], cell[3])[0] for cell in left]
+        lines = [self.mask_lines(progress, *cell) for cell in left]
+        jobs = [(cell[3], strategy, these) for cell, strategy, these in zip(left, strategies, lines, strict=True)]
+        for done, (cell, errors) in enumerate(zip(left, workers.map(cell_error, jobs), strict=True), 1):
             name, count, draw, image = cell
             test = self.tests[image]
             mask_converged = progress.masks_converged[self._mask_key(*cell)]
             progress.rows[_key(*cell)] = {
                 "strategy": name,
                 "lines": count,
-                "acceleration": _size(test) / count,
+                "acceleration": self._acceleration(name, count, test),
                 "draw": draw,
                 "image": test.name,
                 **errors,

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import measure
+from mri_design.evaluation.predictions.check import truth_or_none
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy
+from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding
 from mri_design.runs.oracles import knowing_oracle, knowing_rule
 
 __all__ = [
@@ -21,8 +26,11 @@ __all__ = [
     "MaskJob",
     "Material",
     "TuningJob",
+    "candidates_for",
+    "cell_error",
     "design_mask",
     "mask_error",
+    "slice_for",
     "tuning_error",
 ]
 
@@ -96,13 +104,13 @@ class DesignedMask:
 
 def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     """A mask, with how far its design converged."""
-    image = material.tests[job.image]
-    test = image.slice_model
+    image, recipe, seed = material.tests[job.image], material.recipe, material.seed
+    test = slice_for(image, job.strategy, job.target, recipe, seed)
     if job.strategy in ORACLES:
         oracle = knowing_oracle(job.strategy, [test], [image.reference], material.recipe, material.seed)
         return _design(material, [test], oracle, job.target, job.start, job.draw)
     training = [material.training[i] for i in job.training]
-    models = [scan.slice_model for scan in training]
+    models = [slice_for(scan, job.strategy, job.target, recipe, seed) for scan in training]
     slices = [replace(model, measured=model.measured & test.measured) for model in models] or [test]
     if job.strategy in TRAINING_RULES:
         strategy = knowing_rule(job.strategy, training, material.recipe, material.seed)
@@ -111,10 +119,35 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     return _design(material, slices, strategy, job.target, job.start, job.draw)
 
 
+def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Encoding:
+    """What a strategy chooses ``count`` from: the lines or samples of the image, or shots, which depend on both."""
+    encoding, on_grid = recipe.design.encoding, image.slice_model
+    if not KINDS[encoding].shots:
+        return on_grid.candidates
+    return shot_candidates(recipe, make_strategy(strategy, encoding), on_grid.shape, count, on_grid.n_coils)
+
+
+def slice_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe, seed: int) -> MRSlice:
+    """The image's slice as a strategy for ``count`` measures it: as it is, or sampled along that strategy's shots."""
+    candidates, on_grid = candidates_for(image, strategy, count, recipe), image.slice_model
+    if not isinstance(candidates, ShotEncoding):
+        return on_grid
+    known = closed_form_samples(image.source, candidates, on_grid.n_coils, recipe, seed)
+    truth = truth_or_none(on_grid, image.reference) if known is None else None
+    return shot_slice(on_grid, candidates, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
+
+
 def mask_error(material: Material, job: tuple[int, Lines]) -> dict[str, object]:
-    """Errors of a test image reconstructed from some lines."""
+    """Errors of a test image reconstructed from some lines of its own."""
     image, lines = job
-    return _error(material, material.tests[image], lines)
+    return _error(material, material.tests[image], material.tests[image].slice_model, lines)
+
+
+def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, object]:
+    """Errors of a test image reconstructed from what a strategy, named without suffixes, chose."""
+    image, strategy, lines = material.tests[job[0]], job[1], job[2]
+    seen = slice_for(image, strategy, len(lines), material.recipe, material.seed)
+    return _error(material, image, seen, lines)
 
 
 def tuning_error(material: Material, job: TuningJob) -> float:
@@ -122,7 +155,7 @@ def tuning_error(material: Material, job: TuningJob) -> float:
     image = material.training[job.image]
     rule = make_strategy(job.strategy, material.recipe.design.encoding)
     mask = _design(material, [image.slice_model], rule, job.target, job.start, job.draw)
-    return float(str(_error(material, image, mask.lines)["relative_l2"]))
+    return float(str(_error(material, image, image.slice_model, mask.lines)["relative_l2"]))
 
 
 def _design(
@@ -135,8 +168,8 @@ def _design(
     return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.innovation_energies)
 
 
-def _error(material: Material, image: ReferenceSlice, lines: Lines) -> dict[str, object]:
-    result = reconstruct_by_recipe(image.slice_model, lines, material.recipe, material.seed)
+def _error(material: Material, image: ReferenceSlice, seen: MRSlice, lines: Lines) -> dict[str, object]:
+    result = reconstruct_by_recipe(seen, lines, material.recipe, material.seed)
     errors = measure(result.image, image.reference)
     return {
         "relative_l2": errors.relative_l2,

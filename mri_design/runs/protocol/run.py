@@ -334,7 +334,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         tests=tests,
         designed=account_of(designed, models=recipe.phase.names),
         account=account_of(trace, models=recipe.phase.names),
-        acquisition=in_acquisition_order(trace.lines, trace.n_lines, recipe),
+        acquisition=in_acquisition_order(trace.lines, training[0].slice_model.candidates, recipe),
         refined=refined,
         tested=HeldOutErrors.of(tested, len(trace.lines)),
     )

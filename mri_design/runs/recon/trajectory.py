@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
-from mri_design.experiment.trajectories.reconstructing import gridded, reconstruct_samples
-from mri_design.runs.images import NamedImage
+from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.runs.images import GRIDDED, ZERO_FILLED, NamedImage, with_zero_filled
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 
 __all__ = ["TrajectoryResult", "reconstruct_trajectory"]
-
-GRIDDED = "gridded"
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,8 @@ def reconstruct_trajectory(
     run.finished(record.identity)
     scan = prepare_samples(data, recipe, used=data.select_readouts(chosen))
     slice_model = scan.slice_model(0, recipe)
-    signal = slice_model.signal_level()
+    every_readout = range(slice_model.candidates.size)
+    signal = slice_model.signal_level(every_readout)
     run.begin()
     options = InferenceOptions(
         signal=signal, callback=lambda s: run.progress.show("outer loops", s.loop, recipe.inference.loops)
@@ -94,8 +93,6 @@ def reconstruct_trajectory(
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
     reference = None if scan.data.reference is None else scan.data.reference[0]
-    name = GRIDDED if method == "zero-filled" else method
-    images = [NamedImage.judged(name, result, reference)]
-    if name != GRIDDED:
-        images.append(NamedImage.judged(GRIDDED, gridded(slice_model), reference))
+    images = [NamedImage.judged(GRIDDED if method == ZERO_FILLED else method, result, reference)]
+    images = with_zero_filled(images, slice_model, every_readout, reference)
     return TrajectoryResult(record, Ending(status), scan, chosen, signal, images)

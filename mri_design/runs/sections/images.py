@@ -14,6 +14,7 @@ from mri_design.evaluation.plots.style import Layout
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import KINDS
 from mri_design.runs.images import NamedImage
 from mri_design.runs.scan_facts import KnownScan
 
@@ -27,15 +28,27 @@ __all__ = [
 Rows = list[dict[str, object]]
 
 
-def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float) -> Rows:
-    """Rows of metrics.csv; error columns are empty where there is no reference."""
+def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float, counted: str = "lines") -> Rows:
+    """Rows of metrics.csv; error columns are empty where there is no reference.
+
+    Parameters
+    ----------
+    images : sequence of NamedImage
+        What the rows are of.
+    n_lines : int
+        Lines, or other candidates, behind them.
+    acceleration : float
+        That these are.
+    counted : str
+        What they are called (`Kind.counted`): the name of the column.
+    """
     rows: Rows = []
     for named in images:
         errors = named.errors
         rows.append(
             {
                 "method": named.name,
-                "lines": n_lines,
+                counted: n_lines,
                 "acceleration": acceleration,
                 "relative_l2": errors.relative_l2 if errors else None,
                 "psnr": errors.psnr if errors else None,
@@ -156,6 +169,7 @@ def save_reconstruction(
     about : str, optional
         As for `image_sections`.
     """
-    rows = metric_rows(images, len(lines), known.acceleration(lines))
+    counted = KINDS[known.slice_model.candidates.name].counted
+    rows = metric_rows(images, len(lines), known.acceleration(lines), counted)
     save_images(folder, images[0].reconstruction, rows, known.scan.unit)
     return image_sections(folder, images, known.reference, known.data.orientation, rows, known.reference_noise, about)

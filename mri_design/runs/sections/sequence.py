@@ -1,4 +1,4 @@
-"""What a design run says about the sequence: the order and echo trains of its lines."""
+"""What a design run says about the sequence: the order and echo trains of its lines, or samples of a plane."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mri_design.evaluation.output.page import Paragraph, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.tables import write_csv
 from mri_design.experiment.recipe import Recipe
+from mri_design.operators.encodings import PlaneEncoding
 
 __all__ = ["save_acquisition"]
 
@@ -23,25 +24,43 @@ def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe
         folder.remove(ACQUISITION)
         return []
     write_csv(folder.output_path(ACQUISITION), _rows(made))
-    drawn = plots.acquisition_order(made.lines, made.n_lines, axis=MEASURED_ORDER)
-    caption = "The same lines in the order in which they are to be measured, train after train."
+    unit = made.encoding.unit
+    caption = f"The same {unit}s in the order in which they are to be measured, train after train."
+    if isinstance(made.encoding, PlaneEncoding):
+        drawn = plots.plane_order(_places(made), made.encoding.grid)
+        caption = "When every sample is measured: its train and its echo, or its place in the order; DC in the middle."
+    else:
+        drawn = plots.acquisition_order(made.lines, made.encoding.size, axis=MEASURED_ORDER)
     picture = saved_figure(folder, "acquisition", drawn, caption)
     return [Section("Acquisition order", [Paragraph(_facts(made, recipe)), picture])]
 
 
+def _places(made: Acquisition) -> dict[str, dict[int, int]]:
+    """Train of every sample and, where trains have several, its echo, both counted from 1."""
+    train_of = {line: number for number, train in enumerate(made.trains, 1) for line in train}
+    if len(made.trains) == len(made.lines):
+        return {"order": train_of}
+    return {"train": train_of, "echo": {line: echo for train in made.trains for echo, line in enumerate(train, 1)}}
+
+
 def _rows(made: Acquisition) -> list[Mapping[str, object]]:
     rows: list[Mapping[str, object]] = []
+    frequencies = made.encoding.frequencies
     for number, train in enumerate(made.trains):
         for echo, line in enumerate(train):
             place = {"order": len(rows), "train": number, "echo": echo + 1}
-            rows.append({**place, "line": line, "ky": line - made.n_lines // 2})
+            k = dict(zip(("ky", "kz"), frequencies[line].tolist(), strict=False))
+            rows.append({**place, made.encoding.unit: line, **k})
     return rows
 
 
 def _facts(made: Acquisition, recipe: Recipe) -> str:
-    facts = f"Order: {recipe.design.order}. Largest jump between consecutive lines: {made.largest_jump}."
+    unit = made.encoding.unit
+    facts = f"Order: {recipe.design.order}. Largest jump between consecutive {unit}s: {made.largest_jump:.4g}."
     if recipe.design.echoes > 1:
         longest, shortest = (f(len(train) for train in made.trains) for f in (max, min))
         echoes = f"{longest}" if longest == shortest else f"{shortest} to {longest}"
-        facts += f" {len(made.trains)} echo trains of {echoes} lines; echo {made.dc_echo} measures DC."
+        facts += f" {len(made.trains)} echo trains of {echoes} {unit}s; echo {made.dc_echo} measures DC."
+        if isinstance(made.encoding, PlaneEncoding):
+            facts += f" The median jump within a train is {made.typical_jump:.3g}."
     return f"{facts} {ACQUISITION} lists them."

@@ -34,6 +34,12 @@ def test_maps_share_a_scale_and_leave_holes_blank() -> None:
     assert np.ma.getmaskarray(np.ma.masked_invalid(drawn(figure)[0]))[0, 0]
 
 
+def test_orders_leave_what_is_not_measured_blank() -> None:
+    figure = plots.plane_order({"train": {0: 1, 5: 2}, "echo": {0: 1, 5: 3}}, (2, 3))
+    train, echo = drawn(figure)[:2]
+    assert (train[0, 0], train[1, 2], echo[1, 2]) == (1, 2, 3) and np.isnan(np.ma.filled(train, np.nan)[0, 1])
+
+
 def test_a_course_has_a_curve_for_every_name() -> None:
     figure = plots.block_course([10, 20], {"predicted": [2.0, 1.0], "found": [3.0, float("nan")]}, "energy")
     assert [line.get_label() for line in figure.axes[0].lines] == ["predicted", "found"]
@@ -47,6 +53,8 @@ def test_a_course_has_a_curve_for_every_name() -> None:
         lambda: plots.plane_growth([1, 2], (2, 2), [2, 1]),
         lambda: plots.plane_growth([1, 9], (2, 2), [2]),
         lambda: plots.plane_maps({"a": np.full((2, 2), np.nan)}, "energy"),
+        lambda: plots.plane_order({"a": {6: 1}}, (2, 3)),
+        lambda: plots.plane_order({"a": {}}, (2, 3)),
         lambda: plots.block_course([1, 2], {"a": [1.0]}, "energy"),
     ],
 )

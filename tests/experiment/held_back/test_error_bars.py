@@ -11,6 +11,7 @@ from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
+from mri_design.operators.encodings import LineEncoding
 
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})
 
@@ -41,7 +42,7 @@ def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_erro
     assert abs(np.log(ratio)) < 0.7 * abs(np.log(before)) and 0.5 < ratio < 2
     again = reconstruct(scan.slice_model(0, recipe), LINES, "mean", recipe, rng())
     np.testing.assert_array_equal(again.std, result.std)
-    known, held = held_back(LINES, 48)
+    known, held = held_back(LINES, LineEncoding((48, 48)))
     assert result.std_factor.held_back == len(held) and sorted([*known, *held]) == LINES
     assert str(result.std_factor).endswith(f"after {len(held)} lines held back")
 
@@ -77,8 +78,8 @@ def test_holes_are_left_as_they_are_and_the_factor_is_bounded() -> None:
 
 
 def test_which_lines_are_held_back_does_not_depend_on_their_order() -> None:
-    known, held = held_back(LINES, 48)
-    backwards, same = held_back(LINES[::-1], 48)
+    known, held = held_back(LINES, LineEncoding((48, 48)))
+    backwards, same = held_back(LINES[::-1], LineEncoding((48, 48)))
     assert same == held and sorted(backwards) == known
     assert not {(48 - line) % 48 for line in held} & set(held)
     assert not set(held) & set(range(19, 29))

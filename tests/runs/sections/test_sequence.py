@@ -11,6 +11,7 @@ from mri_design.evaluation.output.page import Paragraph
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.ending import how_it_ended, in_acquisition_order, what_was_missed
 from mri_design.experiment.recipe import Recipe
+from mri_design.operators.encodings import LineEncoding, PlaneEncoding
 from mri_design.runs.sections.sequence import save_acquisition
 from tests.design_steps import changed, design_step
 
@@ -21,6 +22,7 @@ def step(line: int, error: float, pending: int = 0) -> DesignStep:
 
 TRACE = DesignTrace("information-gain", 8, (4, 3), (step(6, 0.5), step(0, 0.25), step(1, 0.1, 1)))
 RULE = UntilError(0.2)
+LINES = LineEncoding((8, 8))
 
 
 def test_the_end_is_told_in_a_sentence() -> None:
@@ -48,7 +50,7 @@ def test_what_cannot_be_reached_is_said_at_any_end() -> None:
 def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
     recipe = Recipe().replacing("design", order="interleaved", block=3)
     with RunFolder(tmp_path / "run") as folder:
-        sections = save_acquisition(folder, in_acquisition_order(TRACE.lines, 8, recipe), recipe)
+        sections = save_acquisition(folder, in_acquisition_order(TRACE.lines, LINES, recipe), recipe)
         with (folder.path / "acquisition.csv").open(newline="") as stream:
             rows = [tuple(row.values()) for row in csv.DictReader(stream)]
         assert rows == [
@@ -65,8 +67,23 @@ def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
         assert (folder.path / "figures" / "acquisition.png").exists()
 
 
+def test_trains_of_a_plane_are_written_and_drawn(tmp_path: Path) -> None:
+    recipe = Recipe().replacing("design", encoding="plane", order="centre-out", train=3)
+    made = in_acquisition_order((27, 36, 35, 44, 8, 63), PlaneEncoding((8, 8)), recipe)
+    with RunFolder(tmp_path / "run") as folder:
+        sections = save_acquisition(folder, made, recipe)
+        with (folder.path / "acquisition.csv").open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert {(row["sample"], row["ky"], row["kz"]) for row in rows} >= {("36", "0", "0"), ("8", "-3", "-4")}
+        assert [row["echo"] for row in rows] == ["1", "2", "3"] * 2
+        paragraph = sections[0].blocks[0]
+        assert isinstance(paragraph, Paragraph)
+        assert "2 echo trains of 3 samples; echo 1 measures DC. The median jump" in paragraph.text
+        assert (folder.path / "figures" / "acquisition.png").exists()
+
+
 def test_nothing_is_written_where_lines_are_measured_as_chosen(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run") as folder:
         folder.output_path("acquisition.csv").write_text("of another run")
-        assert save_acquisition(folder, in_acquisition_order(TRACE.lines, 8, Recipe()), Recipe()) == []
+        assert save_acquisition(folder, in_acquisition_order(TRACE.lines, LINES, Recipe()), Recipe()) == []
         assert not list(folder.path.glob("acquisition*"))
