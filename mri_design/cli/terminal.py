@@ -225,6 +225,10 @@ def run_into(
 
     if resume and overwrite:
         raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
-    with RunFolder(out, overwrite=overwrite) as folder, progress(quiet) as bar:
+    command = sys.argv[1:]
+    with RunFolder(out, overwrite=overwrite, command=command) as folder, progress(quiet) as bar:
+        if folder.taken_over:
+            print(f"mri-design: {folder.taken_over}", file=sys.stderr)
         watching = Watching(bar.update, lambda text: say(text, quiet, None if aloud else sys.stderr))
-        yield Run(folder=folder, command=sys.argv[1:], seed=seed, jobs=jobs, resume=resume, progress=watching)
+        watching = watching.also(folder.progress.show)
+        yield Run(folder=folder, command=command, seed=seed, jobs=jobs, resume=resume, progress=watching)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -75,7 +76,7 @@ def train(
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     chosen = training_rule(rule, candidates, scans)
     request = TrainingRequest(scan_sources(sources, slices, maps or []), settings, chosen, lines, start)
-    file = OrderFile(out, overwrite)
+    file = OrderFile(out, overwrite, sys.argv[1:])
     with kept_on_interruption(file.beginning), progress(quiet) as bar:
         work = Work(seed=seed, jobs=jobs, progress=Progress(bar.update, lambda text: say(text, quiet)))
         ended = report_order(file, learn_order(request, file, work))

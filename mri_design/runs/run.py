@@ -40,6 +40,15 @@ class Progress:
     show: Callable[[str, int, int], None] = _show_nothing
     say: Callable[[str], None] = _say_nothing
 
+    def also(self, show: Callable[[str, int, int], None]) -> Progress:
+        """The same, and what is done is shown to one more."""
+
+        def both(label: str, done: int, total: int) -> None:
+            self.show(label, done, total)
+            show(label, done, total)
+
+        return replace(self, show=both)
+
 
 @dataclass(frozen=True)
 class Ending:

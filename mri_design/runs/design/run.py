@@ -305,6 +305,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if request.seen is not None:
         strategy = informed(load_earlier(request.seen, recipe, run.seed), slice_model, first, recipe, run.seed)
     run.begin()
+    checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), record.identity)
+    if not checkpoint.path.exists():
+        show("designing", 0, most - len(first))
     state = run_design(
         slices,
         strategy,
@@ -314,7 +317,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         start=first,
         options=DesignOptions(
             stop=stop,
-            checkpoint=Checkpoint(run.folder.output_path(CHECKPOINT), record.identity),
+            checkpoint=checkpoint,
             callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
             closing=True,
         ),

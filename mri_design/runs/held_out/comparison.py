@@ -139,6 +139,7 @@ class Comparison:
         """As `run`, by workers that are there already."""
         wanted = self.rows_wanted()
         self._tune(progress, workers, show)
+        show("reconstructing", 0, sum(_key(*cell) not in progress.rows for cell in wanted))  # so much is to come
         self._make_masks(progress, wanted, workers, show)
         self._measure(progress, wanted, workers, show)
         return progress
@@ -182,6 +183,7 @@ class Comparison:
             group = start if grows else -count
             groups.setdefault((name, group, draw, image), []).append(count)
         jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
+        show("designing masks", 0, len(jobs))
         made = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
         for done, (((name, _, draw, image), counts), mask) in enumerate(made, 1):
             for count in counts:
@@ -226,6 +228,7 @@ class Comparison:
     ) -> None:
         left = [cell for cell in wanted if _key(*cell) not in progress.rows]
         jobs = [(cell[3], self.mask_lines(progress, *cell)) for cell in left]
+        show("reconstructing", 0, len(jobs))
         for done, (cell, errors) in enumerate(zip(left, workers.map(mask_error, jobs), strict=True), 1):
             name, count, draw, image = cell
             test = self.tests[image]
@@ -251,6 +254,8 @@ class Comparison:
         grid = _size(self.tests[0])
         wanted = [(f, n, grid) for f in families for n in self.lines]
         wanted = [job for job in wanted if "|".join(map(str, job)) not in progress.tuned]
+        if wanted:
+            show("tuning densities", 0, len(wanted))
         for done, (family, count, _) in enumerate(wanted, 1):
             powers = tuned[family]
             jobs = [

@@ -288,6 +288,8 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         def mapping(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
             return workers.map(_applied, [(function, item) for item in items])
 
+        if not files[CHECKPOINT].exists():
+            show("designing", 0, lines - len(first))
         designed = run_design(
             [image.slice_model for image in training],
             strategy,
