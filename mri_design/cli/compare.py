@@ -15,6 +15,7 @@ from mri_design.cli.options import (
     Jobs,
     MapsOfInputs,
     MethodName,
+    NoReport,
     Out,
     Overwrite,
     Quiet,
@@ -80,6 +81,7 @@ def compare(
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
     encoding: EncodingChoice = None,
     block: Block = None,
@@ -108,10 +110,10 @@ def compare(
     request = ComparisonRequest(tests, settings, names, counts, training, seeds, factors)
     with (
         kept_on_interruption(out / PROGRESS),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, jobs=jobs) as run,
+        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, jobs=jobs) as run,
     ):
         ended = report_comparison(run, compare_strategies(request, run))
-    say(f"{ended.status}: {out / 'report.html'}", quiet)
+    say(f"{ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)
 
 

@@ -17,6 +17,7 @@ from mri_design.cli.options import (
     Input,
     Maps,
     MaxJump,
+    NoReport,
     Order,
     Out,
     Overwrite,
@@ -70,6 +71,7 @@ def design(
     recipe: RecipeFile = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
     until_error: UntilError = None,
     until_gain: UntilGain = None,
@@ -149,9 +151,9 @@ def design(
     )
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume) as run,
+        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, resume=resume) as run,
     ):
         ended = report_design(run, design_scan(request, run))
     unit = {"lines": "lines", "plane": "samples", "radial": "spokes", "spiral": "arms"}[settings.design.encoding]
-    say(f"{len(ended.lines)} {unit}, {ended.status}: {out / 'report.html'}", quiet)
+    say(f"{len(ended.lines)} {unit}, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)

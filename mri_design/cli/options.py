@@ -29,6 +29,7 @@ __all__ = [
     "MapsOfInputs",
     "MaxJump",
     "MethodName",
+    "NoReport",
     "Order",
     "Out",
     "Overwrite",
@@ -147,6 +148,10 @@ MapsOfInputs = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")]
+NoReport = Annotated[
+    bool,
+    typer.Option("--no-report", help="For batch work: arrays, tables and the manifest, without figures and report."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no result lines.")]
 RecipeFile = Annotated[
     str | None,

@@ -13,6 +13,7 @@ from mri_design.cli.options import (
     LineCount,
     MapsOfInputs,
     MethodName,
+    NoReport,
     Out,
     Overwrite,
     ProtocolStrategy,
@@ -64,6 +65,7 @@ def protocol(
     jobs: Jobs = JOBS,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
 ) -> int:
     """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
@@ -93,8 +95,10 @@ def protocol(
     )
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, jobs=jobs, resume=resume) as run,
+        run_into(
+            out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, jobs=jobs, resume=resume
+        ) as run,
     ):
         ended = report_protocol(run, design_protocol(request, run))
-    say(f"{lines} lines, {ended.status}: {out / 'report.html'}", quiet)
+    say(f"{lines} lines, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import Input, Maps, MethodName, Out, Overwrite, Quiet, RecipeFile, Seed, SliceIndex
+from mri_design.cli.options import (
+    Input,
+    Maps,
+    MethodName,
+    NoReport,
+    Out,
+    Overwrite,
+    Quiet,
+    RecipeFile,
+    Seed,
+    SliceIndex,
+)
 from mri_design.cli.terminal import ending, exits, run_into, say
 
 __all__ = ["recon"]
@@ -31,6 +42,7 @@ def recon(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars."""
@@ -42,7 +54,7 @@ def recon(
     require_no_slices(source, "give {0} --slice {1}")
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     request = ReconRequest(source, settings, mask, maps, index)
-    with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
+    with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))
-    say(f"{settings.reconstruction.method}, {ended.status}: {out / 'report.html'}", quiet)
+    say(f"{settings.reconstruction.method}, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)

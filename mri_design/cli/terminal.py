@@ -210,9 +210,19 @@ def progress(quiet: bool) -> Iterator[Bar]:
 
 @contextmanager
 def run_into(
-    out: Path, *, seed: int, overwrite: bool, quiet: bool, jobs: int = 1, resume: bool = False, aloud: bool = True
+    out: Path,
+    *,
+    seed: int,
+    overwrite: bool,
+    quiet: bool,
+    jobs: int = 1,
+    resume: bool = False,
+    aloud: bool = True,
+    reported: bool = True,
 ) -> Iterator[Run]:
     """Open the folder of a run, alone, and draw its progress; not ``aloud``, what it says goes to stderr.
+
+    Not ``reported``, it makes neither figures nor the report.
 
     Raises
     ------
@@ -226,7 +236,7 @@ def run_into(
     if resume and overwrite:
         raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
     command = sys.argv[1:]
-    with RunFolder(out, overwrite=overwrite, command=command) as folder, progress(quiet) as bar:
+    with RunFolder(out, overwrite=overwrite, command=command, reported=reported) as folder, progress(quiet) as bar:
         if folder.taken_over:
             print(f"mri-design: {folder.taken_over}", file=sys.stderr)
         watching = Watching(bar.update, lambda text: say(text, quiet, None if aloud else sys.stderr))

@@ -42,6 +42,8 @@ class RunFolder:
         Whether other people's files may be replaced, and another run's.
     command : sequence of str
         The arguments of the run, for those who look into the folder while it lasts.
+    reported : bool
+        Whether figures and the report belong to the run; where they do not, arrays, tables and the manifest are all.
 
     Attributes
     ----------
@@ -64,8 +66,11 @@ class RunFolder:
     Files of an earlier run stay until they are written again: resuming needs them.
     """
 
-    def __init__(self, path: str | Path, *, overwrite: bool = False, command: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: str | Path, *, overwrite: bool = False, command: Sequence[str] = (), reported: bool = True
+    ) -> None:
         self.path = Path(path)
+        self.reported = reported
         self.progress = ProgressFile(self.path / PROGRESS_NAME, command)
         self.overwrite = overwrite
         self._new = _make_folder(self.path)
@@ -141,6 +146,15 @@ class RunFolder:
         path = self.existing(name)
         if path is not None:
             path.unlink()
+
+    def remove_report(self) -> None:
+        """Remove the report and the figures that an earlier run left here; other people's files stay."""
+        figures = self.path / _FIGURES
+        for path in (self.path / "report.html", *(figures.iterdir() if figures.is_dir() else ())):
+            if self._ledger.owns(path):
+                path.unlink(missing_ok=True)
+        with suppress(OSError):  # not there, or not empty
+            figures.rmdir()
 
     def begin(self) -> None:
         """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""

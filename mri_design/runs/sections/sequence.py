@@ -23,9 +23,13 @@ def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe
         folder.remove(ACQUISITION)
         return []
     write_csv(folder.output_path(ACQUISITION), _rows(made))
-    drawn = plots.acquisition_order(made.lines, made.n_lines, axis=MEASURED_ORDER)
     caption = "The same lines in the order in which they are to be measured, train after train."
-    picture = saved_figure(folder, "acquisition", drawn, caption)
+    picture = saved_figure(
+        folder,
+        "acquisition",
+        lambda: plots.acquisition_order(made.lines, made.n_lines, axis=MEASURED_ORDER),
+        caption,
+    )
     return [Section("Acquisition order", [Paragraph(_facts(made, recipe)), picture])]
 
 
