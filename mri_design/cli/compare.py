@@ -12,6 +12,7 @@ from mri_design.cli.options import (
     Block,
     Calibration,
     EncodingChoice,
+    Executor,
     Jobs,
     MapsOfInputs,
     MethodName,
@@ -80,6 +81,7 @@ def compare(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
+    executor: Executor = "local",
     overwrite: Overwrite = False,
     no_report: NoReport = False,
     quiet: Quiet = False,
@@ -110,7 +112,9 @@ def compare(
     request = ComparisonRequest(tests, settings, names, counts, training, seeds, factors)
     with (
         kept_on_interruption(out / PROGRESS),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, jobs=jobs) as run,
+        run_into(
+            out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, jobs=jobs, executor=executor
+        ) as run,
     ):
         ended = report_comparison(run, compare_strategies(request, run))
     say(f"{ended.status}: {out if no_report else out / 'report.html'}", quiet)

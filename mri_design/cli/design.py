@@ -7,14 +7,17 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.options import (
+    JOBS,
     SHOT_STRATEGIES,
     Acceleration,
     Angles,
     Block,
     Calibration,
     EncodingChoice,
+    Executor,
     Forbid,
     Input,
+    Jobs,
     Maps,
     MaxJump,
     NoReport,
@@ -70,6 +73,8 @@ def design(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
+    jobs: Jobs = JOBS,
+    executor: Executor = "local",
     overwrite: Overwrite = False,
     no_report: NoReport = False,
     quiet: Quiet = False,
@@ -151,7 +156,16 @@ def design(
     )
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, resume=resume) as run,
+        run_into(
+            out,
+            seed=seed,
+            overwrite=overwrite,
+            quiet=quiet,
+            reported=not no_report,
+            resume=resume,
+            jobs=jobs,
+            executor=executor,
+        ) as run,
     ):
         ended = report_design(run, design_scan(request, run))
     unit = {"lines": "lines", "plane": "samples", "radial": "spokes", "spiral": "arms"}[settings.design.encoding]

@@ -20,6 +20,7 @@ __all__ = [
     "Block",
     "Calibration",
     "EncodingChoice",
+    "Executor",
     "FieldOfView",
     "Forbid",
     "Input",
@@ -131,6 +132,15 @@ Slices = Annotated[
 ]
 JOBS = max(1, min(4, os.cpu_count() or 1))
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes; results do not depend on it.")]
+Executor = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Who computes: local, --jobs processes; dask, a dask cluster of --jobs workers on this machine; or "
+        "dask:ADDRESS, the workers of a scheduler. Results do not depend on it.",
+    ),
+]
 Maps = Annotated[
     Path | None,
     typer.Option(

@@ -9,6 +9,7 @@ import typer
 from mri_design.cli.arguments import names_of
 from mri_design.cli.options import (
     JOBS,
+    Executor,
     Jobs,
     LineCount,
     MapsOfInputs,
@@ -63,6 +64,7 @@ def protocol(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
+    executor: Executor = "local",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
     overwrite: Overwrite = False,
     no_report: NoReport = False,
@@ -96,7 +98,14 @@ def protocol(
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
         run_into(
-            out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, jobs=jobs, resume=resume
+            out,
+            seed=seed,
+            overwrite=overwrite,
+            quiet=quiet,
+            reported=not no_report,
+            jobs=jobs,
+            executor=executor,
+            resume=resume,
         ) as run,
     ):
         ended = report_protocol(run, design_protocol(request, run))

@@ -219,6 +219,7 @@ def run_into(
     resume: bool = False,
     aloud: bool = True,
     reported: bool = True,
+    executor: str = "local",
 ) -> Iterator[Run]:
     """Open the folder of a run, alone, and draw its progress; not ``aloud``, what it says goes to stderr.
 
@@ -227,18 +228,28 @@ def run_into(
     Raises
     ------
     UsageError
-        For both ``resume`` and ``overwrite``, or a folder that holds something else.
+        For both ``resume`` and ``overwrite``, an executor that there is not, or a folder that holds something else.
     """
     from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.runs.executors import require_executor
     from mri_design.runs.run import Progress as Watching
     from mri_design.runs.run import Run
 
     if resume and overwrite:
         raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+    require_executor(executor)
     command = sys.argv[1:]
     with RunFolder(out, overwrite=overwrite, command=command, reported=reported) as folder, progress(quiet) as bar:
         if folder.taken_over:
             print(f"mri-design: {folder.taken_over}", file=sys.stderr)
         watching = Watching(bar.update, lambda text: say(text, quiet, None if aloud else sys.stderr))
         watching = watching.also(folder.progress.show)
-        yield Run(folder=folder, command=command, seed=seed, jobs=jobs, resume=resume, progress=watching)
+        yield Run(
+            folder=folder,
+            command=command,
+            seed=seed,
+            jobs=jobs,
+            executor=executor,
+            resume=resume,
+            progress=watching,
+        )

@@ -10,6 +10,7 @@ import typer
 
 from mri_design.cli.options import (
     JOBS,
+    Executor,
     Jobs,
     LineCount,
     MapsOfInputs,
@@ -57,6 +58,7 @@ def train(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
+    executor: Executor = "local",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
@@ -78,7 +80,9 @@ def train(
     request = TrainingRequest(scan_sources(sources, slices, maps or []), settings, chosen, lines, start)
     file = OrderFile(out, overwrite, sys.argv[1:])
     with kept_on_interruption(file.beginning), progress(quiet) as bar:
-        work = Work(seed=seed, jobs=jobs, progress=Progress(bar.update, lambda text: say(text, quiet)))
+        work = Work(
+            seed=seed, jobs=jobs, executor=executor, progress=Progress(bar.update, lambda text: say(text, quiet))
+        )
         ended = report_order(file, learn_order(request, file, work))
     say(f"{lines} lines by {rule}, {ended.status}: {out}", quiet)
     return ending(ended.status)

@@ -97,11 +97,14 @@ class Work:
         Processes; no result depends on it.
     progress : Progress
         Who watches.
+    executor : str
+        Where pieces are computed: ``local``, ``dask`` or ``dask:ADDRESS``; no result depends on it.
     """
 
     seed: int = 0
     jobs: int = 1
     progress: Progress = Progress()
+    executor: str = "local"
 
     def identity(self, kind: str, choices: Mapping[str, object]) -> str:
         """Checksum of a run of this kind with these inputs and options, and this seed."""

@@ -135,6 +135,8 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 # Outside libraries with one door each (paths without suffix, relative to the package); () is nowhere.
 DOORS = {
     "matplotlib": ("evaluation/plots",),
+    "dask": (),
+    "distributed": ("runs/executors",),
     "finufft": ("operators/nonuniform/",),
     "sigpy": ("scan/calibration/",),
     "nibabel": ("scan/writing/nifti", "scan/io/image_files/nifti"),

@@ -256,6 +256,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
         seeds=request.seeds,
         seed=run.seed,
         jobs=run.jobs,
+        executor=run.executor,
     )
     run.finished(record.identity, checkpoint=PROGRESS)  # a finished one is written again from its pieces
     run.begin()

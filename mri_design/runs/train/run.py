@@ -129,7 +129,7 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
 
     with (
         file.begun(work.progress.say) as kept,
-        Workers(TrainingMaterial(scans, recipe, work.seed), work.jobs) as workers,
+        Workers(TrainingMaterial(scans, recipe, work.seed), work.jobs, work.executor) as workers,
     ):
         show = work.progress.also(kept.show).show
 
