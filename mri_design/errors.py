@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,10 @@ class InputError(MriDesignError, ValueError):
         self.cure = cure
         message = f"{field}: got {got}; wanted {wanted}."
         super().__init__(f"{message} {cure}" if cure else message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Worker processes send their errors as pickles, which would call the class with the message alone."""
+        return partial(type(self), field=self.field, got=self.got, wanted=self.wanted, cure=self.cure), ()
 
 
 class UsageError(MriDesignError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 from mri_design.errors import InputError, UsageError
@@ -73,9 +73,9 @@ def error_text(error: InputError, option: str) -> str:
     return f"{option}: {str(error).removeprefix(f'{error.field}: ') if named else error}"
 
 
-def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:
-    """This very command as a shell takes it, with some options added and others left out."""
-    words = [word for word in sys.argv[1:] if word not in set(leave)]
+def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = (), words: Sequence[str] | None = None) -> str:
+    """A command, by default this very one, as a shell takes it, with some options added and others left out."""
+    words = [word for word in (sys.argv[1:] if words is None else words) if word not in set(leave)]
     return shlex.join(["mri-design", *words, *(word for word in add if word not in words)])
 
 

@@ -15,9 +15,11 @@ from mri_design.cli.options import (
     Calibration,
     Contrast,
     EncodingChoice,
+    Executor,
     Jobs,
     MapsOfInputs,
     MethodName,
+    NoReport,
     Out,
     Overwrite,
     Phase,
@@ -91,7 +93,9 @@ def compare(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
+    executor: Executor = "local",
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
     encoding: EncodingChoice = None,
     block: Block = None,
@@ -128,10 +132,12 @@ def compare(
     request = ComparisonRequest(tests, settings, names, counts, training, seeds, factors)
     with (
         kept_on_interruption(out / PROGRESS),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, jobs=jobs) as run,
+        run_into(
+            out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, jobs=jobs, executor=executor
+        ) as run,
     ):
         ended = report_comparison(run, compare_strategies(request, run))
-    say(f"{ended.status}: {out / 'report.html'}", quiet)
+    say(f"{ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)
 
 

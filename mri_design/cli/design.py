@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.options import (
+    JOBS,
     SHOT_STRATEGIES,
     Acceleration,
     Angles,
@@ -14,10 +15,13 @@ from mri_design.cli.options import (
     Calibration,
     Contrast,
     EncodingChoice,
+    Executor,
     Forbid,
     Input,
+    Jobs,
     Maps,
     MaxJump,
+    NoReport,
     Order,
     Out,
     Overwrite,
@@ -73,7 +77,10 @@ def design(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
+    jobs: Jobs = JOBS,
+    executor: Executor = "local",
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
     until_error: UntilError = None,
     until_gain: UntilGain = None,
@@ -159,8 +166,17 @@ def design(
     )
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume) as run,
+        run_into(
+            out,
+            seed=seed,
+            overwrite=overwrite,
+            quiet=quiet,
+            reported=not no_report,
+            resume=resume,
+            jobs=jobs,
+            executor=executor,
+        ) as run,
     ):
         ended = report_design(run, design_scan(request, run))
-    say(f"{len(ended.lines)} {kind.unit}s, {ended.status}: {out / 'report.html'}", quiet)
+    say(f"{len(ended.lines)} {kind.unit}s, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)

@@ -13,7 +13,8 @@ from mri_design.cli.convert import convert
 from mri_design.cli.demo import demo
 from mri_design.cli.design import design
 from mri_design.cli.export import export
-from mri_design.cli.info import info
+from mri_design.cli.looking.info import info
+from mri_design.cli.looking.status import status
 from mri_design.cli.protocol import protocol
 from mri_design.cli.recon import recon
 from mri_design.cli.terminal import output_may_end_early
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command("demo", epilog="Example: mri-design demo --out demo-run")(demo)
 app.command("info", epilog="Example: mri-design info scan.h5")(info)
+app.command("status", epilog="Example: mri-design status runs")(status)
 app.command(
     "design",
     epilog="Example: mri-design design scan.h5 --lines 64 --out run. Trains of eight lines, as many as are needed: "

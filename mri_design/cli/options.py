@@ -21,6 +21,7 @@ __all__ = [
     "Calibration",
     "Contrast",
     "EncodingChoice",
+    "Executor",
     "FieldOfView",
     "Forbid",
     "Input",
@@ -30,6 +31,7 @@ __all__ = [
     "MapsOfInputs",
     "MaxJump",
     "MethodName",
+    "NoReport",
     "Order",
     "Out",
     "Overwrite",
@@ -147,6 +149,15 @@ Slices = Annotated[
 ]
 JOBS = max(1, min(4, os.cpu_count() or 1))
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes; results do not depend on it.")]
+Executor = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Who computes: local, --jobs processes; dask, a dask cluster of --jobs workers on this machine; or "
+        "dask:ADDRESS, the workers of a scheduler. Results do not depend on it.",
+    ),
+]
 Maps = Annotated[
     Path | None,
     typer.Option(
@@ -164,6 +175,10 @@ MapsOfInputs = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")]
+NoReport = Annotated[
+    bool,
+    typer.Option("--no-report", help="For batch work: arrays, tables and the manifest, without figures and report."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no result lines.")]
 RecipeFile = Annotated[
     str | None,

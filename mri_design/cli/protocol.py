@@ -10,10 +10,12 @@ from mri_design.cli.arguments import names_of
 from mri_design.cli.options import (
     JOBS,
     Contrast,
+    Executor,
     Jobs,
     LineCount,
     MapsOfInputs,
     MethodName,
+    NoReport,
     Out,
     Overwrite,
     Phase,
@@ -66,8 +68,10 @@ def protocol(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
+    executor: Executor = "local",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
     contrast: Contrast = None,
     phase: Phase = None,
@@ -102,8 +106,17 @@ def protocol(
     )
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, jobs=jobs, resume=resume) as run,
+        run_into(
+            out,
+            seed=seed,
+            overwrite=overwrite,
+            quiet=quiet,
+            reported=not no_report,
+            jobs=jobs,
+            executor=executor,
+            resume=resume,
+        ) as run,
     ):
         ended = report_protocol(run, design_protocol(request, run))
-    say(f"{lines} lines, {ended.status}: {out / 'report.html'}", quiet)
+    say(f"{lines} lines, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)

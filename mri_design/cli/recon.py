@@ -12,6 +12,7 @@ from mri_design.cli.options import (
     Input,
     Maps,
     MethodName,
+    NoReport,
     Out,
     Overwrite,
     Phase,
@@ -45,6 +46,7 @@ def recon(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
     contrast: Contrast = None,
     phase: Phase = None,
@@ -61,7 +63,7 @@ def recon(
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     request = ReconRequest(source, settings, mask, maps, index)
-    with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
+    with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))
-    say(f"{settings.reconstruction.method}, {ended.status}: {out / 'report.html'}", quiet)
+    say(f"{settings.reconstruction.method}, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)

@@ -209,21 +209,46 @@ def progress(quiet: bool) -> Iterator[Bar]:
 
 @contextmanager
 def run_into(
-    out: Path, *, seed: int, overwrite: bool, quiet: bool, jobs: int = 1, resume: bool = False, aloud: bool = True
+    out: Path,
+    *,
+    seed: int,
+    overwrite: bool,
+    quiet: bool,
+    jobs: int = 1,
+    resume: bool = False,
+    aloud: bool = True,
+    reported: bool = True,
+    executor: str = "local",
 ) -> Iterator[Run]:
     """Open the folder of a run, alone, and draw its progress; not ``aloud``, what it says goes to stderr.
+
+    Not ``reported``, it makes neither figures nor the report.
 
     Raises
     ------
     UsageError
-        For both ``resume`` and ``overwrite``, or a folder that holds something else.
+        For both ``resume`` and ``overwrite``, an executor that there is not, or a folder that holds something else.
     """
     from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.runs.executors import require_executor
     from mri_design.runs.run import Progress as Watching
     from mri_design.runs.run import Run
 
     if resume and overwrite:
         raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
-    with RunFolder(out, overwrite=overwrite) as folder, progress(quiet) as bar:
+    require_executor(executor)
+    command = sys.argv[1:]
+    with RunFolder(out, overwrite=overwrite, command=command, reported=reported) as folder, progress(quiet) as bar:
+        if folder.taken_over:
+            print(f"mri-design: {folder.taken_over}", file=sys.stderr)
         watching = Watching(bar.update, lambda text: say(text, quiet, None if aloud else sys.stderr))
-        yield Run(folder=folder, command=sys.argv[1:], seed=seed, jobs=jobs, resume=resume, progress=watching)
+        watching = watching.also(folder.progress.show)
+        yield Run(
+            folder=folder,
+            command=command,
+            seed=seed,
+            jobs=jobs,
+            executor=executor,
+            resume=resume,
+            progress=watching,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from mri_design.cli.options import (
     JOBS,
     Contrast,
+    Executor,
     Jobs,
     LineCount,
     MapsOfInputs,
@@ -60,6 +62,7 @@ def train(
     seed: Seed = 0,
     recipe: RecipeFile = None,
     jobs: Jobs = JOBS,
+    executor: Executor = "local",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     contrast: Contrast = None,
@@ -84,9 +87,11 @@ def train(
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     chosen = training_rule(rule, candidates, scans)
     request = TrainingRequest(scan_sources(sources, slices, maps or []), settings, chosen, lines, start)
-    file = OrderFile(out, overwrite)
+    file = OrderFile(out, overwrite, sys.argv[1:])
     with kept_on_interruption(file.beginning), progress(quiet) as bar:
-        work = Work(seed=seed, jobs=jobs, progress=Progress(bar.update, lambda text: say(text, quiet)))
+        work = Work(
+            seed=seed, jobs=jobs, executor=executor, progress=Progress(bar.update, lambda text: say(text, quiet))
+        )
         ended = report_order(file, learn_order(request, file, work))
     say(f"{lines} lines by {rule}, {ended.status}: {out}", quiet)
     return ending(ended.status)

@@ -40,6 +40,15 @@ class Progress:
     show: Callable[[str, int, int], None] = _show_nothing
     say: Callable[[str], None] = _say_nothing
 
+    def also(self, show: Callable[[str, int, int], None]) -> Progress:
+        """The same, and what is done is shown to one more."""
+
+        def both(label: str, done: int, total: int) -> None:
+            self.show(label, done, total)
+            show(label, done, total)
+
+        return replace(self, show=both)
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -88,11 +97,14 @@ class Work:
         Processes; no result depends on it.
     progress : Progress
         Who watches.
+    executor : str
+        Where pieces are computed: ``local``, ``dask`` or ``dask:ADDRESS``; no result depends on it.
     """
 
     seed: int = 0
     jobs: int = 1
     progress: Progress = Progress()
+    executor: str = "local"
 
     def identity(self, kind: str, choices: Mapping[str, object]) -> str:
         """Checksum of a run of this kind with these inputs and options, and this seed."""

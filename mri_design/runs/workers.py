@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from threadpoolctl import threadpool_limits
-
-from mri_design.errors import MriDesignError
+from mri_design.errors import InputError, MriDesignError, UsageError
+from mri_design.runs.executors import LOCAL, Executor, LostPieceError, executor_for
 
 __all__ = ["Workers"]
 
@@ -19,36 +18,32 @@ Material = TypeVar("Material")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_held: Any = None  # in a worker process: the material, sent once
-
-
-def _hold(material: Any) -> None:
-    global _held
-    _held = material
-    threadpool_limits(1)  # several processes with several threads each would only wait for one another
-
-
-def _call(function: Callable[[Any, Any], Any], item: Any) -> Any:
-    return function(_held, item)
+_SHOWN = 3
+"""Failures that a message spells out."""
 
 
 class Workers(Generic[Material]):
-    """A pool that calls ``function(material, item)``; the material travels to each process once.
+    """Those who call ``function(material, item)``; the material travels to each process once.
 
     Parameters
     ----------
     material : object
-        What every call needs; it must survive pickling where ``jobs`` is above 1.
+        What every call needs; it must survive pickling where it is not computed here.
     jobs : int
-        Processes; 1 computes here. Results do not depend on it.
+        Processes of this machine; 1 computes here. Results do not depend on it.
+    executor : str
+        ``local``, ``dask`` or ``dask:ADDRESS``, see `executor_for`. Results do not depend on it.
+
+    Notes
+    -----
+    A process that is killed does not end the work: what was being computed is computed again, and at last one piece at
+    a time, so that the one that kills its process is found.
     """
 
-    def __init__(self, material: Material, jobs: int) -> None:
+    def __init__(self, material: Material, jobs: int, executor: str = LOCAL) -> None:
         self.material = material
-        self._pool: ProcessPoolExecutor | None = None
-        if jobs > 1:
-            # spawn: a forked child would inherit the progress display's thread half-way through a line.
-            self._pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_hold, initargs=(material,))
+        self._jobs, self._kind = jobs, executor
+        self._executor = executor_for(executor, material, jobs)
 
     def __enter__(self) -> Workers[Material]:
         return self
@@ -56,8 +51,8 @@ class Workers(Generic[Material]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        if self._executor is not None:
+            self._executor.close()
 
     def map(self, function: Callable[[Material, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results in the order of the items, each as soon as it and those before it are done.
@@ -65,19 +60,125 @@ class Workers(Generic[Material]):
         Raises
         ------
         MriDesignError
-            Where a process was killed before its work was done.
+            Where one piece's process was killed again and again.
+        Exception
+            What the function raised, for the first item where it did.
         """
-        if self._pool is None:
-            return (function(self.material, item) for item in items)
-        listed = list(items)
-        return _as_they_come(self._pool.map(_call, [function] * len(listed), listed))
+        for piece in self._pieces(function, items):
+            if piece.error is not None:
+                raise piece.error
+            yield piece.result
+
+    def apply(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """As `map`, for a function that needs no material."""
+        return self.map(_applied, [(function, item) for item in items])
+
+    def finished(
+        self, function: Callable[[Material, Item], Result], items: Iterable[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """As `map`, with the places of the items beside; a piece that fails is left out, and told of at the end.
+
+        Raises
+        ------
+        InputError, UsageError
+            At once: they are about what was asked for.
+        MriDesignError
+            At the end, which pieces failed, and why.
+        """
+        failed: list[tuple[Item, BaseException]] = []
+        count = 0
+        for place, piece in enumerate(self._pieces(function, items)):
+            count = place + 1
+            if isinstance(piece.error, InputError | UsageError):
+                raise piece.error
+            if piece.error is None:
+                yield place, piece.result
+            else:
+                failed.append((piece.item, piece.error))
+        if failed:
+            said = "; ".join(f"{item}: {type(error).__name__}: {error}" for item, error in failed[:_SHOWN])
+            more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+            raise MriDesignError(
+                f"{len(failed)} of {count} pieces failed, and the others are kept ({said}{more}); the same command "
+                "(a protocol with --resume) tries them again"
+            ) from failed[0][1]
+
+    def _pieces(self, function: Callable[[Any, Any], Any], items: Iterable[Any]) -> Iterator[_Piece]:
+        if self._executor is not None:
+            yield from self._computed_elsewhere(function, list(items))
+            return
+        for item in items:
+            try:
+                piece = _Piece(item, function(self.material, item))
+            except Exception as error:
+                piece = _Piece(item, error=error)
+            yield piece
+
+    def _computed_elsewhere(self, function: Callable[[Any, Any], Any], items: list[Any]) -> Iterator[_Piece]:
+        """As `_pieces`; where processes died, what was not done is begun again, the second time one by one."""
+        futures = self._submitted(function, items, range(len(items)))
+        breaks = 0
+        for place, item in enumerate(items):
+            piece: _Piece | None = None
+            while piece is None:
+                try:
+                    if place not in futures:
+                        futures[place] = self._working.submit(function, item)
+                    piece = _Piece(item, self._working.outcome(futures.pop(place)))
+                except BrokenExecutor as error:
+                    if breaks > 1:  # it was alone
+                        piece = _Piece(item, error=_lost(error))
+                    breaks += 1
+                    self._working.close()
+                    self._executor = executor_for(self._kind, self.material, self._jobs)
+                    futures = {n: future for n, future in futures.items() if _is_done(future)}
+                    if breaks == 1:
+                        left = [n for n in range(place, len(items)) if n not in futures]
+                        futures |= self._submitted(function, items, left)
+                except LostPieceError as error:
+                    piece = _Piece(item, error=_lost(error))
+                except Exception as error:
+                    piece = _Piece(item, error=error)
+            yield piece
+
+    @property
+    def _working(self) -> Executor:
+        assert self._executor is not None
+        return self._executor
+
+    def _submitted(
+        self, function: Callable[[Any, Any], Any], items: list[Any], places: Iterable[int]
+    ) -> dict[int, Future[Any]]:
+        """The results to come, by place; those that could not be begun are missing."""
+        futures: dict[int, Future[Any]] = {}
+        with suppress(BrokenExecutor):
+            for place in places:
+                futures[place] = self._working.submit(function, items[place])
+        return futures
 
 
-def _as_they_come(results: Iterator[Result]) -> Iterator[Result]:
-    try:
-        yield from results
-    except BrokenProcessPool as error:
-        raise MriDesignError(
-            "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
-            "kept: go on with the same command (a protocol with --resume), perhaps with fewer --jobs"
-        ) from error
+def _applied(material: object, piece: tuple[Callable[[Any], Any], Any]) -> Any:
+    function, item = piece
+    return function(item)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """An item with its result, or with the reason why there is none."""
+
+    item: Any
+    result: Any = None
+    error: BaseException | None = None
+
+
+def _is_done(future: Future[Any]) -> bool:
+    return future.done() and not future.cancelled() and not isinstance(future.exception(), BrokenExecutor)
+
+
+def _lost(error: BaseException) -> MriDesignError:
+    lost = MriDesignError(
+        "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
+        "kept: go on with the same command (a protocol with --resume), perhaps with fewer --jobs"
+    )
+    lost.__cause__ = error
+    return lost

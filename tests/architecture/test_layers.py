@@ -44,7 +44,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning": {"labels": 1, "queries": 1},
     "active_learning/labels": {"label_pool": 1, "scores": 1, "marginals": 2, "pool_design": 3},
     "active_learning/queries": {"feasible": 1, "*": 2},
-    "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
+    "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "looking": 3, "main": 4, "start": 5},
+    "cli/looking": {"*": 1},
     "design": {"": 1, "plane": 2, "shots": 2, "strategies": 2, "training": 2},
     "design/plane": dict.fromkeys(
         ("constraints", "gamma_regression", "memory", "sample_features", "start", "thinning"), 1
@@ -63,8 +64,8 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"admm": 4, "automatic": 5, "map_estimate": 6},
     "evaluation": {"": 1, "output": 2, "plots": 2, "predictions": 3},
     "evaluation/output": {"folder_ledger": 1, "folder_lock": 1, "manifest": 1, "tables": 1, "vector_picture": 1}
-    | {"step_explorer": 1}
-    | {"picture": 2, "run_folder": 3, "identity": 4, "page": 4, "run_files": 5},
+    | {"progress_file": 1, "step_explorer": 1}
+    | {"picture": 2, "run_folder": 3, "identity": 4, "page": 4, "folder_status": 5, "run_files": 5},
     "evaluation/plots": {"style": 1, "*": 2},
     "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
     | {"check": 2, "shares": 3, "account": 4},
@@ -138,6 +139,8 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 # Outside libraries with one door each (paths without suffix, relative to the package); () is nowhere.
 DOORS = {
     "matplotlib": ("evaluation/plots",),
+    "dask": (),
+    "distributed": ("runs/executors",),
     "finufft": ("operators/nonuniform/",),
     "sigpy": ("scan/calibration/",),
     "nibabel": ("scan/writing/nifti", "scan/io/image_files/nifti"),

@@ -19,7 +19,7 @@ from mri_design.sequences.scanner import shipped_scanners
 from mri_design.sequences.settings import KINDS
 
 Run = Callable[..., Result]
-VERBS = ["demo", "info", "design", "adapt", "recon", "compare", "protocol", "train", "export", "convert"]
+VERBS = ["demo", "info", "status", "design", "adapt", "recon", "compare", "protocol", "train", "export", "convert"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -15,6 +15,7 @@ from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.strategy_names import make_strategy
+from mri_design.runs import workers
 from mri_design.runs.held_out import jobs as comparison_pieces
 from mri_design.runs.protocol import run as protocol_run
 
@@ -131,7 +132,7 @@ def test_processes_change_nothing(done: tuple[Path, Result], run: Run, tmp_path:
 @pytest.mark.parametrize(
     ("module", "piece", "calls"),
     [
-        (protocol_run, "_applied", 5),
+        (workers, "_applied", 5),
         (protocol_run, "trial_outcome", 20),
         (comparison_pieces, "reconstruct_by_recipe", 30),
     ],

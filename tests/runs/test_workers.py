@@ -1,11 +1,15 @@
-"""Workers give results in order, and a worker that is killed ends the work with a sentence."""
+"""Workers give results in order wherever they are computed; what kills its process is found, and the others finish."""
 
 import os
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from mri_design.errors import MriDesignError
+from mri_design.errors import InputError, MissingPackageError, MriDesignError, UsageError
+from mri_design.runs import executors
+from mri_design.runs.executors import require_executor
 from mri_design.runs.workers import Workers
 
 
@@ -13,18 +17,118 @@ def product(material: int, item: int) -> int:
     return material * item
 
 
-def killed(material: int, item: int) -> int:
+def killed(material: object, item: int) -> int:
     if item == 2:
         os.kill(os.getpid(), signal.SIGKILL)
+    return 3 * item
+
+
+def killed_once(folder: Path, item: int) -> int:
+    seen = folder / str(item)
+    if item == 2 and not seen.exists():
+        seen.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 10 * item
+
+
+def poisonous(material: int, item: int) -> int:
+    if item == 2:
+        raise ZeroDivisionError("an image of zeros")
     return material * item
+
+
+def refused(material: int, item: int) -> int:
+    raise InputError(field="lines", got=str(item), wanted="more")
 
 
 def test_results_come_in_order_here() -> None:
     with Workers(3, 1) as workers:
         assert list(workers.map(product, [4, 1, 2])) == [12, 3, 6]
+        assert list(workers.apply(abs, [-4, 1])) == [4, 1]
+        assert list(workers.finished(product, [4, 1])) == [(0, 12), (1, 3)]
+
+
+def test_of_pieces_that_fail_the_others_finish_first() -> None:
+    got = []
+    with Workers(3, 1) as workers, pytest.raises(MriDesignError, match=r"1 of 3 pieces failed.*2: ZeroDivisionError"):
+        for found in workers.finished(poisonous, [1, 2, 3]):
+            got.append(found)
+    assert got == [(0, 3), (2, 9)]
+    with Workers(3, 1) as workers, pytest.raises(ZeroDivisionError):
+        list(workers.map(poisonous, [1, 2, 3]))
+
+
+def test_what_was_asked_for_wrongly_is_said_at_once() -> None:
+    with Workers(3, 1) as workers, pytest.raises(InputError, match="got 1"):
+        list(workers.finished(refused, [1, 2]))
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_ends_the_work_with_a_sentence() -> None:
-    with Workers(3, 2) as workers, pytest.raises(MriDesignError, match="what is finished is kept"):
-        list(workers.map(killed, [1, 2, 3]))
+def test_what_kills_its_process_is_found_and_the_others_finish() -> None:
+    got = []
+    with Workers(3, 2) as workers:
+        with pytest.raises(MriDesignError, match=r"1 of 3 pieces failed.*what is finished is kept"):
+            for found in workers.finished(killed, [1, 2, 3]):
+                got.append(found)
+        assert got == [(0, 3), (2, 9)]
+        with pytest.raises(InputError, match="got 1"):
+            list(workers.finished(refused, [1, 2]))
+
+
+@pytest.mark.slow
+def test_a_piece_whose_process_was_lost_is_computed_again(tmp_path: Path) -> None:
+    with Workers(tmp_path, 2) as workers:
+        assert list(workers.map(killed_once, [1, 2, 3])) == [10, 20, 30]
+
+
+@pytest.mark.parametrize("text", ["", "slurm", "local:1", "dask:", "local,dask"])
+def test_other_executors_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="wanted local, dask, or dask:ADDRESS"):
+        require_executor(text)
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(MissingPackageError, match=r"extra dask \(pip install '\.\[dask\]'\)"):
+        Workers(3, 2, "dask")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A dask cluster of two workers in this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+    ) as cluster:
+        yield f"dask:{cluster.scheduler_address}"
+
+
+class TestDask:
+    def test_results_are_those_of_here(self, address: str) -> None:
+        with Workers(3, 1, address) as workers:
+            assert list(workers.map(product, [4, 1, 2])) == [12, 3, 6]
+            assert list(workers.apply(abs, [-4, 1])) == [4, 1]
+
+    def test_a_poisonous_piece_is_told_of_when_the_others_are_done(self, address: str) -> None:
+        got = []
+        with Workers(3, 1, address) as workers, pytest.raises(MriDesignError, match=r"1 of 3 pieces failed.*zeros"):
+            for found in workers.finished(poisonous, [1, 2, 3]):
+                got.append(found)
+        assert got == [(0, 3), (2, 9)]
+
+    def test_no_scheduler_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("distributed")
+        monkeypatch.setattr(executors, "PATIENCE", 0.2)
+        with pytest.raises(UsageError, match=r"--executor dask:tcp://127\.0\.0\.1:9: no scheduler answers"):
+            Workers(3, 1, "dask:tcp://127.0.0.1:9")
+
+    @pytest.mark.slow
+    def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:
+        pytest.importorskip("distributed")
+        got = []
+        with Workers(tmp_path, 2, "dask") as workers:
+            assert list(workers.map(killed_once, [1, 2, 3])) == [10, 20, 30]
+            with pytest.raises(MriDesignError, match=r"1 of 3 pieces failed.*what is finished is kept"):
+                for found in workers.finished(killed, [1, 2, 3]):
+                    got.append(found[0])
+        assert got == [0, 2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -37,9 +37,14 @@ __all__ = [
 ]
 
 
-def saved_figure(folder: RunFolder, name: str, figure: Drawing, caption: str) -> ReportFigure:
-    """Write figures/NAME.png and figures/NAME.svg; the latter under a caption for the report."""
-    path = folder.write_figure(name, figure)
+def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str) -> ReportFigure:
+    """Draw and write figures/NAME.png and figures/NAME.svg; the latter under a caption for the report.
+
+    In a folder without a report nothing is drawn, and the caption stands alone.
+    """
+    if not folder.reported:
+        return ReportFigure("", caption)
+    path = folder.write_figure(name, draw())
     return ReportFigure(path.with_suffix(".svg").read_text(encoding="utf-8"), caption)
 
 

@@ -24,7 +24,7 @@ class Drawing(Protocol):
 
     @property
     def set_layout_engine(self) -> Callable[..., Any]:
-        """Takes another one, or "none" for axes that stay where they are."""
+        """Takes another one, or None for axes that stay where they are."""
 
 
 def png_bytes(figure: Drawing) -> bytes:
@@ -45,12 +45,16 @@ def svg_text(figure: Drawing) -> str:
 
 
 def drawn_files(figure: Drawing) -> tuple[bytes, str]:
-    """Both, as `png_bytes` and `svg_text` would give them, with the axes placed once: half of the time goes there."""
-    png = png_bytes(figure)
+    """Both, as `png_bytes` and `svg_text` would give them, with the axes placed once, and each drawn once.
+
+    Where a figure has something that places its axes, the plotting library draws it twice for every file.
+    """
     engine = figure.get_layout_engine()
-    figure.set_layout_engine("none")
+    if engine is not None:
+        engine.execute(figure)
+    figure.set_layout_engine(None)
     try:
-        return png, svg_text(figure)
+        return png_bytes(figure), svg_text(figure)
     finally:
         figure.set_layout_engine(engine)
 

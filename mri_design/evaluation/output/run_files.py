@@ -51,8 +51,14 @@ def save_report(
     sections: Sequence[Section],
     manifest: Manifest,
 ) -> None:
-    """Write manifest.json and report.html with links to the run's files; what did not converge stands on top."""
+    """Write manifest.json and report.html with links to the run's files; what did not converge stands on top.
+
+    A folder without a report gets the manifest alone; figures and report of an earlier run there go.
+    """
     folder.write_manifest(manifest)
+    if not folder.reported:
+        folder.remove_report()
+        return
     write_report(
         folder.output_path("report.html"),
         title,

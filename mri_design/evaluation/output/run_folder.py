@@ -16,6 +16,7 @@ from mri_design.evaluation.output.folder_ledger import FolderLedger
 from mri_design.evaluation.output.folder_lock import FolderLock
 from mri_design.evaluation.output.manifest import Manifest, manifest_text
 from mri_design.evaluation.output.picture import Drawing, drawn_files
+from mri_design.evaluation.output.progress_file import PROGRESS_NAME, ProgressFile
 from mri_design.evaluation.output.tables import Row, csv_text, write_csv
 from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_npz, write_text
 
@@ -39,6 +40,15 @@ class RunFolder:
         Created with its parents where it does not exist.
     overwrite : bool
         Whether other people's files may be replaced, and another run's.
+    command : sequence of str
+        The arguments of the run, for those who look into the folder while it lasts.
+    reported : bool
+        Whether figures and the report belong to the run; where they do not, arrays, tables and the manifest are all.
+
+    Attributes
+    ----------
+    progress : ProgressFile
+        Where the run's progress is kept while it lasts, and after it was interrupted.
 
     Raises
     ------
@@ -56,8 +66,12 @@ class RunFolder:
     Files of an earlier run stay until they are written again: resuming needs them.
     """
 
-    def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, overwrite: bool = False, command: Sequence[str] = (), reported: bool = True
+    ) -> None:
         self.path = Path(path)
+        self.reported = reported
+        self.progress = ProgressFile(self.path / PROGRESS_NAME, command)
         self.overwrite = overwrite
         self._new = _make_folder(self.path)
         FolderLedger(self.path, overwrite=overwrite)  # before the lock, which would leave a file behind
@@ -79,6 +93,10 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None or self._ledger.empty:
+            self.progress.remove()
+        else:
+            self.progress.write()
         if error is not None:
             self._ledger.withdraw()
         self.close()
@@ -89,6 +107,11 @@ class RunFolder:
         for made in (self.path / _FIGURES, *([self.path] if self._new else [])):
             with suppress(OSError):  # not there, or not empty: something was written before the error
                 made.rmdir()
+
+    @property
+    def taken_over(self) -> str:
+        """Whose lock was taken over, as a sentence, see `FolderLock`; empty where there was none."""
+        return self._lock.taken_over
 
     def close(self) -> None:
         """Release the folder to the next run; a second call does nothing."""
@@ -123,6 +146,15 @@ class RunFolder:
         path = self.existing(name)
         if path is not None:
             path.unlink()
+
+    def remove_report(self) -> None:
+        """Remove the report and the figures that an earlier run left here; other people's files stay."""
+        figures = self.path / _FIGURES
+        for path in (self.path / "report.html", *(figures.iterdir() if figures.is_dir() else ())):
+            if self._ledger.owns(path):
+                path.unlink(missing_ok=True)
+        with suppress(OSError):  # not there, or not empty
+            figures.rmdir()
 
     def begin(self) -> None:
         """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -47,7 +48,8 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     if result.tuned:
         write_csv(folder.output_path("tuned.csv"), result.tuned)
         sections.append(Section("Densities tuned on the training scans", [ReportTable(result.tuned)]))
-    sections.append(_pictures_section(folder, comparison.tests[0], result.shown, result.orientation))
+    if result.shown:
+        sections.append(_pictures_section(folder, comparison.tests[0], result.shown, result.orientation))
     numbers = {
         "test images": len(comparison.tests),
         "training images": len(comparison.training),
@@ -71,8 +73,8 @@ def _errors_section(folder: RunFolder, comparison: Comparison, errors: StrategyE
         )
         if bands:
             caption += " Bands: one standard deviation over runs."
-        drawn = plots.error_against_lines(curves, bands=bands)
-        blocks.append(saved_figure(folder, "error-curves", drawn, caption))
+        figure = saved_figure(folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands), caption)
+        blocks.append(figure)
     blocks += [
         ReportTable(
             errors.winners,
@@ -100,15 +102,13 @@ def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
         curves = {
             strategy_label(m.strategy): m.encoding.shots[m.mask] for m in shown if isinstance(m.encoding, ShotEncoding)
         }
-        drawn, caption = (
-            plots.trajectory_curves(curves, first.grid),
-            f"Where k-space is measured, a curve for each {first.unit}.",
-        )
-        return saved_figure(folder, "masks", drawn, caption)
+        caption = f"Where k-space is measured, a curve for each {first.unit}."
+        return saved_figure(folder, "masks", lambda: plots.trajectory_curves(curves, first.grid), caption)
     masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
     if isinstance(first, PlaneEncoding):
-        return saved_figure(folder, "masks", plots.plane_masks(masks), "Measured samples (ky, kz), DC in the middle.")
-    return saved_figure(folder, "masks", plots.mask_barcodes(masks), "Measured lines over ky. DC is marked.")
+        caption = "Measured samples (ky, kz), DC in the middle."
+        return saved_figure(folder, "masks", lambda: plots.plane_masks(masks), caption)
+    return saved_figure(folder, "masks", lambda: plots.mask_barcodes(masks), "Measured lines over ky. DC is marked.")
 
 
 def _pictures_section(
@@ -133,20 +133,22 @@ def _pictures_section(
         saved_figure(
             folder,
             "reconstructions",
-            plots.image_grid([ImagePanel(test.reference, "reference", ""), *panels], orientation),
+            lambda: plots.image_grid([ImagePanel(test.reference, "reference", ""), *panels], orientation),
             "Magnitudes on one grey scale, the same reconstruction for every mask.",
         ),
         saved_figure(
             folder,
             "errors",
-            plots.error_maps(errors, test.reference, orientation),
+            lambda: plots.error_maps(errors, test.reference, orientation),
             "Errors of the magnitude on one scale. Ghosts along the phase-encode direction are aliasing.",
         ),
     ]
     for mask in shown:
         image, std = mask.reconstruction.image, mask.reconstruction.std
         if std is not None:
-            drawn = plots.std_against_error(std, image, test.reference, orientation)
             caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
-            blocks.append(saved_figure(folder, "std", drawn, caption))
+            figure = saved_figure(
+                folder, "std", partial(plots.std_against_error, std, image, test.reference, orientation), caption
+            )
+            blocks.append(figure)
     return Section("Pictures", blocks)

@@ -206,9 +206,15 @@ class ComparisonResult:
 
     @classmethod
     def of(
-        cls, comparison: Comparison, pieces: ComparisonProgress, record: Record, orientation: Orientation
+        cls,
+        comparison: Comparison,
+        pieces: ComparisonProgress,
+        record: Record,
+        orientation: Orientation,
+        *,
+        pictures: bool = True,
     ) -> ComparisonResult:
-        """What the finished pieces of a comparison come to."""
+        """What the finished pieces of a comparison come to; without ``pictures`` nothing is reconstructed for them."""
         return cls(
             comparison=comparison,
             record=record,
@@ -216,7 +222,7 @@ class ComparisonResult:
             errors=strategy_errors(comparison, pieces),
             masks=_masks(comparison, pieces),
             tuned=_tuned(pieces, comparison.counted),
-            shown=shown_masks(comparison, pieces),
+            shown=shown_masks(comparison, pieces) if pictures else [],
             orientation=orientation,
         )
 
@@ -256,6 +262,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
         seeds=request.seeds,
         seed=run.seed,
         jobs=run.jobs,
+        executor=run.executor,
     )
     run.finished(record.identity, checkpoint=PROGRESS)  # a finished one is written again from its pieces
     run.begin()
@@ -263,7 +270,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
         run.progress.say(f"simulated k-space {origin}")
     comparison.run(pieces, run.progress.show)
-    return ComparisonResult.of(comparison, pieces, record, orientation)
+    return ComparisonResult.of(comparison, pieces, record, orientation, pictures=run.folder.reported)
 
 
 def strategy_errors(comparison: Comparison, pieces: ComparisonProgress) -> StrategyErrors:

@@ -56,8 +56,10 @@ def report_design(
         designed = save_shot_design(run.folder, trace, known, candidates)
     else:
         first, *others = save_design(run.folder, result.account, known.slice_model.noise_variance)
-        steps = step_explorer(result.account, score_unit(trace), known.reference, known.data.orientation)
-        designed = [replace(first, blocks=[steps, *first.blocks]), *others]
+        if run.folder.reported:
+            steps = step_explorer(result.account, score_unit(trace), known.reference, known.data.orientation)
+            first = replace(first, blocks=[steps, *first.blocks])
+        designed = [first, *others]
     about = ABOUT_SHOTS if isinstance(candidates, ShotEncoding) else None
     sections = [
         *designed,

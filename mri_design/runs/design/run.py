@@ -52,10 +52,12 @@ from mri_design.experiment.trajectories.shots import closed_form_samples, shot_c
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding, encoding_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
+from mri_design.runs.executors import LOCAL
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from
+from mri_design.runs.workers import Workers
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status
@@ -315,20 +317,26 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if request.seen is not None:
         strategy = informed(load_earlier(request.seen, recipe, run.seed), slice_model, first, recipe, run.seed)
     run.begin()
-    state = run_design(
-        slices,
-        strategy,
-        most,
-        recipe,
-        seed=run.seed,
-        start=first,
-        options=DesignOptions(
-            stop=stop,
-            checkpoint=Checkpoint(run.folder.output_path(CHECKPOINT), record.identity),
-            callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
-            closing=True,
-        ),
-    )
+    checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), record.identity)
+    if not checkpoint.path.exists():
+        show("designing", 0, most - len(first))
+    # One slice is inferred here: lines are chosen one after the other, so that there is nothing to share out.
+    with Workers(None, min(run.jobs, len(slices)), run.executor if len(slices) > 1 else LOCAL) as workers:
+        state = run_design(
+            slices,
+            strategy,
+            most,
+            recipe,
+            seed=run.seed,
+            start=first,
+            options=DesignOptions(
+                stop=stop,
+                checkpoint=checkpoint,
+                callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
+                mapping=workers.apply,
+                closing=True,
+            ),
+        )
     loops = (recipe.design.first_loops, recipe.design.step_loops)
     truths_or_none = [truth_or_none(slice_model, scan.reference(0))]
     truths_or_none += [truth_or_none(s, o.reference(0)) for s, o in zip(slices[1:], others, strict=True)]

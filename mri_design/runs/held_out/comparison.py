@@ -7,7 +7,7 @@ adaptive (each test scan is designed on its own lines as they arrive, no truth n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
+from mri_design.evaluation.output.tables import Row
 from mri_design.experiment.designing import start_count
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, is_random, make_strategy, tuned_families
@@ -70,6 +71,8 @@ class Comparison:
         Of everything.
     jobs : int
         Processes; the results do not depend on it.
+    executor : str
+        Where pieces are computed, see `Workers`; the results do not depend on it.
     """
 
     tests: Sequence[ReferenceSlice]
@@ -80,6 +83,7 @@ class Comparison:
     seeds: int = 5
     seed: int = 0
     jobs: int = 1
+    executor: str = "local"
 
     def __post_init__(self) -> None:
         if not self.tests:
@@ -161,12 +165,13 @@ class Comparison:
 
     def workers(self) -> Workers[Material]:
         """Processes for the pieces of the comparison, and for others that need the same material."""
-        return Workers(Material(self.tests, self.training, self.recipe, self.seed), self.jobs)
+        return Workers(Material(self.tests, self.training, self.recipe, self.seed), self.jobs, self.executor)
 
     def run_among(self, workers: Workers[Material], progress: ComparisonProgress, show: Show) -> ComparisonProgress:
         """As `run`, by workers that are there already."""
         wanted = self.rows_wanted()
         self._tune(progress, workers, show)
+        show("reconstructing", 0, sum(_key(*cell) not in progress.rows for cell in wanted))  # so much is to come
         self._make_masks(progress, wanted, workers, show)
         self._measure(progress, wanted, workers, show)
         return progress
@@ -211,8 +216,10 @@ class Comparison:
             group = start if grows else -count
             groups.setdefault((name, group, draw, image), []).append(count)
         jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
-        made = zip(groups.items(), workers.map(design_mask, jobs), strict=True)
-        for done, (((name, _, draw, image), counts), mask) in enumerate(made, 1):
+        show("designing masks", 0, len(jobs))
+        listed = list(groups.items())
+        for done, (place, mask) in enumerate(workers.finished(design_mask, jobs), 1):
+            (name, _, draw, image), counts = listed[place]
             for count in counts:
                 key = self._mask_key(name, count, draw, image)
                 progress.masks[key] = [int(k) for k in mask.lines[:count]]
@@ -259,23 +266,30 @@ class Comparison:
         strategies = [self._strategy(progress, *cell[:2], cell[3])[0] for cell in left]
         lines = [self.mask_lines(progress, *cell) for cell in left]
         jobs = [(cell[3], strategy, these) for cell, strategy, these in zip(left, strategies, lines, strict=True)]
-        for done, (cell, errors) in enumerate(zip(left, workers.map(cell_error, jobs), strict=True), 1):
-            name, count, draw, image = cell
-            test = self.tests[image]
-            mask_converged = progress.masks_converged[self._mask_key(*cell)]
-            progress.rows[_key(*cell)] = {
-                "strategy": name,
-                "lines": count,
-                "acceleration": self._acceleration(name, count, test),
-                "draw": draw,
-                "image": test.name,
-                **errors,
-                "mask_converged": mask_converged,
-                "converged": mask_converged and bool(errors["reconstruction_converged"]),
-            }
-            if done % 20 == 0 or done == len(left):
-                progress.save()
-            show("reconstructing", done, len(left))
+        show("reconstructing", 0, len(jobs))
+        try:
+            for done, (place, errors) in enumerate(workers.finished(cell_error, jobs), 1):
+                progress.rows[_key(*left[place])] = self._row(progress, left[place], errors)
+                if done % 20 == 0:
+                    progress.save()
+                show("reconstructing", done, len(left))
+        finally:  # where pieces failed, too
+            progress.save()
+
+    def _row(self, progress: ComparisonProgress, cell: Cell, errors: Mapping[str, object]) -> Row:
+        name, count, draw, image = cell
+        test = self.tests[image]
+        mask_converged = progress.masks_converged[self._mask_key(*cell)]
+        return {
+            "strategy": name,
+            "lines": count,
+            "acceleration": self._acceleration(name, count, test),
+            "draw": draw,
+            "image": test.name,
+            **errors,
+            "mask_converged": mask_converged,
+            "converged": mask_converged and bool(errors["reconstruction_converged"]),
+        }
 
     def _tune(self, progress: ComparisonProgress, workers: Workers[Material], show: Show) -> None:
         """The power with the least mean error on the training images, for each family and count."""
@@ -284,6 +298,8 @@ class Comparison:
         grid = _size(self.tests[0])
         wanted = [(f, n, grid) for f in families for n in self.lines]
         wanted = [job for job in wanted if "|".join(map(str, job)) not in progress.tuned]
+        if wanted:
+            show("tuning densities", 0, len(wanted))
         for done, (family, count, _) in enumerate(wanted, 1):
             powers = tuned[family]
             jobs = [

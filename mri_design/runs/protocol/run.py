@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
 
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
@@ -283,11 +282,9 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
-    with Workers(TrainingMaterial(training, recipe, run.seed), run.jobs) as workers:
-
-        def mapping(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
-            return workers.map(_applied, [(function, item) for item in items])
-
+    with Workers(TrainingMaterial(training, recipe, run.seed), run.jobs, run.executor) as workers:
+        if not files[CHECKPOINT].exists():
+            show("designing", 0, lines - len(first))
         designed = run_design(
             [image.slice_model for image in training],
             strategy,
@@ -298,7 +295,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
             options=DesignOptions(
                 checkpoint=Checkpoint(files[CHECKPOINT], record.identity),
                 callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
-                mapping=mapping,
+                mapping=workers.apply,
             ),
         ).trace
 
@@ -323,6 +320,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
             seeds=request.seeds,
             seed=run.seed,
             jobs=run.jobs,
+            executor=run.executor,
         )
         _test(trace.lines, comparison, tested, show)
     ending = Ending(_status(designed, refined, tested), trace.lines)
@@ -344,11 +342,6 @@ def protocol_strategy(recipe: Recipe) -> str:
     """The recipe's strategy where it names another than the default one for single scans, else `DEFAULT_STRATEGY`."""
     named = recipe.design.strategy
     return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
-
-
-def _applied(material: object, job: tuple[Callable[[Any], Any], Any]) -> Any:
-    function, item = job
-    return function(item)
 
 
 def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
@@ -386,7 +379,8 @@ def _test(lines: tuple[int, ...], comparison: Comparison, tested: ComparisonProg
     left = [i for i in range(len(tests)) if f"{PROTOCOL}|{i}" not in tested.rows]
     with comparison.workers() as workers:
         comparison.run_among(workers, tested, show)
-        for i, errors in zip(left, workers.map(mask_error, [(i, lines) for i in left]), strict=True):
+        for place, errors in workers.finished(mask_error, [(i, lines) for i in left]):
+            i = left[place]
             tested.rows[f"{PROTOCOL}|{i}"] = {
                 "strategy": PROTOCOL,
                 "lines": len(lines),

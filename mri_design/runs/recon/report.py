@@ -26,10 +26,12 @@ def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> E
     image = result.images[0]
     unit = known.slice_model.candidates.unit
     if unit == "line":
-        drawn, caption = plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask)
+        barcode = saved_figure(
+            run.folder, "mask", lambda: plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask)
+        )
     else:
-        drawn, caption = plots.plane_masks({"measured samples": mask}), "Measured samples (ky, kz), DC in the middle."
-    barcode = saved_figure(run.folder, "mask", drawn, caption)
+        caption = "Measured samples (ky, kz), DC in the middle."
+        barcode = saved_figure(run.folder, "mask", lambda: plots.plane_masks({"measured samples": mask}), caption)
     account = image.reconstruction.account()
     sections = [
         *save_reconstruction(run.folder, known, result.images, lines),

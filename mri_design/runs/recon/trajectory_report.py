@@ -42,7 +42,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
     curve = saved_figure(
         run.folder,
         "trajectory",
-        plots.trajectory_curves({"readouts": data.trajectory.reshape(data.readouts, -1, 2)}, data.grid_shape),
+        lambda: plots.trajectory_curves({"readouts": data.trajectory.reshape(data.readouts, -1, 2)}, data.grid_shape),
         "Where k-space was measured, one curve for each readout. The frame is the image's grid.",
     )
     sections = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -101,14 +102,14 @@ def image_sections(
             about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
     blocks: list[Block] = [
         ReportTable(rows, about + noise_caption([noise])),
-        saved_figure(folder, "images", plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
+        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
     ]
     if reference is not None:
         blocks.append(
             saved_figure(
                 folder,
                 "errors",
-                plots.error_maps(compared, reference, orientation),
+                lambda: plots.error_maps(compared, reference, orientation),
                 "Difference of the magnitudes, one scale for all. Structure in it is structure that is missing."
                 + ("" if noise is None else " The reference's noise is in it too, everywhere."),
             )
@@ -118,14 +119,13 @@ def image_sections(
             continue
         std, scale = named.reconstruction.std, named.reconstruction.std_factor
         if reference is None:
-            picture = saved_figure(
-                folder, "std", plots.std_map(std, orientation), "Posterior standard deviation of each complex pixel."
-            )
+            caption = "Posterior standard deviation of each complex pixel."
+            picture = saved_figure(folder, "std", partial(plots.std_map, std, orientation), caption)
         else:
             picture = saved_figure(
                 folder,
                 "std",
-                plots.std_against_error(std, named.reconstruction.image, reference, orientation),
+                partial(plots.std_against_error, std, named.reconstruction.image, reference, orientation),
                 "Error bars beside the actual error, one scale. They should light up in the same places; "
                 + ("the model usually promises too much." if scale is None else f"they are {scale}.")
                 + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not."),

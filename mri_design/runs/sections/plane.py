@@ -29,7 +29,7 @@ def save_plane_design(folder: RunFolder, account: DesignAccount, plane: PlaneEnc
         saved_figure(
             folder,
             "mask-growth",
-            plots.plane_growth(trace.lines, plane.grid, _moments(trace)),
+            lambda: plots.plane_growth(trace.lines, plane.grid, _moments(trace)),
             "The mask as it grew, DC in the middle: first the samples that the design began with, then what was "
             "added since the panel before, in colour. Look for how far out it reaches when, and whether it takes a "
             "sample and its opposite.",
@@ -40,7 +40,9 @@ def save_plane_design(folder: RunFolder, account: DesignAccount, plane: PlaneEnc
         chosen = [scored[i] for i in sorted({0, len(scored) // 2, len(scored) - 1})]
         maps = {f"block {blocks.index(step) + 1}": _map(step.choice.scores, plane) for step in chosen}
         caption = "Score of every sample at the first, a middle and the last block; measured samples are blank."
-        shown.append(saved_figure(folder, "scores", plots.plane_maps(maps, f"score of {trace.strategy}"), caption))
+        shown.append(
+            saved_figure(folder, "scores", lambda: plots.plane_maps(maps, f"score of {trace.strategy}"), caption)
+        )
     sections = [Section("Design", shown)]
     rows = _block_rows(trace)
     if rows:
@@ -102,7 +104,7 @@ def _judged(folder: RunFolder, account: DesignAccount, rows: list[dict[str, obje
         saved_figure(
             folder,
             "predicted-error",
-            plots.block_course(counts, curves, "relative L2 error of the image, %"),
+            lambda: plots.block_course(counts, curves, "relative L2 error of the image, %"),
             "The error that the design believed its image still had at every block, and the actual one where it was "
             "looked up. They should fall together.",
         )
@@ -113,7 +115,7 @@ def _judged(folder: RunFolder, account: DesignAccount, rows: list[dict[str, obje
             saved_figure(
                 folder,
                 "innovations",
-                plots.block_course(
+                lambda: plots.block_course(
                     [int(str(row["samples"])) for row in drawn],
                     {name: [float(str(row[name])) for row in drawn] for name in ("predicted", "found")},
                     "mean energy of an innovation",

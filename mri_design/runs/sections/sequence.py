@@ -24,14 +24,18 @@ def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe
         folder.remove(ACQUISITION)
         return []
     write_csv(folder.output_path(ACQUISITION), _rows(made))
-    unit = made.encoding.unit
-    caption = f"The same {unit}s in the order in which they are to be measured, train after train."
+    unit, grid = made.encoding.unit, made.encoding.grid
     if isinstance(made.encoding, PlaneEncoding):
-        drawn = plots.plane_order(_places(made), made.encoding.grid)
         caption = "When every sample is measured: its train and its echo, or its place in the order; DC in the middle."
+        picture = saved_figure(folder, "acquisition", lambda: plots.plane_order(_places(made), grid), caption)
     else:
-        drawn = plots.acquisition_order(made.lines, made.encoding.size, axis=MEASURED_ORDER)
-    picture = saved_figure(folder, "acquisition", drawn, caption)
+        caption = f"The same {unit}s in the order in which they are to be measured, train after train."
+        picture = saved_figure(
+            folder,
+            "acquisition",
+            lambda: plots.acquisition_order(made.lines, made.encoding.size, axis=MEASURED_ORDER),
+            caption,
+        )
     return [Section("Acquisition order", [Paragraph(_facts(made, recipe)), picture])]
 
 

@@ -50,7 +50,7 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
         saved_figure(
             folder,
             "trajectory",
-            plots.trajectory_curves(grown, shots.grid),
+            lambda: plots.trajectory_curves(grown, shots.grid),
             f"Where k-space is measured, one curve for each {unit}: from the start of the design to its end. The frame "
             "is the image's grid. " + (_HONESTLY if trace.steps else ""),
         )
@@ -65,7 +65,7 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
             saved_figure(
                 folder,
                 "scores",
-                plots.angle_scores(np.array(shots.angles), scores, flags),
+                lambda: plots.angle_scores(np.array(shots.angles), scores, flags),
                 f"Score of every angle by {trace.strategy}, twice its information in nats, at the first, a middle and "
                 "the last decision. Ticks below are the angles measured before it.",
             )
@@ -75,7 +75,7 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
         saved_figure(
             folder,
             "point-spread",
-            plots.point_spread_maps({f"{len(lines)} {unit}s": spread}),
+            lambda: plots.point_spread_maps({f"{len(lines)} {unit}s": spread}),
             "What the chosen shots make of a point in the middle, their density compensated for.",
         )
     )

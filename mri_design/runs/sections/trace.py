@@ -69,20 +69,20 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
         saved_figure(
             folder,
             "mask",
-            plots.mask_barcodes({trace.strategy: trace.mask()}),
+            lambda: plots.mask_barcodes({trace.strategy: trace.mask()}),
             mask_sentence(trace.mask()),
         ),
         saved_figure(
             folder,
             "mask-growth",
-            plots.mask_growth(trace.lines, trace.n_lines, first),
+            lambda: plots.mask_growth(trace.lines, trace.n_lines, first),
             "The mask at every step, from top to bottom; the new line is coloured. Look for when the design leaves the "
             "centre, whether it takes ky and -ky or only one of them, and which gaps it comes back to.",
         ),
         saved_figure(
             folder,
             "order",
-            plots.acquisition_order(trace.lines, trace.n_lines, first),
+            lambda: plots.acquisition_order(trace.lines, trace.n_lines, first),
             "Which line was chosen when. Start lines come first, from DC outwards.",
         ),
     ]
@@ -105,14 +105,16 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
         saved_figure(
             folder,
             "scores",
-            plots.score_map(scores, chosen, unit, first_order=order),
+            lambda: plots.score_map(scores, chosen, unit, first_order=order),
             "Score of every candidate line at every step; the chosen one is marked. Lines that are measured already "
             "or not allowed are blank; where a candidate between them is dark, its neighbours tell most of it.",
         ),
         saved_figure(
             folder,
             "score-profiles",
-            plots.score_profiles(scores, chosen, sorted({0, last // 4, last // 2, last}), unit, first_order=order),
+            lambda: plots.score_profiles(
+                scores, chosen, sorted({0, last // 4, last // 2, last}), unit, first_order=order
+            ),
             "The same scores at the start, after a quarter, at half and at the end; measured lines are shaded. Each "
             "panel has a scale of its own that need not begin at 0: where it spans little, many lines would do.",
         ),
@@ -133,7 +135,7 @@ def _information(folder: RunFolder, account: DesignAccount) -> Blocks:
         saved_figure(
             folder,
             "information",
-            plots.information_gained(
+            lambda: plots.information_gained(
                 gains.tolist(), len(account.trace.start) + 1, "nats, at most" if bounds else "nats"
             ),
             "What each chosen line was expected to tell, and their sum, without the start lines. When the curve has "
@@ -156,15 +158,20 @@ def _errors(folder: RunFolder, account: DesignAccount) -> Blocks:
                 " The scan's own lines stand for the truth, so the actual error, and the prediction beside it, are "
                 "those of the lines not yet measured."
             )
-    drawn = plots.error_course(
-        [count for count, _ in known],
-        [error for _, error in known],
-        [check.n_measured for check in checks],
-        [check.compared[0] for check in checks],
-        [check.compared[1] for check in checks],
-        part,
+    course = saved_figure(
+        folder,
+        "predicted-error",
+        lambda: plots.error_course(
+            [count for count, _ in known],
+            [error for _, error in known],
+            [check.n_measured for check in checks],
+            [check.compared[0] for check in checks],
+            [check.compared[1] for check in checks],
+            part,
+        ),
+        caption,
     )
-    blocks: Blocks = [saved_figure(folder, "predicted-error", drawn, caption)]
+    blocks: Blocks = [course]
     if checks:
         rows = [check.as_row() for check in checks]
         folder.write_table("prediction.csv", rows)
@@ -194,14 +201,6 @@ def _innovations(folder: RunFolder, account: DesignAccount, noise_variance: floa
     ky = np.array([s.line for s in trace.steps])[known] - trace.n_lines // 2
     noise = energies.noise[known] / noise_variance
     order = np.flatnonzero(known) + len(trace.start) + 1
-    course = plots.innovation_course(
-        order,
-        predicted / noise_variance,
-        measured / noise_variance,
-        energies.running_ratio[known],
-        noise if np.isfinite(noise).all() else None,
-        UNIT,
-    )
     return [
         Paragraph(
             f"{'Every line' if known.all() else f'{known.sum()} of {len(known)} chosen lines (exchanges not)'} "
@@ -211,7 +210,14 @@ def _innovations(folder: RunFolder, account: DesignAccount, noise_variance: floa
         saved_figure(
             folder,
             "innovations",
-            course,
+            lambda: plots.innovation_course(
+                order,
+                predicted / noise_variance,
+                measured / noise_variance,
+                energies.running_ratio[known],
+                noise if np.isfinite(noise).all() else None,
+                UNIT,
+            ),
             "What each new line held that the image so far did not show: before it was measured, and found. No truth "
             f"is needed for this. Below, their ratio (dots) and its mean over the last {WINDOW} lines; in the shaded "
             "band it is right within a factor of 2. Look for drift, and for lines that were a surprise.",
@@ -219,7 +225,7 @@ def _innovations(folder: RunFolder, account: DesignAccount, noise_variance: floa
         saved_figure(
             folder,
             "calibration",
-            plots.calibration(predicted / noise_variance, measured / noise_variance, ky, UNIT),
+            lambda: plots.calibration(predicted / noise_variance, measured / noise_variance, ky, UNIT),
             "Each dot is one line. On the diagonal the error bars were right; above it the line held more than "
             "expected.",
         ),
@@ -255,7 +261,7 @@ def _checked_lines(folder: RunFolder, account: DesignAccount, noise_variance: fl
         saved_figure(
             folder,
             "prediction-lines",
-            plots.line_predictions(panels, UNIT),
+            lambda: plots.line_predictions(panels, UNIT),
             "The image's error on every line, as predicted and as it was, at the start, in the middle and at the end "
             "of the run. A design is as good as this prediction: look for whether the two rise and fall together, and "
             "where the predicted one lies below. Above each panel, for unmeasured lines with |ky| < N/3: the median of "

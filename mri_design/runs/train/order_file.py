@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.output.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.output.identity import require_same_run
+from mri_design.evaluation.output.progress_file import PROGRESS_NAME, ProgressFile
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending
 from mri_design.status import Status
@@ -28,10 +32,13 @@ class OrderFile:
         The file; beside it stands NAME.unfinished until the order is complete.
     overwrite : bool
         Whether another file at ``path``, or the beginning of another training, may be replaced.
+    command : sequence of str
+        The arguments of the training, for those who look into the folder while it lasts.
     """
 
     path: Path
     overwrite: bool = False
+    command: Sequence[str] = ()
 
     @property
     def beginning(self) -> Path:
@@ -63,14 +70,34 @@ class OrderFile:
             raise UsageError(f"{self.path.name} holds another trained design; give another --out, or add --overwrite")
         return design
 
-    def begin(self) -> None:
+    @contextmanager
+    def begun(self, say: Callable[[str], None]) -> Iterator[ProgressFile]:
         """Make the folder of the file, and begin anew where that was asked for; a finished order stays until the next.
 
-        Called once everything that can be refused has been.
+        Entered once everything that can be refused has been. Within it no other training makes the same file; whoever
+        held the file and fell silent is told to ``say``.
+
+        Raises
+        ------
+        InputError
+            Where another training is making the file.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.overwrite:
-            self.beginning.unlink(missing_ok=True)
+        lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
+        try:
+            if lock.taken_over:
+                say(lock.taken_over)
+            if self.overwrite:
+                self.beginning.unlink(missing_ok=True)
+            progress = ProgressFile(self.path.with_name(f".{self.path.name}{PROGRESS_NAME}"), self.command)
+            try:
+                yield progress
+            except BaseException:
+                progress.write()
+                raise
+            progress.remove()
+        finally:
+            lock.release()
 
     def unfinished(self, identity: str) -> TrainedDesign | None:
         """The beginning of this very training; None where there is none.

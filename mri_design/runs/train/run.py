@@ -127,13 +127,15 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     first = _start(scans, request.start, lines)
     centre = rules.start(shared_lines(scans), first, max(scan.calibration_lines for scan in scans))
 
-    file.begin()
+    with (
+        file.begun(work.progress.say) as kept,
+        Workers(TrainingMaterial(scans, recipe, work.seed), work.jobs, work.executor) as workers,
+    ):
+        show = work.progress.also(kept.show).show
 
-    def after_line(design: TrainedDesign) -> None:
-        file.save_unfinished(design)
-        work.progress.show("training", len(design.lines) - len(centre), lines - len(centre))
-
-    with Workers(TrainingMaterial(scans, recipe, work.seed), work.jobs) as workers:
+        def after_line(design: TrainedDesign) -> None:
+            file.save_unfinished(design)
+            show("training", len(design.lines) - len(centre), lines - len(centre))
 
         def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
             return workers.map(trial_outcome, trials)
@@ -141,6 +143,7 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         training = OrderTraining(scans, request.rule, lines, evaluate, seed=work.seed, constraints=rules)
         design = file.unfinished(record.identity)
         if design is None:
+            show("training", 0, lines - len(centre))
             begun = begin_training(training, centre)
             design = replace(begun, settings={**record.settings, "identity": record.identity})
         return train(training, design, after_line)

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import socket
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.output.folder_lock import FolderLock
+from mri_design.evaluation.output.folder_lock import SILENCE, FolderLock, Holder
 from mri_design.evaluation.output.run_folder import RunFolder
 
 FORK = multiprocessing.get_context("fork")  # a child that need not import anything again
@@ -178,9 +179,36 @@ class TestTwoRuns:
     def test_lock_of_a_killed_process_is_taken_over(self, holder, tmp_path):
         holder.kill()
         holder.join()
-        assert (tmp_path / "run" / ".lock").read_text().strip() == str(holder.pid)
+        assert (tmp_path / "run" / ".lock").read_text().split() == [str(holder.pid), socket.gethostname()]
         with RunFolder(tmp_path / "run") as folder:
-            assert (folder.path / ".lock").read_text().strip() == str(os.getpid())
+            assert (folder.path / ".lock").read_text().split() == [str(os.getpid()), socket.gethostname()]
+            assert folder.taken_over == ""
+
+    def test_the_lock_of_another_host_holds_while_it_gives_signs_of_life(self, tmp_path):
+        (tmp_path / ".lock").write_text("12 elsewhere\n")
+        with pytest.raises(InputError, match=r"in use by process 12 on host elsewhere, heard of \d s ago"):
+            FolderLock(tmp_path)
+        assert (tmp_path / ".lock").read_text() == "12 elsewhere\n"
+
+    def test_the_lock_of_a_silent_host_is_taken_over_and_said(self, tmp_path):
+        (tmp_path / ".lock").write_text("12 elsewhere\n")
+        long_ago = time.time() - 2 * SILENCE
+        os.utime(tmp_path / ".lock", (long_ago, long_ago))
+        with RunFolder(tmp_path, overwrite=True) as folder:
+            assert "was held by process 12 on host elsewhere, silent for 10 min" in folder.taken_over
+            assert (tmp_path / ".lock").read_text().split()[0] == str(os.getpid())
+
+    def test_who_holds_a_lock_gives_signs_of_life(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("mri_design.evaluation.output.folder_lock.HEARTBEAT", 0.01)
+        lock = FolderLock(tmp_path)
+        os.utime(tmp_path / ".lock", (0, 0))
+        until = time.monotonic() + 5
+        while (tmp_path / ".lock").stat().st_mtime == 0 and time.monotonic() < until:
+            time.sleep(0.005)
+        known = Holder.of(tmp_path / ".lock")
+        assert known is not None and known.alive and known.is_here and known.silent < 5
+        lock.release()
+        assert Holder.of(tmp_path / ".lock") is None
 
     def test_second_opening_in_one_process_is_refused_until_the_first_closes(self, folder):
         with pytest.raises(InputError, match=f"process {os.getpid()}"):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from mri_design.design.engine import DesignEngine
 from mri_design.design.strategies.baselines import RandomLines
@@ -15,6 +16,7 @@ from mri_design.errors import InputError
 from mri_design.estimation.irls import IRLS
 from mri_design.evaluation.predictions.check import (
     PredictionCheck,
+    _ranks,
     actual_energies,
     check_counts,
     check_predictions,
@@ -86,6 +88,11 @@ def test_lines_by_hand() -> None:
     assert one.line_ratio == pytest.approx(1.0)  # median of .5, 1.5, 1, infinite, .5
     # ranks 1 4 5 2 3 against 2 3 4 1 5: 1 - 6 * sum d^2 / (5 * 24)
     assert one.rank_correlation == pytest.approx(1 - 6 * (1 + 1 + 1 + 1 + 4) / 120)
+
+
+def test_equal_energies_share_a_rank() -> None:
+    values = np.array([2.0, 1.0, 2.0, 5.0, 2.0])
+    assert _ranks(values).tolist() == rankdata(values).tolist() == [3.0, 1.0, 3.0, 5.0, 3.0]
 
 
 def test_too_few_lines_say_nothing() -> None:

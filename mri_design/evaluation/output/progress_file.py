@@ -1,0 +1,141 @@
+"""How far a run is, in a small file beside its results that other processes may read at any time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from mri_design.scan.io.atomic import write_text
+
+__all__ = ["PROGRESS_NAME", "ProgressFile", "RunProgress", "Stage"]
+
+PROGRESS_NAME = ".progress.json"
+EVERY = 1.0
+"""Seconds between two writings, at least; beginnings and ends of stages are written at once."""
+
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kind of work of a run, a number of equal pieces.
+
+    Parameters
+    ----------
+    name : str
+        What is being done ("designing").
+    done, total : int
+        Pieces.
+    already : int
+        Pieces that were done when the work began, or went on.
+    began, updated : float
+        When it began, or went on, and when the last piece was done: seconds since 1970.
+    """
+
+    name: str
+    done: int
+    total: int
+    already: int
+    began: float
+    updated: float
+
+    @property
+    def seconds_a_piece(self) -> float | None:
+        """Mean over the pieces done since the work began; None before the first."""
+        made = self.done - self.already
+        return (self.updated - self.began) / made if made > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What the pieces left take if they take as long as those before, at the last update; None if nobody knows."""
+        each = self.seconds_a_piece
+        return 0.0 if self.done >= self.total else None if each is None else each * (self.total - self.done)
+
+    def after(self, done: int, total: int, now: float) -> Stage:
+        """The stage with so many pieces done; one that has fewer than before, or of another number, begins anew."""
+        if total != self.total or done < self.done or self.done == self.already == done:
+            return Stage(self.name, done, total, done, now, now)
+        return replace(self, done=done, updated=now)
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """What a run's progress file holds.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The arguments of the run, as they were typed.
+    stages : sequence of Stage
+        In the order in which they were announced.
+    """
+
+    command: Sequence[str]
+    stages: Sequence[Stage]
+
+    @classmethod
+    def read(cls, path: Path) -> RunProgress | None:
+        """The progress in a file; None where there is none that can be read."""
+        try:
+            if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
+                return None
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            command = [str(word) for word in stored["command"]]
+            stages = [
+                Stage(str(s["name"]), *(int(s[k]) for k in ("done", "total", "already")), *map(float, _times(s)))
+                for s in stored["stages"]
+            ]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return cls(command, stages)
+
+
+def _times(stored: dict[str, float]) -> tuple[float, float]:
+    return stored["began"], stored["updated"]
+
+
+class ProgressFile:
+    """Keep the progress of a run in a file, replaced in one step now and then.
+
+    Parameters
+    ----------
+    path : Path
+        Nothing is written before the first call of `show`.
+    command : sequence of str
+        The arguments of the run.
+
+    Notes
+    -----
+    A progress file is no result: where the disk does not take it, the run goes on without.
+    """
+
+    def __init__(self, path: Path, command: Sequence[str] = ()) -> None:
+        self.path, self.command = path, command
+        self._stages: dict[str, Stage] = {}
+        self._written = 0.0
+
+    def show(self, name: str, done: int, total: int) -> None:
+        """Note that ``done`` of ``total`` pieces of the work called ``name`` are done; 0 announces or begins it."""
+        now = time.time()
+        before = self._stages.get(name)
+        begun = Stage(name, done, total, done, now, now)
+        self._stages[name] = begun if before is None else before.after(done, total, now)
+        if done in (0, total) or now - self._written >= EVERY:
+            self._written = now
+            self.write()
+
+    def write(self) -> None:
+        """Write what was shown so far, where anything was."""
+        if self._stages:
+            content = {"command": list(self.command), "stages": [asdict(stage) for stage in self._stages.values()]}
+            with suppress(OSError):
+                write_text(self.path, json.dumps(content, indent=1) + "\n")
+
+    def remove(self) -> None:
+        """Remove the file, if it is there."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)

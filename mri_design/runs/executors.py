@@ -1,0 +1,170 @@
+"""Where the pieces of a run are computed: processes of this machine, or those of a dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, Protocol
+
+from threadpoolctl import threadpool_limits
+
+from mri_design.errors import MriDesignError, UsageError, optional_package
+
+__all__ = ["LOCAL", "Executor", "LostPieceError", "executor_for", "require_executor"]
+
+LOCAL, DASK = "local", "dask"
+PATIENCE = 30.0
+"""Seconds that a scheduler may take to answer."""
+
+Piece = Callable[[Any, Any], Any]
+"""A function of the material, which every piece shares, and of an item."""
+
+
+class LostPieceError(MriDesignError):
+    """A piece whose process was killed before it was done, several times."""
+
+
+class Executor(Protocol):
+    """Computes ``function(material, item)`` elsewhere."""
+
+    def submit(self, function: Piece, item: Any) -> Future[Any]:
+        """The result to come."""
+        ...
+
+    def outcome(self, future: Future[Any]) -> Any:
+        """Wait for a result.
+
+        Raises
+        ------
+        LostPieceError
+            Where those who computed it died, as often as that is put up with.
+        BrokenExecutor
+            Where nothing more is computed, this piece or another being the reason: a new executor may do it.
+        Exception
+            What the function raised.
+        """
+        ...
+
+    def close(self) -> None:
+        """End all work."""
+        ...
+
+
+def require_executor(text: str) -> None:
+    """Refuse an executor that there is not.
+
+    Raises
+    ------
+    UsageError
+        For another word than ``local``, ``dask`` and ``dask:ADDRESS``.
+    MissingPackageError
+        For dask where it is not installed.
+    """
+    kind, mark, address = text.partition(":")
+    if text != LOCAL and (kind != DASK or bool(mark) != bool(address)):
+        raise UsageError(f"--executor {text}: wanted local, dask, or dask:ADDRESS as dask:tcp://host:8786")
+    if kind == DASK:
+        optional_package("distributed", "dask")
+
+
+def executor_for(text: str, material: Any, jobs: int) -> Executor | None:
+    """The executor called ``text``, ready, which every piece gets ``material`` from; None computes here.
+
+    Parameters
+    ----------
+    text : str
+        ``local``; ``dask``, for a cluster of this machine; or ``dask:ADDRESS`` of a scheduler.
+    material : object
+        Sent once to every process.
+    jobs : int
+        Processes of this machine; a cluster that is there already has its own.
+
+    Raises
+    ------
+    UsageError, MissingPackageError
+        As `require_executor`, and where no scheduler answers at the address.
+    """
+    require_executor(text)
+    if text == LOCAL:
+        return Processes(material, jobs) if jobs > 1 else None
+    return DaskCluster(material, jobs, text.partition(":")[2])
+
+
+_held: Any = None  # in a process of this machine: the material, sent once
+
+
+def _hold(material: Any) -> None:
+    global _held
+    _held = material
+    threadpool_limits(1)  # several processes with several threads each would only wait for one another
+
+
+def _call(function: Piece, item: Any) -> Any:
+    return function(_held, item)
+
+
+class Processes:
+    """Processes of this machine. One that dies breaks all of them."""
+
+    def __init__(self, material: Any, jobs: int) -> None:
+        # spawn: a forked child would inherit the progress display's thread half-way through a line.
+        self._pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_hold, initargs=(material,))
+
+    def submit(self, function: Piece, item: Any) -> Future[Any]:
+        """See `Executor`."""
+        return self._pool.submit(_call, function, item)
+
+    def outcome(self, future: Future[Any]) -> Any:
+        """See `Executor`."""
+        return future.result()
+
+    def close(self) -> None:
+        """See `Executor`."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _with_one_thread(function: Piece, material: Any, item: Any) -> Any:
+    with threadpool_limits(1):
+        return function(material, item)
+
+
+class DaskCluster:
+    """Workers of a dask cluster. The scheduler gives the piece of a worker that died to another one, a few times."""
+
+    def __init__(self, material: Any, jobs: int, address: str) -> None:
+        self._distributed = distributed = optional_package("distributed", "dask")
+        self._cluster = None
+        if address:
+            try:
+                self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+            except (OSError, ValueError, TimeoutError) as error:
+                raise UsageError(f"--executor dask:{address}: no scheduler answers ({error})") from error
+        else:
+            self._cluster = distributed.LocalCluster(
+                n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            )
+            self._client = distributed.Client(self._cluster, set_as_default=False)
+        self._executor = self._client.get_executor(pure=False)
+        self._material = self._client.scatter(material, broadcast=True, hash=False)
+
+    def submit(self, function: Piece, item: Any) -> Future[Any]:
+        """See `Executor`."""
+        future: Future[Any] = self._executor.submit(_with_one_thread, function, self._material, item)
+        return future
+
+    def outcome(self, future: Future[Any]) -> Any:
+        """See `Executor`."""
+        try:
+            return future.result()
+        except self._distributed.KilledWorker as error:
+            raise LostPieceError(str(error)) from error
+        except CancelledError as error:
+            # the scheduler went away, or all workers at once, and what was sent to them with them
+            raise BrokenExecutor("the dask cluster lost its workers or its scheduler") from error
+
+    def close(self) -> None:
+        """See `Executor`."""
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()

@@ -1,0 +1,128 @@
+"""`mri-design status`: what runs, what is done, what is left; nothing is written."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from mri_design.evaluation.output.folder_lock import SILENCE
+from mri_design.evaluation.output.folder_status import run_statuses
+from mri_design.evaluation.output.run_folder import RunFolder
+
+Run = Callable[..., Result]
+QUICK = ("--recipe", "quick-local.toml")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
+    from mri_design.experiment import designing
+
+    save = designing.save_state
+
+    def save_and_stop(checkpoint: object, state: object) -> None:
+        save(checkpoint, state)  # type: ignore[arg-type]
+        if len(state.trace.lines) >= lines:  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(designing, "save_state", save_and_stop)
+
+
+def test_of_a_finished_run_it_tells_how_it_ended(run: Run, designed: tuple[Path, Result]) -> None:
+    folder, _ = designed
+    before = contents(folder)
+    told = run("status", folder)
+    assert told.exit_code == 0
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert told.output.startswith(f"{folder.name}: finished, {manifest['status']}, took ")
+    assert contents(folder) == before and not (folder / ".progress.json").exists()
+
+
+def test_of_an_interrupted_run_it_tells_how_to_go_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["design", "scan.npz", "--lines", "10", "--start", "6", *QUICK, "--out", str(tmp_path / "runs" / "a")]
+    monkeypatch.setattr("sys.argv", ["mri-design", *command])
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 8)
+        assert run(*command).exit_code == 130
+    told = run("status", tmp_path / "runs")
+    assert told.output.startswith("a: stopped; designing 1 of 4, ")
+    assert f"go on with: mri-design {' '.join(command)} --resume" in told.output.replace("\n", "")
+    assert run(*command, "--resume").exit_code == 0
+    assert run("status", tmp_path / "runs").output.startswith("a: finished, ")
+
+
+def test_of_a_running_one_it_tells_what_is_left_and_who_has_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RunFolder(tmp_path / "b", command=["compare"]) as folder:
+        folder.output_path("progress.json").write_text("{}")
+        start = time.time() - 300
+        with monkeypatch.context() as patch:
+            patch.setattr("time.time", lambda: start)
+            folder.progress.show("reconstructing", 0, 30)
+            folder.progress.show("designing masks", 0, 8)
+            patch.setattr("time.time", lambda: start + 300)
+            folder.progress.show("designing masks", 3, 8)
+        told = run("status", tmp_path / "b").output
+    assert told.startswith("b: running; designing masks 3 of 8, 1.7 min each, about 8.3 min left; ")
+    assert f"then reconstructing (30); process {os.getpid()} on host {socket.gethostname()}" in told
+    assert not (tmp_path / "b" / ".progress.json").exists()
+
+
+def test_a_killed_run_is_stopped_and_a_training_is_one_too(
+    run: Run, spawn: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    order = tmp_path / "order.npz"
+    words = ("train", "scan.npz", "--lines", 20, "--rule", "lbcs", *QUICK, "--jobs", 1, "--out", order)
+    training = spawn(*words)
+    deadline = time.monotonic() + 60
+    beginning = tmp_path / "order.npz.unfinished"
+    while not beginning.exists() and training.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    told = run("status", tmp_path).output
+    assert told.startswith("order.npz: running; training ") and f"process {training.pid} on host" in told
+    second = run(*words)
+    assert second.exit_code == 3 and f"in use by process {training.pid} on host" in second.stderr
+    os.kill(training.pid, signal.SIGKILL)
+    training.communicate()
+    told = run("status", tmp_path).output
+    assert told.startswith("order.npz: stopped") and "go on with: mri-design train scan.npz" in told
+
+
+def test_a_silent_host_counts_as_gone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.npz").write_bytes(b"lines so far")
+    lock = tmp_path / ".lock"
+    lock.write_text("12 elsewhere\n")
+    assert [found.state for found in run_statuses(tmp_path)] == ["running"]
+    long_ago = time.time() - 2 * SILENCE
+    os.utime(lock, (long_ago, long_ago))
+    told = run("status", tmp_path).output
+    assert "stopped, no sign of life for 10 min from process 12 on host elsewhere; checkpoint.npz can be" in told
+
+
+def test_folders_of_folders_are_counted_and_others_left_out(
+    run: Run, designed: tuple[Path, Result], tmp_path: Path
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "manifest.json").write_text('{"status": "mine"}')
+    assert run("status", tmp_path).output == f"no run in {tmp_path.name}\n"
+    for name in ("one", "two/three"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "manifest.json").write_bytes((designed[0] / "manifest.json").read_bytes())
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    lines = run("status", tmp_path).output.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["one", "two/three", "2 runs"]
+    assert lines[-1] == "2 runs: 2 finished"
+
+
+def test_what_is_no_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    assert run("status", tmp_path / "nowhere").exit_code == 3
