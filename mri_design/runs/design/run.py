@@ -320,8 +320,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), record.identity)
     if not checkpoint.path.exists():
         show("designing", 0, most - len(first))
-    # One slice is inferred here: lines are chosen one after the other, so that there is nothing to share out.
-    with Workers(None, min(run.jobs, len(slices)), run.executor if len(slices) > 1 else LOCAL) as workers:
+    shared = len(slices) > 1  # of one slice, lines are chosen one after the other: there is nothing to share out
+    with Workers(None, min(run.jobs, len(slices)), run.executor if shared else LOCAL) as workers:
         state = run_design(
             slices,
             strategy,
@@ -333,7 +333,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
                 stop=stop,
                 checkpoint=checkpoint,
                 callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
-                mapping=workers.apply,
+                mapping=workers.apply if shared else map,
                 closing=True,
             ),
         )
