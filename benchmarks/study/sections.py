@@ -28,7 +28,8 @@ LATE = SHARES[2:]
 DEFAULT = Recipe().design.strategy
 HEADS = ("real-phase", "3T heads")
 NON_LOCAL = "default mean"
-"""The default recipe, whose prior has a non-local block, as a reconstructor; `mean` is the recipe `local`."""
+"""The default recipe, whose prior has a non-local block, under moduli and without factors of k-space bands, as a
+reconstructor; `mean` is the recipe `local`."""
 PROTOCOL = "residual-greedy"
 """The rule that a protocol goes by."""
 POSTERIOR = tuple(dict.fromkeys((DEFAULT, "information-gain", "expected-error", "calibrated")))
@@ -148,7 +149,8 @@ def real_phase(setting: Setting) -> list[Group]:
     """Truth with real phase."""
     tests, training = heads(setting)
     shares = ("3/8", "1/2") if setting.quick else SHARES
-    recipes = setting.recipes() | {NON_LOCAL: setting.cut_short(load_recipe(None))}
+    plain = load_recipe(None).replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
+    recipes = setting.recipes() | {NON_LOCAL: setting.cut_short(plain)}
     common = (shares, partly(rivals(setting, 1 if setting.quick else 2)), recipes, ("mean", "map", NON_LOCAL))
     groups = [Group(*HEADS, tests, training, *common, tuning=setting.tuning)]
     if setting.quick:
