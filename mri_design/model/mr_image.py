@@ -432,14 +432,15 @@ class MRSlice:
             )
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
-    def model(self, lines: Sequence[int], signal: float | None = None) -> GeneralizedLinearModel:
-        """The model after measuring ``lines`` (in that order); ``signal`` defaults to `signal_level`.
+    def model(self, lines: Sequence[int] | None = None, signal: float | None = None) -> GeneralizedLinearModel:
+        """The model after measuring ``lines`` (in that order), by default all; ``signal`` defaults to `signal_level`.
 
         Raises
         ------
         InputError
             For lines without data; in the phase-aware model, where no phase is given and the centre shows none.
         """
+        lines = np.flatnonzero(self.measured).tolist() if lines is None else lines
         level = self.signal_level(lines) if signal is None else signal
         noise_sd = float(np.sqrt(self.noise_variance))
         phase = self.phase

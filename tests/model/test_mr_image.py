@@ -225,3 +225,10 @@ def test_lines_with_holes_come_from_data() -> None:
     np.testing.assert_array_equal(one.sampling.samples, mask)
     with pytest.raises(InputError, match=r"samples: got float64"):
         one_slice(samples=np.ones(N))
+
+
+def test_the_model_is_of_all_lines_that_hold_data_by_default() -> None:
+    measured = np.ones(N[0], bool)
+    measured[[0, 3]] = False
+    one = one_slice(measured=measured)
+    np.testing.assert_array_equal(one.model().data, one.model(np.flatnonzero(measured).tolist()).data)
