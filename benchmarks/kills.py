@@ -99,7 +99,8 @@ def verbs(matrix: int) -> list[Verb]:
 def prepare(folder: Path, matrix: int) -> None:
     """Scans, readouts as JSON lines, and a recipe of small settings."""
     local = resources.files("mri_design").joinpath("recipes/local.toml").read_text("utf-8")
-    (folder / "quick.toml").write_text(local + QUICK)
+    bare = local.replace("[reconstruction]\nband_factors = false\n", "")
+    (folder / "quick.toml").write_text(bare + QUICK + "band_factors = false\n")
     scans = {
         name: load_phantom(phantom, shape=(matrix, matrix), n_coils=coils, rng=np.random.default_rng(7))
         for name, phantom, coils in (("scan", "brain", 1), ("head", "shepp-logan", 1), ("coils", "brain", 4))

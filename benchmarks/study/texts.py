@@ -50,7 +50,7 @@ calibration scan, whose lines are not counted. At 6x that scan is no small part 
 **Reconstructions.** *Posterior mean, local prior*: the recipe `local`, with pixels and differences for sites; all masks
 are designed with it. *Posterior mean of the default recipe*: non-local differences besides, under
 moduli and without factors of k-space bands, which came after these measurements (they are measured in
-[phase-choice](../benchmarks/phase-choice-held-out.md)); it reconstructs some of the masks of the section real-phase,
+results/benchmarks/phase-choice-held-out.md); it reconstructs some of the masks of the section real-phase,
 where densities were tuned under it with an earlier setting of its rates. *TV + wavelet MAP*: the recipe `tv-wavelet`,
 its rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
 

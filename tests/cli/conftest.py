@@ -49,7 +49,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     (folder / "quick.toml").write_text(QUICK)
     local = resources.files("mri_design").joinpath("recipes/local.toml").read_text("utf-8")
-    (folder / "quick-local.toml").write_text(local + QUICK)
+    bare = local.replace("[reconstruction]\nband_factors = false\n", "")
+    (folder / "quick-local.toml").write_text(bare + QUICK + "band_factors = false\n")
     return folder
 
 

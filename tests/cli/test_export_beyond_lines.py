@@ -22,7 +22,7 @@ def beyond(work: Path, run: Run) -> Callable[[str], Path]:
     }
 
     def make(encoding: str) -> Path:
-        out = work / encoding
+        out = work / f"beyond-{encoding}"
         if not out.exists():
             chosen = ("--encoding", encoding, *words[encoding], "--recipe", "plain.toml", "--out", out)
             result = run("design", "phantom:brain", *chosen)

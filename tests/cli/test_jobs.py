@@ -93,21 +93,21 @@ def test_a_piece_that_fails_keeps_the_others_for_the_same_command(
 
     command = ("compare", "scan.npz", "--lines", "8,9,10", "--strategies", "low-pass", "--method", "zero-filled")
     command = (*command, *QUICK, "--jobs", 1, "--no-report", "--out", tmp_path / "a")
-    real, calls = comparison.mask_error, []
+    real, calls = comparison.cell_error, []
 
-    def fails_once(material: object, job: tuple[int, tuple[int, ...]]) -> object:
-        calls.append(len(job[1]))
-        if len(job[1]) == 9:
+    def fails_once(material: object, job: tuple[int, str, tuple[int, ...]]) -> object:
+        calls.append(len(job[2]))
+        if len(job[2]) == 9:
             raise FloatingPointError("an image of zeros")
         return real(material, job)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(comparison, "mask_error", fails_once)
+        patch.setattr(comparison, "cell_error", fails_once)
         told = run(*command)
     assert told.exit_code == 1 and "1 of 3 pieces failed" in told.stderr and "an image of zeros" in told.stderr
     assert calls == [8, 9, 10]
     calls.clear()
-    monkeypatch.setattr(comparison, "mask_error", lambda m, job: (calls.append(len(job[1])), real(m, job))[1])
+    monkeypatch.setattr(comparison, "cell_error", lambda m, job: (calls.append(len(job[2])), real(m, job))[1])
     assert run(*command).exit_code == 0
     assert calls == [9]
 

@@ -60,7 +60,7 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
     images = [np.load(folder / "recon.npy") for folder in (out, tmp_path / "recon")]
     np.testing.assert_allclose(images[0], images[1], atol=1e-4 * np.abs(images[0]).max())
     refused = run("export", out, "--to", "seq", "--out", tmp_path / "x.seq")
-    assert refused.exit_code == 2 and "mri-design convert" in " ".join(refused.output.split())
+    assert refused.exit_code == 2 and "--fov" in refused.output
     assert run("convert", out / "trajectory.npz", tmp_path / "spokes.cfl").exit_code == 0
 
 

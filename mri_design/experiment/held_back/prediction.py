@@ -85,8 +85,8 @@ def hold_back(
     HeldBack or None
         None where none can be held back.
     """
+    level = slice_model.signal_level(lines) if signal is None else signal
     known, held = held_back(lines, slice_model.candidates)
     if not held:
         return None
-    level = slice_model.signal_level(lines) if signal is None else signal
     return HeldBack(replace(slice_model, alike=None), tuple(known), tuple(held), engine, seed, level)

@@ -278,7 +278,7 @@ def test_what_images_and_trajectories_cannot_be_is_refused(convert: Convert, spo
     write_npy(spokes_file.with_name("image.npy"), np.ones((6, 5)))
     with pytest.raises(UsageError, match=r"holds images, from which no k-space is made here: end .* \.nii\.gz"):
         convert(spokes_file.with_name("image.npy"), "a.cfl")
-    with pytest.raises(UsageError, match="convert takes all slices of"):
+    with pytest.raises(UsageError, match="slices behind # belong to verbs that take several"):
         convert(f"{spokes_file}#0", "a.npz")
 
 

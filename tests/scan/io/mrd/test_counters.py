@@ -27,7 +27,7 @@ def test_a_series_is_chosen_by_its_number(tmp_path: Path, scan: np.ndarray, mrd:
         read(path, counters={counter: 0}, isolated=counter == "contrast")
     assert caught.value.field.endswith(f"dataset/data: {counter}")
     assert caught.value.wanted == "a number that the file holds: 1, 2, 3"
-    assert caught.value.cure.startswith(f"Change {counter} under [input]")
+    assert caught.value.cure.startswith(f"Change --{counter}, or {counter} under [input]")
 
 
 def test_the_first_of_what_is_left_where_numbers_depend_on_each_other(
