@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -91,16 +90,6 @@ def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(MissingPackageError, match=r"extra dask \(pip install '\.\[dask\]'\)"):
         Workers(3, 2, "dask")
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A dask cluster of two workers in this process."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
-    ) as cluster:
-        yield f"dask:{cluster.scheduler_address}"
 
 
 class TestDask:
