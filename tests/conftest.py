@@ -154,6 +154,6 @@ def address() -> Iterator[str]:
     """A dask cluster of two workers in this process."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp"
     ) as cluster:
         yield f"dask:{cluster.scheduler_address}"

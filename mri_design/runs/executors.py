@@ -18,7 +18,7 @@ __all__ = ["LOCAL", "Executor", "LostPieceError", "executor_for", "require_execu
 
 LOCAL, DASK = "local", "dask"
 PATIENCE = 30.0
-"""Seconds that a scheduler may take to answer."""
+"""Seconds that a scheduler may take to answer, and to have a worker."""
 
 Piece = Callable[[Any, Any], Any]
 """A function of the material, which every piece shares, and of an item."""
@@ -86,7 +86,7 @@ def executor_for(text: str, material: Any, jobs: int) -> Executor | None:
     Raises
     ------
     UsageError, MissingPackageError
-        As `require_executor`, and where no scheduler answers at the address.
+        As `require_executor`, and where no scheduler answers at the address, or it has no worker.
     """
     require_executor(text)
     if text == LOCAL:
@@ -169,14 +169,24 @@ class DaskCluster:
                 self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
             except (OSError, ValueError, TimeoutError) as error:
                 raise UsageError(f"--executor dask:{address}: no scheduler answers ({error})") from error
+            self._wait_for_a_worker(address)
         else:
             self._cluster = distributed.LocalCluster(
-                n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
             )
             self._client = distributed.Client(self._cluster, set_as_default=False)
         self._executor = self._client.get_executor(pure=False)
         self._material = _Material(f"mri-design-{uuid4()}")
         self._client.register_plugin(_handing_out(distributed, self._material, material))
+
+    def _wait_for_a_worker(self, address: str) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            self._client.close()
+            raise UsageError(
+                f"--executor dask:{address}: the scheduler has no workers; start some, then give the same command"
+            ) from error
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
         """See `Executor`."""
