@@ -124,9 +124,9 @@ class TestDask:
 
     @pytest.mark.slow
     def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:
-        dask = pytest.importorskip("dask")
+        pytest.importorskip("distributed")  # whose settings are among those of dask once it is imported
         got = []
-        once = dask.config.set({"distributed.scheduler.allowed-failures": 1})
+        once = pytest.importorskip("dask").config.set({"distributed.scheduler.allowed-failures": 1})
         with once, Workers(tmp_path, 2, "dask") as workers:
             assert list(workers.map(killed_once, [1, 2, 3])) == [10, 20, 30]
             with pytest.raises(MriDesignError, match=r"1 of 3 pieces failed.*what is finished is kept"):
