@@ -170,6 +170,7 @@ class InferenceRecipe(_Settings):
     solver: Literal["automatic", "irls", "lbfgs", "admm"] = "automatic"
     algorithm: Literal["second", "first", "hybrid"] = "second"
     learn: Literal["nothing", "scales", "scales and noise"] = "nothing"
+    memory: Positive = 1024.0
 
     def estimator(self) -> VarianceEstimator:
         """The chosen variance estimator."""
@@ -186,8 +187,8 @@ class InferenceRecipe(_Settings):
         if self.variances == "lanczos":
             return Lanczos(self.lanczos_steps)
         if self.variances == "perturb-and-solve":
-            return MonteCarlo(self.samples, self.solver_tolerance)
-        return ControlVariate(self.samples, self.solver_tolerance, column_limit=COLUMN_LIMIT)
+            return MonteCarlo(self.samples, self.solver_tolerance, memory=self.memory)
+        return ControlVariate(self.samples, self.solver_tolerance, column_limit=COLUMN_LIMIT, memory=self.memory)
 
     def engine(self) -> DoubleLoop:
         """The double loop with these settings."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import require_counts, require_numbers
+from mri_design.krylov.chunks import chunks, in_chunks
 from mri_design.status import Convergence, Status
 
 __all__ = ["ConjugateGradients", "conjugate_gradients", "real_inner", "squared_norm"]
@@ -101,6 +102,9 @@ class ConjugateGradients:
         As in `conjugate_gradients`.
     preconditioned : array, optional
         P rhs, where it is known already.
+    at_once : int, optional
+        Right-hand sides that are iterated side by side, all by default. Beside solutions, residuals and directions of
+        all of them, memory holds the products of so many.
 
     Attributes
     ----------
@@ -117,10 +121,13 @@ class ConjugateGradients:
         start: Array | None = None,
         preconditioner: Callable[[Array], Array] | None = None,
         preconditioned: Array | None = None,
+        at_once: int | None = None,
     ) -> None:
-        self._apply, self._n_axes = apply, n_axes
+        self._apply, self._n_axes, self._at_once = apply, n_axes, at_once
         self._precondition = preconditioner or (lambda r: r)
-        self._scale = real_inner(rhs, self._precondition(rhs) if preconditioned is None else preconditioned, n_axes)
+        if preconditioned is None:
+            preconditioned = in_chunks(self._precondition, rhs, at_once)
+        self._scale = real_inner(rhs, preconditioned, n_axes)
         self._uncounted = 0
         if start is None:
             self.x = np.zeros_like(rhs)
@@ -128,11 +135,11 @@ class ConjugateGradients:
         else:
             self.x = start.astype(rhs.dtype, copy=True)
             self.x[self._scale == 0] = 0  # a right-hand side of zero: no relative residual would reach its solution
-            self._r = rhs - apply(self.x)
+            self._r = rhs - in_chunks(apply, self.x, at_once)
             self._uncounted = len(rhs)
-        z = self._precondition(self._r)
+        z = in_chunks(self._precondition, self._r, at_once)
         self._rz = real_inner(self._r, z, n_axes)
-        self._p = z.copy()
+        self._p = z.copy() if np.may_share_memory(z, self._r) else z
 
     @property
     def residuals(self) -> NDArray[np.float64]:
@@ -168,8 +175,11 @@ class ConjugateGradients:
         require_numbers(factor=factor)
         return self._until(factor, self._rz.copy(), max_iterations)
 
-    def part(self, which: NDArray[np.integer]) -> ConjugateGradients:
-        """Some of the right-hand sides, by number, to go on with: a copy, which leaves this one as it is."""
+    def part(self, which: NDArray[np.integer] | slice) -> ConjugateGradients:
+        """Some of the right-hand sides to go on with.
+
+        By number they are a copy, which leaves this one as it is; a slice of them goes on in this one's place.
+        """
         some = copy(self)
         some._uncounted = 0
         some.x, some._r, some._p, some._rz, some._scale = (
@@ -180,13 +190,29 @@ class ConjugateGradients:
     def _until(self, tolerance: float, scale: NDArray[np.float64], max_iterations: int) -> Convergence:
         """Iterate until every <r, P r> is at most tolerance^2 times its ``scale``."""
         require_counts(max_iterations=max_iterations, least=0)
+        goal, rz = tolerance**2 * scale, self._rz
+        matvecs, self._uncounted = self._uncounted, 0
+        status, iterations = Status.CONVERGED, 0
+        for some in chunks(len(rz), self._at_once):
+            status, taken, spent = self.part(some)._iterate(goal[some], max_iterations)
+            iterations, matvecs = max(iterations, taken), matvecs + spent
+            if status is Status.BREAKDOWN:
+                break
+        residual = float(_relative(rz, scale).max()) if rz.size else 0.0
+        indefinite = np.minimum(scale, rz) < -np.abs(goal)  # rounding may take rz a little below zero
+        if not np.isfinite(residual) or indefinite.any():
+            status = Status.BREAKDOWN
+        elif status is Status.CONVERGED and (rz > goal).any():
+            status = Status.MAX_ITERATIONS
+        return Convergence(status, iterations, residual, matvecs)
+
+    def _iterate(self, goal: NDArray[np.float64], max_iterations: int) -> tuple[Status, int, int]:
+        """Take all of them to their ``goal`` side by side: converged unless broken down, iterations and products."""
         spread = (...,) + (None,) * self._n_axes
         x, r, p, rz = self.x, self._r, self._p, self._rz
         scratch = np.empty_like(p)
-        matvecs, self._uncounted = self._uncounted, 0
-        goal = tolerance**2 * scale
         active = np.flatnonzero(rz > goal)
-        status, iterations = Status.CONVERGED, 0
+        iterations, matvecs = 0, 0
         while active.size and iterations < max_iterations:
             iterations += 1
             every = active.size == len(x)
@@ -195,8 +221,7 @@ class ConjugateGradients:
             matvecs += active.size
             curvature = real_inner(p_active, a_p, self._n_axes)
             if not (np.isfinite(curvature).all() and (curvature > 0).all()):
-                status = Status.BREAKDOWN
-                break
+                return Status.BREAKDOWN, iterations, matvecs
             step = (rz[active] / curvature).astype(x.real.dtype)[spread]
             if every:
                 x += np.multiply(step, p, out=scratch)
@@ -215,13 +240,7 @@ class ConjugateGradients:
                 p[active] = z + momentum * p_active
             rz[active] = rz_new
             active = np.flatnonzero(rz > goal)
-        residual = float(_relative(rz, scale).max()) if rz.size else 0.0
-        indefinite = np.minimum(scale, rz) < -np.abs(goal)  # rounding may take rz a little below zero
-        if not np.isfinite(residual) or indefinite.any():
-            status = Status.BREAKDOWN
-        elif status is Status.CONVERGED and active.size:
-            status = Status.MAX_ITERATIONS
-        return Convergence(status, iterations, residual, matvecs)
+        return Status.CONVERGED, iterations, matvecs
 
 
 def _relative(rz: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from mri_design.errors import InputError
+from mri_design.krylov.chunks import in_chunks
 from mri_design.krylov.preconditioners import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase.filter import phased_preconditioner
@@ -85,7 +86,9 @@ class PosteriorPrecision:
         spectrum = self.circulant_spectrum
         return None if spectrum is None else circulant_inverse(spectrum)
 
-    def perturbations(self, rng: np.random.Generator, count: int, like: Array, *, again: bool = False) -> Array:
+    def perturbations(
+        self, rng: np.random.Generator, count: int, like: Array, *, again: bool = False, at_once: int | None = None
+    ) -> Array:
         """``count`` draws b ~ N(0, A): X^H e_0 + B^H sqrt(pi) e, with e of unit variance per real component.
 
         Parameters
@@ -98,6 +101,9 @@ class PosteriorPrecision:
             Its precision (single or double) is used.
         again : bool
             Whether an equal generator is likely to be given again soon, so that its noise is worth keeping.
+        at_once : int, optional
+            Draws that are made of the noise at a time, all by default: what is made of the noise on the way is held for
+            so many.
 
         Returns
         -------
@@ -119,10 +125,11 @@ class PosteriorPrecision:
             )
         made = recent_noise if again else _noise_anew
         real = like.real.dtype
-        draws = self.measurement.adjoint_of_noise(made(self.measurement, rng, count, real))
+        noise = made(self.measurement, rng, count, real)
+        draws = in_chunks(self.measurement.adjoint_of_noise, noise, at_once)
         for block, pi in zip(self.blocks, self.site_precisions, strict=True):
             noise = made(block.analysis, rng, count, real)
-            draws = draws + block.analysis.adjoint(np.sqrt(pi) * noise)
+            draws = draws + in_chunks(partial(_adjoint_of_weighted, block.analysis, np.sqrt(pi)), noise, at_once)
         return draws
 
     def dense_real(self, limit: int = 9000) -> Array:
@@ -139,6 +146,10 @@ class PosteriorPrecision:
                 weights = np.concatenate([weights, weights])
             total += b.T @ (weights[:, None] * b)
         return np.asarray(total)
+
+
+def _adjoint_of_weighted(analysis: LinearOperator, weights: Array, noise: Array) -> Array:
+    return analysis.adjoint(weights * noise)
 
 
 def _noise_anew(operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 
 __all__ = [
+    "RunningMean",
     "VarianceEstimator",
     "mean_over_draws",
     "not_positive_definite",
@@ -51,9 +53,45 @@ def require_estimator(**settings: Any) -> None:
     require_working(takes=5, wanted="a variance estimator, as Exact() or ControlVariate(samples=8)", **settings)
 
 
-def mean_over_draws(parts: Array) -> tuple[Array, Array]:
-    """Mean over the first axis and its standard error."""
-    return parts.mean(axis=0), parts.std(axis=0, ddof=1) / float(np.sqrt(len(parts)))
+@dataclass
+class RunningMean:
+    """Mean over draws that come some at a time.
+
+    Parameters
+    ----------
+    count : int
+        Draws so far.
+    mean, scatter : arrays
+        Their mean, and the sum of their squared distances from it.
+    """
+
+    count: int = 0
+    mean: Array | float = 0.0
+    scatter: Array | float = 0.0
+
+    def add(self, mean: Array, count: int, scatter: Array | float = 0.0) -> None:
+        """``count`` further draws, by their own mean and scatter (Chan, Golub & LeVeque 1983)."""
+        if self.count == 0:
+            self.count, self.mean, self.scatter = count, mean, scatter
+            return
+        total, change = self.count + count, mean - self.mean
+        self.mean = self.mean + change * (count / total)
+        self.scatter = self.scatter + scatter + np.square(change) * (self.count * count / total)
+        self.count = total
+
+    @property
+    def error(self) -> Array:
+        """Standard error of the mean."""
+        return np.asarray(np.sqrt(self.scatter / (self.count - 1)) / float(np.sqrt(self.count)))
+
+
+def mean_over_draws(parts: Iterable[Array]) -> RunningMean:
+    """Mean over draws along the first axis of arrays that come one after the other."""
+    running = RunningMean()
+    for part in parts:
+        mean = part.mean(axis=0)
+        running.add(mean, len(part), np.square(part - mean).sum(axis=0))
+    return running
 
 
 def squared_modulus(s: Array) -> Array:

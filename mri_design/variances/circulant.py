@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,22 +94,32 @@ class CirculantControl:
             second[filters.band] = measured + correlated[:: filters.stride, :: filters.stride]
         return first, second
 
-    def shares(self, s: Array, t: Array) -> Array:
+    def powers(self, s: Array, t: Array) -> tuple[Array, Array, Array]:
+        """|s|^2, |t|^2 and Re t s*, draw by draw, each the mean over the coefficients of a pixel."""
+        over = tuple(range(1, s.ndim - 2))
+        own, control, both = (
+            power.mean(axis=over, keepdims=True) if over else power
+            for power in (np.abs(s) ** 2, np.abs(t) ** 2, np.real(t * np.conj(s)))
+        )
+        return own, control, both
+
+    def shares(self, powers: Sequence[Array], totals: Sequence[Array]) -> Array:
         """w, draw by draw, for which the mean of |s|^2 + w (E t s* - Re t s*) scatters least, from all other draws.
 
         For Gaussians that is 2 E|s|^2 E ts* / (E|s|^2 E|t|^2 + (E ts*)^2), with means over draws and over a few pixels
         around each.
+
+        Parameters
+        ----------
+        powers : three arrays, shape (some, ..., ky, kx)
+            `powers` of some of the draws.
+        totals : three arrays, shape (..., ky, kx)
+            Their sums over all draws.
         """
-        over = tuple(range(1, s.ndim - 2))
-        powers = [np.abs(s) ** 2, np.abs(t) ** 2, np.real(t * np.conj(s))]
-        around = [1] * (s.ndim - 2) + [min(AROUND, n) for n in s.shape[-2:]]
-        around[0] = 0
-        local = []
-        for power in powers:
-            each = power.mean(axis=over, keepdims=True) if over else power
-            others = each.sum(axis=0) - each
-            local.append(uniform_filter(others, size=[max(n, 1) for n in around], mode="wrap"))
-        own, control, both = local
+        size = [1] * (powers[0].ndim - 2) + [min(AROUND, n) for n in powers[0].shape[-2:]]
+        own, control, both = (
+            uniform_filter(total - each, size=size, mode="wrap") for each, total in zip(powers, totals, strict=True)
+        )
         bound = own * control + both**2
         return np.asarray(2 * own * both / np.where(bound > 0, bound, 1))
 

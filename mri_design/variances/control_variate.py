@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -10,13 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts, require_numbers, require_random
+from mri_design.krylov.chunks import chunks, in_chunks
 from mri_design.krylov.conjugate_gradients import ConjugateGradients, real_inner
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
 from mri_design.status import Status
-from mri_design.variances.base import mean_over_draws, not_positive_definite, squared_modulus, starting_draws
+from mri_design.variances.base import (
+    RunningMean,
+    mean_over_draws,
+    not_positive_definite,
+    squared_modulus,
+    starting_draws,
+)
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
 from mri_design.variances.solved_draws import SolvedDraws
@@ -52,6 +60,9 @@ class ControlVariate:
         lines by the draws themselves. So do coefficients for which a control is not known.
     column_limit : int
         kx ky^3 up to which columns count as affordable; by default up to 128 x 128.
+    memory : float
+        MiB that the process should stay within: draws are solved some at a time, and their noise is not kept from loop
+        to loop, where all of them together would take more (`model.working_memory`).
 
     Raises
     ------
@@ -86,12 +97,13 @@ class ControlVariate:
     max_iterations: int = 500
     control: ControlName = "auto"
     column_limit: int = 2**28
+    memory: float = DEFAULT_MEMORY
 
     def __post_init__(self) -> None:
         require_counts(least=2, **{"variance samples": self.samples})
         if self.control not in get_args(ControlName):
             raise InputError(field="control", got=repr(self.control), wanted=", ".join(get_args(ControlName)))
-        require_numbers(tolerance=self.tolerance)
+        require_numbers(tolerance=self.tolerance, memory=self.memory)
         require_counts(max_iterations=self.max_iterations, least=1)
         require_counts(column_limit=self.column_limit, least=0)
 
@@ -105,14 +117,23 @@ class ControlVariate:
     ) -> Variances:
         require_random(rng)
         control = self._control(precision)
-        b = precision.perturbations(rng, self.samples, like, again=True)
-        explained = None if control is None else control.image(b)
-        solved = self._solved(precision, control, b, explained, previous, with_bias=len(analyses) > 0)
+        at_once = draws_at_once(self.memory, self.samples, precision.measurement, analyses, like.real.dtype)
+        b = precision.perturbations(rng, self.samples, like, again=at_once is None, at_once=at_once)
+        explained = None if control is None else in_chunks(control.image, b, at_once)
+        if explained is not None and isinstance(control, ColumnControl) and control.exact:
+            solved = SolvedDraws.exact(explained)
+        else:
+            solver, tolerance, spent = self._prepared(precision, control, b, explained, previous, at_once)
+            del b  # an image per draw that nobody needs any more
+            reached = solver.solve(tolerance, self.max_iterations)
+            reached = replace(reached, matvecs=reached.matvecs + spent)
+            solved = SolvedDraws.of(solver, reached, self.max_iterations, with_bias=len(analyses) > 0)
+            del solver
         if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 
         def estimate(analysis: LinearOperator) -> _Estimate:
-            return _estimate(analysis, control, solved.draws, explained, like.real.dtype)
+            return _estimate(analysis, control, solved.draws, explained, at_once).astype(like.real.dtype)
 
         estimates = [estimate(analysis) for analysis in analyses]
         pixels = [e for a, e in zip(analyses, estimates, strict=True) if isinstance(a, Identity)]
@@ -143,21 +164,19 @@ class ControlVariate:
             return ColumnControl.of(precision)
         return None
 
-    def _solved(
+    def _prepared(
         self,
         precision: PosteriorPrecision,
         control: CirculantControl | ColumnControl | None,
         b: Array,
         explained: Array | None,
         previous: Variances | None,
-        with_bias: bool,
-    ) -> SolvedDraws:
-        """A^-1 b."""
+        at_once: int | None,
+    ) -> tuple[ConjugateGradients, float, int]:
+        """Who solves A u = b, the tolerance that this needs, and the products that were spent to find it."""
         warm, spent = starting_draws(previous, b), 0
         if control is None or explained is None:
             start, preconditioner, tolerance = warm, precision.preconditioner, self.tolerance**2
-        elif isinstance(control, ColumnControl) and control.exact:
-            return SolvedDraws.exact(explained)
         else:
             nearer = warm is None or isinstance(control, ColumnControl)  # P b
             start, preconditioner = explained if nearer else warm, control.image
@@ -165,26 +184,34 @@ class ControlVariate:
             tolerance, spent = self.tolerance ** (1.5 if weaker else 1.0), 1
             tolerance *= _lacking(precision, control, b[:1], explained[:1])
         solver = ConjugateGradients(
-            precision, b, n_axes=b.ndim - 1, start=start, preconditioner=preconditioner, preconditioned=explained
+            precision,
+            b,
+            n_axes=b.ndim - 1,
+            start=start,
+            preconditioner=preconditioner,
+            preconditioned=explained,
+            at_once=at_once,
         )
-        convergence = solver.solve(tolerance, self.max_iterations)
-        convergence = replace(convergence, matvecs=convergence.matvecs + spent)
-        return SolvedDraws.of(solver, convergence, self.max_iterations, with_bias=with_bias)
+        return solver, tolerance, spent
 
 
 @dataclass(frozen=True)
 class _Estimate:
     """z of one operator and its standard error.
 
-    ``terms`` of draws and their numbers have z as their mean, but for what is known; ``typical`` is the mean of their
-    moduli. ``known`` says whether the control explained the coefficients at all.
+    ``terms`` of the numbers of draws is a function of these draws; what it gives has z as its mean, but for what is
+    known. ``typical`` is the mean of its moduli. ``known`` says whether the control explained the coefficients at all.
     """
 
     value: Array
     error: Array
     typical: Array
-    terms: Callable[[Array, NDArray[np.intp]], Array]
+    terms: Callable[[NDArray[np.intp]], Callable[[Array], Array]]
     known: bool
+
+    def astype(self, real: np.dtype[Any]) -> _Estimate:
+        """With z and its error in the precision ``real``."""
+        return replace(self, value=self.value.astype(real, copy=False), error=self.error.astype(real, copy=False))
 
 
 def _estimate(
@@ -192,39 +219,84 @@ def _estimate(
     control: CirculantControl | ColumnControl | None,
     draws: Array,
     explained: Array | None,
-    real: np.dtype[Any],
+    at_once: int | None,
 ) -> _Estimate:
-    """z of ``analysis`` from draws A^-1 b, and from P b where there is a control, in the precision ``real``."""
+    """z of ``analysis`` from draws A^-1 b, and from P b where there is a control, ``at_once`` draws at a time."""
     moments = None if control is None or explained is None else control.moments(analysis)
-    drawn = analysis(draws)
+    each = list(chunks(len(draws), at_once))
     if moments is None or explained is None:
-        sampled = squared_modulus(drawn)
-        value, error = (v.astype(real, copy=False) for v in mean_over_draws(sampled))
-        return _Estimate(value, error, value, lambda other, _: squared_modulus(analysis(other)), known=False)
-    known, (first, second) = analysis(explained), moments
-    if second is not None:
-        from mri_design.operators.kernels.draws import mean_squares
 
-        share = (first / second).astype(known.real.dtype)
-        power = mean_squares(drawn, known, share)
-        # The remainder is a circular Gaussian: its power is exponentially distributed, the mean tells the deviation.
-        value, error = 2 * first**2 / second + power, power / np.sqrt(len(draws))
+        def plain(some: Array) -> Array:
+            return squared_modulus(analysis(some))
 
-        def remaining(other: Array, which: NDArray[np.intp]) -> Array:
-            return squared_modulus(analysis(other) - share * known[which])
+        z = mean_over_draws(plain(draws[some]) for some in each)
+        value = np.asarray(z.mean)
+        return _Estimate(value, z.error, value, lambda _: plain, known=False)
+    if moments[1] is not None:
+        return _controlled(analysis, moments[0], moments[1], draws, explained, each)
+    return _partly_controlled(
+        analysis, control if isinstance(control, CirculantControl) else None, moments[0], draws, explained, each
+    )
 
-        return _Estimate(value.astype(real), error.astype(real, copy=False), power, remaining, known=True)
-    shares = control.shares(drawn, known) if isinstance(control, CirculantControl) else None
 
-    def terms(other: Array, which: NDArray[np.intp] | slice) -> Array:
-        return _unexplained(analysis(other), known[which], first, None if shares is None else shares[which])
+def _controlled(
+    analysis: LinearOperator, first: Array, second: Array, draws: Array, explained: Array, each: Sequence[slice]
+) -> _Estimate:
+    """`_estimate` where both moments are known."""
+    from mri_design.operators.kernels.draws import mean_squares
 
-    sampled = terms(draws, slice(None))
-    value, error = mean_over_draws(sampled)
-    plain = squared_modulus(drawn).mean(axis=0)
-    value = 2 * first + value if shares is None else np.maximum(value, LEAST * plain)
-    typical = np.abs(sampled).mean(axis=0, dtype=np.float64)
-    return _Estimate(value.astype(real), error.astype(real, copy=False), typical, terms, known=True)
+    share, power = (first / second).astype(explained.real.dtype), RunningMean()
+    for some in each:
+        drawn = analysis(draws[some])
+        power.add(mean_squares(drawn, analysis(explained[some]), share), len(drawn))
+
+    def terms(which: NDArray[np.intp]) -> Callable[[Array], Array]:
+        part = share * analysis(explained[which])
+        return lambda some: squared_modulus(analysis(some) - part)
+
+    # The remainder is a circular Gaussian: its power is exponentially distributed, the mean tells the deviation.
+    left = np.asarray(power.mean)
+    return _Estimate(2 * first**2 / second + left, left / np.sqrt(len(draws)), left, terms, known=True)
+
+
+def _partly_controlled(
+    analysis: LinearOperator,
+    circulant: CirculantControl | None,
+    first: Array,
+    draws: Array,
+    explained: Array,
+    each: Sequence[slice],
+) -> _Estimate:
+    """`_estimate` where the first moment alone is known: a circulant then explains a share of its own of every draw."""
+
+    def pairs() -> Iterable[tuple[Array, Array]]:
+        return ((analysis(draws[some]), analysis(explained[some])) for some in each)
+
+    all_at_once = list(pairs()) if len(each) == 1 else None
+    totals: list[Array] = []
+    if circulant is not None:
+        for s, t in all_at_once or pairs():
+            sums = [power.sum(axis=0) for power in circulant.powers(s, t)]
+            totals = [a + b for a, b in zip(totals, sums, strict=True)] if totals else sums
+
+    def unexplained(s: Array, t: Array) -> Callable[[Array], Array]:
+        shares = None if circulant is None else circulant.shares(circulant.powers(s, t), totals)
+        return lambda some: _unexplained(some, t, first, shares)
+
+    sampled, plain, typical = RunningMean(), RunningMean(), RunningMean()
+    for s, t in all_at_once or pairs():
+        terms = unexplained(s, t)(s)
+        mean = terms.mean(axis=0)
+        sampled.add(mean, len(s), np.square(terms - mean).sum(axis=0))
+        plain.add(squared_modulus(s).mean(axis=0), len(s))
+        typical.add(np.abs(terms).mean(axis=0, dtype=np.float64), len(s))
+
+    def terms_of(which: NDArray[np.intp]) -> Callable[[Array], Array]:
+        of = unexplained(analysis(draws[which]), analysis(explained[which]))
+        return lambda some: of(analysis(some))
+
+    value = 2 * first + sampled.mean if circulant is None else np.maximum(sampled.mean, LEAST * plain.mean)
+    return _Estimate(value, sampled.error, np.asarray(typical.mean), terms_of, known=True)
 
 
 def _lacking(

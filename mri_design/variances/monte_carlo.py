@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers, require_random
+from mri_design.krylov.chunks import chunks
 from mri_design.krylov.conjugate_gradients import ConjugateGradients
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.status import Status
 from mri_design.variances.base import mean_over_draws, not_positive_definite, squared_modulus, starting_draws
@@ -29,6 +31,9 @@ class MonteCarlo:
         K, at least 2; all are solved side by side.
     tolerance, max_iterations : float, int
         Of the conjugate gradients, see `krylov.conjugate_gradients`.
+    memory : float
+        MiB that the process should stay within: draws are solved some at a time where all of them together would take
+        more (`model.working_memory`).
 
     Raises
     ------
@@ -49,10 +54,11 @@ class MonteCarlo:
     samples: int = 12
     tolerance: float = 1e-2
     max_iterations: int = 500
+    memory: float = DEFAULT_MEMORY
 
     def __post_init__(self) -> None:
         require_counts(least=2, **{"variance samples": self.samples})
-        require_numbers(tolerance=self.tolerance)
+        require_numbers(tolerance=self.tolerance, memory=self.memory)
         require_counts(max_iterations=self.max_iterations, least=1)
 
     def __call__(
@@ -64,13 +70,15 @@ class MonteCarlo:
         previous: Variances | None = None,
     ) -> Variances:
         require_random(rng)
-        b = precision.perturbations(rng, self.samples, like)
+        at_once = draws_at_once(self.memory, self.samples, precision.measurement, analyses, like.real.dtype)
+        b = precision.perturbations(rng, self.samples, like, at_once=at_once)
         solver = ConjugateGradients(
             precision,
             b,
             n_axes=b.ndim - 1,
             start=starting_draws(previous, b),
             preconditioner=precision.preconditioner,
+            at_once=at_once,
         )
         convergence = solver.solve(self.tolerance, self.max_iterations)
         solved = SolvedDraws.of(solver, convergence, self.max_iterations, with_bias=len(analyses) > 0)
@@ -80,8 +88,12 @@ class MonteCarlo:
         def estimate(analysis: LinearOperator) -> tuple[Array, Array, Array]:
             """z, its standard error and its bias."""
 
-            value, error = mean_over_draws(squared_modulus(analysis(solved.draws)))
-            return value, error, solved.bias(lambda draws, _: squared_modulus(analysis(draws)), value, value)
+            def terms(draws: Array) -> Array:
+                return squared_modulus(analysis(draws))
+
+            z = mean_over_draws(terms(solved.draws[some]) for some in chunks(self.samples, at_once))
+            value = np.asarray(z.mean)
+            return value, z.error, solved.bias(lambda _: terms, value, value)
 
         estimates = [estimate(analysis) for analysis in analyses]
         values, errors, bias = (tuple(estimate[i] for estimate in estimates) for i in range(3))

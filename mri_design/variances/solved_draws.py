@@ -88,13 +88,16 @@ class SolvedDraws:
         convergence = replace(convergence, matvecs=convergence.matvecs + spent)
         return cls(solver.x, convergence, going_on, part.x, left)
 
-    def bias(self, terms: Callable[[Array, NDArray[np.intp]], Array], typical: Array, values: Array) -> Array:
+    def bias(
+        self, terms: Callable[[NDArray[np.intp]], Callable[[Array], Array]], typical: Array, values: Array
+    ) -> Array:
         """How far off ``values`` are because the draws were not solved exactly.
 
         Parameters
         ----------
         terms : callable
-            (draws, their numbers) -> the terms, a set for every draw, whose mean is in ``values``.
+            Numbers of draws -> a function of these draws, which gives the terms, a set for every draw, whose mean is in
+            ``values``.
         typical : float array, shape of ``values``
             Mean over `draws` of the moduli of their ``terms``.
         values : float array
@@ -123,7 +126,8 @@ class SolvedDraws:
         """
         if self.going_on is None or self.further is None:
             return np.zeros_like(values)
-        change = terms(self.further, self.going_on) - terms(self.draws[self.going_on], self.going_on)
+        of_these = terms(self.going_on)
+        change = of_these(self.further) - of_these(self.draws[self.going_on])
         mean_change = change.mean(axis=0, dtype=np.float64).ravel()
         size = np.sqrt(np.abs(values) * typical).ravel()
         groups = min(max(size.size // GROUP, 1), GROUPS)

@@ -187,8 +187,8 @@ def test_the_arithmetic_of_the_estimate():
     z = np.concatenate([np.full(64, 1.0), np.full(64, 10.0)])
     relative = np.repeat([0.1, -0.4], 64)
 
-    def unchanged(terms: np.ndarray, which: np.ndarray) -> np.ndarray:
-        return terms
+    def unchanged(which: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        return np.asarray
 
     sampled, solved = np.stack([z] * 3), Convergence(Status.CONVERGED, 1, 0.1)
     one = SolvedDraws(sampled, solved, np.array([2]), ((1 + relative) * z)[None], 0.5)
