@@ -105,6 +105,8 @@ class ConjugateGradients:
     at_once : int, optional
         Right-hand sides that are iterated side by side, all by default. Beside solutions, residuals and directions of
         all of them, memory holds the products of so many.
+    overwrite : bool
+        Whether the memory of ``rhs`` may be taken for the residuals.
 
     Attributes
     ----------
@@ -122,6 +124,7 @@ class ConjugateGradients:
         preconditioner: Callable[[Array], Array] | None = None,
         preconditioned: Array | None = None,
         at_once: int | None = None,
+        overwrite: bool = False,
     ) -> None:
         self._apply, self._n_axes, self._at_once = apply, n_axes, at_once
         self._precondition = preconditioner or (lambda r: r)
@@ -131,11 +134,13 @@ class ConjugateGradients:
         self._uncounted = 0
         if start is None:
             self.x = np.zeros_like(rhs)
-            self._r = rhs.copy()
+            self._r = rhs if overwrite else rhs.copy()
         else:
             self.x = start.astype(rhs.dtype, copy=True)
             self.x[self._scale == 0] = 0  # a right-hand side of zero: no relative residual would reach its solution
-            self._r = rhs - in_chunks(apply, self.x, at_once)
+            product = in_chunks(apply, self.x, at_once)
+            self._r = np.subtract(rhs, product, out=rhs if overwrite else None)
+            del product
             self._uncounted = len(rhs)
         z = in_chunks(self._precondition, self._r, at_once)
         self._rz = real_inner(self._r, z, n_axes)

@@ -17,7 +17,7 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
-from mri_design.status import Status
+from mri_design.status import Convergence, Status
 from mri_design.variances.base import (
     RunningMean,
     mean_over_draws,
@@ -123,12 +123,9 @@ class ControlVariate:
         if explained is not None and isinstance(control, ColumnControl) and control.exact:
             solved = SolvedDraws.exact(explained)
         else:
-            solver, tolerance, spent = self._prepared(precision, control, b, explained, previous, at_once)
-            del b  # an image per draw that nobody needs any more
-            reached = solver.solve(tolerance, self.max_iterations)
-            reached = replace(reached, matvecs=reached.matvecs + spent)
+            reached, solver = self._solved(precision, control, b, explained, previous, at_once)
             solved = SolvedDraws.of(solver, reached, self.max_iterations, with_bias=len(analyses) > 0)
-            del solver
+            del b, solver  # images of every draw that nobody needs any more
         if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 
@@ -164,7 +161,7 @@ class ControlVariate:
             return ColumnControl.of(precision)
         return None
 
-    def _prepared(
+    def _solved(
         self,
         precision: PosteriorPrecision,
         control: CirculantControl | ColumnControl | None,
@@ -172,8 +169,8 @@ class ControlVariate:
         explained: Array | None,
         previous: Variances | None,
         at_once: int | None,
-    ) -> tuple[ConjugateGradients, float, int]:
-        """Who solves A u = b, the tolerance that this needs, and the products that were spent to find it."""
+    ) -> tuple[Convergence, ConjugateGradients]:
+        """A^-1 b, whose solver can go on; ``b`` is written to."""
         warm, spent = starting_draws(previous, b), 0
         if control is None or explained is None:
             start, preconditioner, tolerance = warm, precision.preconditioner, self.tolerance**2
@@ -191,8 +188,10 @@ class ControlVariate:
             preconditioner=preconditioner,
             preconditioned=explained,
             at_once=at_once,
+            overwrite=True,
         )
-        return solver, tolerance, spent
+        convergence = solver.solve(tolerance, self.max_iterations)
+        return replace(convergence, matvecs=convergence.matvecs + spent), solver
 
 
 @dataclass(frozen=True)
