@@ -30,11 +30,10 @@ powers of the polynomial and one Gaussian. A finer grid might find a little more
 that was tried. `best of the random draws` looks at the truth too. Bold is the default strategy. Posterior strategies
 design each test scan on its own lines as they come, without training.
 
-**What these tables rest on.** Masks of `calibrated` are of two versions. Those of the sections real-phase,
-thesis-figure, multi-coil and centre-maps are as the program designs now: a line's score counts its neighbours, designs
-with several coils begin with four centre lines, and there are three seeds (one mask in the thesis figure). Those of all
-other sections are of the first release: every line is scored by its own energy, and there is one seed. Other posterior
-strategies have one seed, random densities five draws.
+**What these tables rest on.** All masks of `calibrated` are as the program designs now: a line's score counts its
+neighbours, and designs with several coils begin with four centre lines. Posterior strategies have three seeds (one mask
+in the thesis figure), random densities five draws. Trained orders, and masks along which others predict, are of an
+earlier training.
 
 Designs of the first release are sensitive to chance: another seed has been seen to move the error of a single image by
 5 to 10 %. So their means over many images can be relied on, but the worst image, the number of images won and the
@@ -81,7 +80,8 @@ heads and low field, where another seed alone moves the mean by 0.7 %.
 
 - *The pair against MAP*: most of it would have to come from the masks, since with the density tuned for either the
   posterior mean is 8 % better than MAP on heads, 2 % on low field, and 17 % worse on the 16-coil brain (tables below).
-- *Synthetic phase*: a reconstruction that knows the phase, and designs under it: section phase-models.
+- *Synthetic phase*: the default recipe's mean, which knows the phase where lines held back ask for it; designs under it
+  are in the section phase-models.
 - *Coils*: without the neighbours in the score, designs took every second line, which several coils know already. An
   error model learnt from 24 heads with 4, 8 and 16 coils instead of 12 with four made two training heads with 8 coils
   6 % worse on average, one with 16 coils 2 %, and was not taken (before neighbours counted). A neighbourhood twice as
