@@ -154,7 +154,7 @@ def _spline(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Sca
             field="trajectory",
             got=f"samples {error:.2g} cycles for each field of view or more off a waveform that begins at rest",
             wanted=f"at most {_FIT:g}: arms that gradients on the raster of {1e6 * RASTER:g} microseconds lead along",
-            cure="Design spirals anew with this version; mri-design convert takes trajectory.npz to other formats.",
+            cure="Design the spirals anew; mri-design convert takes trajectory.npz to other formats.",
         )
     steps = through.reshape(len(through), order.count, 2).transpose(1, 0, 2)
     corners = steps / RASTER / np.array(field_of_view)

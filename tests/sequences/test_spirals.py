@@ -157,7 +157,7 @@ def test_arms_without_a_waveform_from_rest_are_refused(kind: str, generic: Scann
         "equal steps of the angle": spiral_curve(32, 3.0, points=200),
         "shifted": order.arms[0] + 0.01,
     }
-    with pytest.raises(InputError, match=r"a waveform that begins at rest.*Design spirals anew"):
+    with pytest.raises(InputError, match=r"a waveform that begins at rest.*Design the spirals anew"):
         largest_bandwidth(SpiralOrder(shapes[kind][np.newaxis], (32, 32)), (FIELD, FIELD), generic)
 
 
