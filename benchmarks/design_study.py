@@ -155,7 +155,7 @@ def unusable(entry: Entry) -> str | None:
     """Why an entry cannot be measured, where it cannot."""
     family, colon, file = entry.name.partition(":")
     if family in ("trained", "hybrid") and colon and not Path(file).exists():
-        return "not trained yet: run the section `trained`"
+        return "its trained order is not there: `--again trained` trains anew"
     return None if entry.exists() else "no such strategy"
 
 

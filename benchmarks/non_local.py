@@ -24,7 +24,7 @@ from study.scans import NOISE, Scan, combined, denoised, echo, raw, repeated, si
 from study.split import COIL_TEST_HEADS, MIDDLE, TEST_HEADS, TEST_SUBJECTS, TRAINED_ON, TRAINING_SUBJECT
 
 from mri_design.design.strategies.baselines import VariableDensity
-from mri_design.evaluation.metrics import measure
+from mri_design.evaluation.metrics import relative_l2, relative_l2_complex
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
@@ -87,11 +87,11 @@ def outcome(scan: Scan, lines: Sequence[int], recipe: Recipe) -> Outcome:
     seconds = time.process_time() - began
     assert result.std is not None
     wrong = float(np.sum(np.abs(result.image - scan.reference) ** 2))
-    error = measure(result.image, scan.reference).relative_l2
+    error = relative_l2(result.image, scan.reference)
     ratio = float(np.sum(result.std.astype(float) ** 2)) / wrong
     factor = 1.0 if result.std_factor is None else result.std_factor.factor
-    relative = float(np.sqrt(wrong / np.sum(np.abs(scan.reference) ** 2)))
-    return Outcome(error, relative, seconds, ratio, ratio / factor**2)
+    complex_error = relative_l2_complex(result.image, scan.reference)
+    return Outcome(error, complex_error, seconds, ratio, ratio / factor**2)
 
 
 def masks(scan: Scan, designed: bool) -> Iterator[tuple[str, list[int]]]:

@@ -21,11 +21,10 @@ import numpy as np
 from non_local import held_out, masks, scans
 from study.scans import Scan
 
-from mri_design.evaluation.metrics import measure
+from mri_design.evaluation.metrics import relative_l2, relative_l2_complex
 from mri_design.evaluation.output.tables import markdown_text
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct
-from mri_design.operators.base import Array
 
 PLAIN = Recipe().replacing("reconstruction", band_factors=False)
 RECIPES = {
@@ -78,14 +77,10 @@ def judged(scan: Scan, lines: Sequence[int], recipe: Recipe) -> Judged:
     seconds = time.process_time() - began
     return Judged(
         result,
-        measure(result.image, scan.reference).relative_l2,
-        _relative(result.image, scan.reference),
+        relative_l2(result.image, scan.reference),
+        relative_l2_complex(result.image, scan.reference),
         seconds,
     )
-
-
-def _relative(image: Array, truth: Array) -> float:
-    return float(np.linalg.norm(image - truth) / np.linalg.norm(truth))
 
 
 def document(cases: Sequence[Case], command: str, subjects: str) -> str:

@@ -1,6 +1,6 @@
 """Tiny models of every kind, small enough for dense linear algebra, shared by the rooms from `model` upwards."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +147,13 @@ def random_precisions() -> Callable[[GeneralizedLinearModel, int], tuple[np.ndar
         return tuple(rng.uniform(0.1, 3, block.site_shape) for block in model.blocks)
 
     return draw
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """A dask cluster of two workers in this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp"
+    ) as cluster:
+        yield f"dask:{cluster.scheduler_address}"

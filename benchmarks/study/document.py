@@ -10,7 +10,7 @@ import numpy as np
 from parts.targets import COLUMNS
 from study.groups import FAMILIES, TUNED
 from study.ledger import Ledger
-from study.sections import DEFAULT, NON_LOCAL
+from study.sections import CHOSEN, DEFAULT, NON_LOCAL
 from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, two_way
 from study.targets import target_rows
 from study.texts import INTRODUCTION, TEXTS, TRIED
@@ -29,7 +29,8 @@ DRAWN = (
 RECONSTRUCTORS = {
     "mean": "posterior mean, local prior",
     "map": "TV + wavelet MAP",
-    NON_LOCAL: "posterior mean of the default recipe",
+    NON_LOCAL: "posterior mean of the default recipe under moduli",
+    CHOSEN: "posterior mean of the default recipe",
 }
 TWO_WAY = (DEFAULT, TUNED, "low-pass", HOLE)
 """Masks of the table that separates what the mask gains from what the reconstruction gains."""
@@ -79,7 +80,7 @@ def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
                 parts.append(f"![error against lines, {group}, {name}]({figure})\n")
     reconstructors = list(dict.fromkeys(str(row["reconstructor"]) for row in cells))
     if NON_LOCAL in reconstructors:
-        rows = two_way(cells, TWO_WAY, reconstructors)
+        rows = two_way(cells, TWO_WAY, [name for name in reconstructors if name != CHOSEN])
         named = [{RECONSTRUCTORS.get(column, column): value for column, value in row.items()} for row in rows]
         title = "Masks and reconstructions apart: change against a tuned density with the local posterior mean"
         parts.append(f"**{title}**\n\n{markdown_text(named)}" if named else "")
@@ -182,7 +183,7 @@ def _figure(path: Path, cells: Sequence[Row], reconstructor: str) -> bool:
         table = [[errors.get((share, group, image), np.nan) for share in shares] for group, image in _images(cells)]
         if np.isfinite(table).all() and len(table) == len(every):
             curves.append(ErrorCurve(name, np.array([lines[share] for share in shares]), np.array(table), place))
-    if not curves:
+    if len(curves) < 2:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, png_bytes(error_against_lines(curves, of="image", bands=False)))

@@ -30,6 +30,8 @@ HEADS = ("real-phase", "3T heads")
 NON_LOCAL = "default mean"
 """The default recipe, whose prior has a non-local block, under moduli and without factors of k-space bands, as a
 reconstructor; `mean` is the recipe `local`."""
+CHOSEN = "default mean, chosen"
+"""The default recipe as it is; it reconstructs the masks of the default strategy only."""
 PROTOCOL = "residual-greedy"
 """The rule that a protocol goes by."""
 POSTERIOR = tuple(dict.fromkeys((DEFAULT, "information-gain", "expected-error", "calibrated")))
@@ -77,7 +79,7 @@ class Setting:
 
     @property
     def design_seeds(self) -> int:
-        """Draws of the default strategy."""
+        """Draws of posterior strategies."""
         return 2 if self.quick else 3
 
     @property
@@ -126,14 +128,14 @@ def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]
 
 
 def partly(entries: Sequence[Entry]) -> list[Entry]:
-    """The same, where the default recipe reconstructs some of the masks only: it takes three times as long."""
-    chosen = (DEFAULT, TUNED, "low-pass", HOLE)
-    return [e if e.only or e.label in chosen else replace(e, only=("mean", "map")) for e in entries]
+    """The same, where the default recipe reconstructs some of the masks only: it takes three to eight times as long."""
+    some = {label: ("mean", "map", NON_LOCAL) for label in (TUNED, "low-pass", HOLE)} | {DEFAULT: ()}
+    return [e if e.only else replace(e, only=some.get(e.label, ("mean", "map"))) for e in entries]
 
 
 def designs(setting: Setting) -> list[Entry]:
-    """Posterior strategies; the default one from several seeds, since a single design is a matter of luck too."""
-    return [Entry(name, draws=setting.design_seeds if name == DEFAULT else 1) for name in POSTERIOR]
+    """Posterior strategies, each from several seeds, since a single design is a matter of luck too."""
+    return [Entry(name, draws=setting.design_seeds) for name in POSTERIOR]
 
 
 def heads(setting: Setting, matrix: int = 128, tests: Sequence[int] = TEST_HEADS) -> tuple[list[Scan], list[Scan]]:
@@ -150,8 +152,8 @@ def real_phase(setting: Setting) -> list[Group]:
     tests, training = heads(setting)
     shares = ("3/8", "1/2") if setting.quick else SHARES
     plain = load_recipe(None).replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
-    recipes = setting.recipes() | {NON_LOCAL: setting.cut_short(plain)}
-    common = (shares, partly(rivals(setting, 1 if setting.quick else 2)), recipes, ("mean", "map", NON_LOCAL))
+    recipes = setting.recipes() | {NON_LOCAL: setting.cut_short(plain), CHOSEN: setting.cut_short(load_recipe(None))}
+    common = (shares, partly(rivals(setting, 1 if setting.quick else 2)), recipes, ("mean", "map", NON_LOCAL, CHOSEN))
     groups = [Group(*HEADS, tests, training, *common, tuning=setting.tuning)]
     if setting.quick:
         return groups
@@ -171,14 +173,15 @@ def real_phase(setting: Setting) -> list[Group]:
 
 def synthetic_phase(setting: Setting) -> list[Group]:
     """Magnitude images with a polynomial phase, and with local exceptions to it."""
-    common = (setting.shares, rivals(setting), setting.recipes())
+    recipes = setting.recipes() | {CHOSEN: setting.cut_short(load_recipe(None))}
+    common = (setting.shares, partly(rivals(setting)), recipes, ("mean", "map", CHOSEN))
     return [Group("synthetic-phase", "mag3T", *_phased(setting), *common, tuning=setting.tuning)]
 
 
 def phase_models(setting: Setting) -> list[Group]:
     """The same images where sites know the phase: designs, densities tuned anew, and the reconstruction."""
     recipes = setting.recipes() | {name: MODELS[name](setting) for name in ("modulus", *PHASE_MODELS)}
-    entries = [Entry(f"{DEFAULT}, {name}", DEFAULT, design=name) for name in ("modulus", *PHASE_MODELS)]
+    entries = under_models(setting)
     entries += [Entry("low-pass"), *(Entry(name, draws=setting.seeds) for name in (TUNED, *BESIDE))]
     shares = setting.shares if setting.quick else LATE
     name = ("phase-models", "mag3T")
@@ -193,8 +196,8 @@ def full_size(setting: Setting) -> list[Group]:
         tests = heads(setting, 256, LARGE_TEST_HEADS)[0]
         tests += _magnitudes(setting, ("6B",), ("rough",), 256, ("T2w",))
         tests += _magnitudes(setting, ("7B",), ("rough",), 256, ("T1w",))
-    entries = [Entry(name) for name in POSTERIOR]
-    entries += [
+    entries = [
+        *designs(setting),
         Entry("low-pass"),
         *(Entry(name, draws=setting.seeds) for name in (TUNED, "fastmri-equispaced")),
         Entry(ORACLE),
@@ -297,8 +300,7 @@ def centre_maps(setting: Setting) -> list[Group]:
 
 def stress(setting: Setting) -> list[Group]:
     """Scans unlike anything seen: phantoms, and one full of interference."""
-    entries = [Entry(name) for name in POSTERIOR]
-    entries += [Entry("low-pass"), Entry(TUNED, draws=setting.seeds)]
+    entries = [*designs(setting), Entry("low-pass"), Entry(TUNED, draws=setting.seeds)]
     if setting.quick:
         tests = toys(10, ("shepp-logan",))
         return [_stress("phantoms", tests, setting, entries)]
@@ -321,6 +323,12 @@ PHASE_MODELS = ("phase-aware", "chosen by the scan")
 """Those of `MODELS` whose sites may know the phase."""
 
 
+def under_models(setting: Setting) -> list[Entry]:
+    """Designs of the default strategy under each model of the phase."""
+    names = ("modulus", *PHASE_MODELS)
+    return [Entry(f"{DEFAULT}, {name}", DEFAULT, draws=setting.design_seeds, design=name) for name in names]
+
+
 def _tv_wavelet(setting: Setting) -> Recipe:
     return setting.cut_short(map_recipe(setting.weight).replacing("reconstruction", method="mean"))
 
@@ -333,8 +341,9 @@ def models(setting: Setting) -> list[Group]:
         tests = heads(setting, 128, (6, 12))[0]
         tests.append(denoised(setting.path / "lf_7A_gre.npy", MIDDLE, 128))
     recipes = setting.recipes() | {name: make(setting) for name, make in MODELS.items()}
-    entries = [Entry(f"information-gain, {name}", "information-gain", design=name) for name in MODELS]
-    entries += [Entry(f"{DEFAULT}, {name}", DEFAULT, design=name) for name in ("modulus", *PHASE_MODELS)]
+    draws = setting.design_seeds
+    entries = [Entry(f"information-gain, {name}", "information-gain", draws=draws, design=name) for name in MODELS]
+    entries += under_models(setting)
     entries += [Entry(TUNED, draws=setting.seeds), Entry("low-pass")]
     shares = setting.shares if setting.quick else ("1/8", "1/4", "1/2")
     return [

@@ -48,11 +48,12 @@ accelerations count the lines of the undersampled scan alone: the coil maps are 
 calibration scan, whose lines are not counted. At 6x that scan is no small part of the measurement.
 
 **Reconstructions.** *Posterior mean, local prior*: the recipe `local`, with pixels and differences for sites; all masks
-are designed with it. *Posterior mean of the default recipe*: non-local differences besides, under
-moduli and without factors of k-space bands, which came after these measurements (they are measured in
-results/benchmarks/phase-choice-held-out.md); it reconstructs some of the masks of the section real-phase,
-where densities were tuned under it with an earlier setting of its rates. *TV + wavelet MAP*: the recipe `tv-wavelet`,
-its rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
+are designed with it. *Posterior mean of the default recipe under moduli*: non-local differences besides, without what
+lines held back decide; it reconstructs some of the masks of the section real-phase, where densities were tuned under it
+with an earlier setting of its rates. *Posterior mean of the default recipe*: as it is, with the model of the phase and
+the correction of k-space bands that lines held back ask for; it reconstructs the masks of the default strategy in the
+sections real-phase and synthetic-phase. *TV + wavelet MAP*: the recipe `tv-wavelet`, its rates times one weight out of
+{", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
 
 **Scans that were not measured**: `lf_4A`, `lf_4B` (which axis is phase encoding is not documented), the other low-field
 contrasts and slices of subjects that are here, `mc_brain_cimax2` (the brain that is here, by two coils), and the

@@ -10,7 +10,7 @@ from pathlib import Path
 from study.groups import TUNED, Entry, Group
 from study.ledger import Ledger
 from study.scans import denoised, simulating
-from study.sections import POSTERIOR, Setting, heads, toys
+from study.sections import Setting, designs, heads, toys
 from study.split import MIDDLE, TEST_SUBJECTS, TRAINED_ON, TRAINING_HEADS
 from study.tables import ORACLE
 from study.tuning import Show
@@ -77,11 +77,11 @@ def courses(setting: Setting) -> list[Course]:
 
 
 def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show) -> None:
-    """Every course that has not been taken."""
+    """Every course that is not in the ledger."""
     for course in courses(setting):
         name = {"section": "trained", "group": course.name, "strategy": course.rule}
         file = course.file(setting.trained)
-        if file.exists() and ledger.has("training", name):
+        if ledger.has("training", name):
             continue
         file.unlink(missing_ok=True)
         began = time.perf_counter()
@@ -116,7 +116,7 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
 def trained_groups(setting: Setting) -> list[Group]:
     """Trained orders on other subjects of the same kind, and on scans of another kind, on a small grid."""
     seeds = setting.seeds
-    entries = [Entry(name) for name in POSTERIOR]
+    entries = designs(setting)
     for course in courses(setting):
         if course.name == "small":
             entries.append(Entry(f"trained {course.rule}", f"trained:{course.file(setting.trained)}"))

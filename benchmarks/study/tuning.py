@@ -87,7 +87,8 @@ def tune_densities(group: Group, ledger: Ledger, workers: Workers[StudyMaterial]
         found = workers.map(compute, pieces)
         collect(ledger, "tuned", named, found, lambda *at: show(f"{group.name}: tuning densities", *at))
 
-    cases = [(name, count) for name in group.reconstructors for count in group.lines]
+    used = [name for name in group.reconstructors if any(entry.tuned for entry in group.entries_of(name))]
+    cases = [(name, count) for name in used for count in group.lines]
     plain = [Density.of("vd-polynomial", power, tuning.centre) for power in tuning.powers]
     plain += [Density.of("vd-gaussian", power, tuning.centre) for power in tuning.gaussian]
     try_all({case: [_fitting(d, case[1]) for d in plain] for case in cases})

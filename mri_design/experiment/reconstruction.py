@@ -13,7 +13,7 @@ from mri_design.estimation.least_squares import least_squares, zero_filled
 from mri_design.experiment.held_back.band_factors import shipped_band_factors, strength
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
-from mri_design.experiment.held_back.prediction import hold_back
+from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.non_local import (
     counting_on,
     is_non_local,
@@ -181,28 +181,34 @@ def reconstruct(
     if recipe.phase.chosen_by_what_is_held_back(slice_model.candidates.name) and slice_model.phase is None:
         choice = choose_phase(without, recipe.phase, engine.cut_short(1))
         slice_model = replace(slice_model, phase=choice.phase)
+        without = None if without is None else without.under(choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options
     if method == "map":
         return replace(_map_image(slice_model, lines, recipe, options.signal), phase_choice=choice)
     mean = _mean(slice_model, lines, recipe, rng, options)
     result = replace(mean.result, phase_choice=choice)
     if recipe.reconstruction.band_factors:
-        factors = shipped_band_factors("modulus" if slice_model.phase is None else "phase-aware")
-        share = strength(without, factors, None if choice is None else choice.image)
-        corrected = factors.applied(slice_model, lines, result.image, share) if share else result.image
-        result = replace(result, image=corrected, band_strength=share)
+        result = _with_band_factors(result, slice_model, lines, without)
     if not with_std:
         return result
     std = pixel_std(mean.posterior, recipe.reconstruction.std_samples, rng)
     if recipe.inference.learn != "nothing":
         return replace(result, std=std)  # with learnt scales they are cautious, and stay as they are
-    if choice is not None and choice.phase is not None:
-        without = hold_back(slice_model, lines, engine, seed, options.signal)
-    local = mean.posterior if mean.local is None else mean.local
-    if is_non_local(slice_model) and mean.local is not None:
-        local = local_posterior(slice_model, lines, engine, seed, local, options.signal)
+    local = mean.posterior
+    if mean.local is not None:
+        local = local_posterior(slice_model, lines, engine, seed, mean.local, options.signal)
     scale = std_factor(slice_model, lines, std, local, without, seed)
     return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
+
+
+def _with_band_factors(
+    result: Reconstruction, slice_model: MRSlice, lines: Sequence[int], without: HeldBack | None
+) -> Reconstruction:
+    """The image with its bands of k-space corrected by as much as the lines held back ask for."""
+    factors = shipped_band_factors("modulus" if slice_model.phase is None else "phase-aware")
+    share = strength(without, factors, None if result.phase_choice is None else result.phase_choice.image)
+    corrected = factors.applied(slice_model, lines, result.image, share) if share else result.image
+    return replace(result, image=corrected, band_strength=share)
 
 
 def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:

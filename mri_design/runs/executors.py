@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, Protocol
+from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
 
@@ -15,7 +18,7 @@ __all__ = ["LOCAL", "Executor", "LostPieceError", "executor_for", "require_execu
 
 LOCAL, DASK = "local", "dask"
 PATIENCE = 30.0
-"""Seconds that a scheduler may take to answer."""
+"""Seconds that a scheduler may take to answer, and to have a worker."""
 
 Piece = Callable[[Any, Any], Any]
 """A function of the material, which every piece shares, and of an item."""
@@ -83,7 +86,7 @@ def executor_for(text: str, material: Any, jobs: int) -> Executor | None:
     Raises
     ------
     UsageError, MissingPackageError
-        As `require_executor`, and where no scheduler answers at the address.
+        As `require_executor`, and where no scheduler answers at the address, or it has no worker.
     """
     require_executor(text)
     if text == LOCAL:
@@ -124,9 +127,35 @@ class Processes:
         self._pool.shutdown(cancel_futures=True)
 
 
-def _with_one_thread(function: Piece, material: Any, item: Any) -> Any:
-    with threadpool_limits(1):
-        return function(material, item)
+@dataclass(frozen=True)
+class _Material:
+    """What a dask worker knows the material by."""
+
+    name: str
+
+    def call(self, function: Piece, item: Any) -> Any:
+        """The function of the material and the item, on a worker, with one thread."""
+        worker = optional_package("distributed", "dask").get_worker()
+        with threadpool_limits(1):
+            return function(getattr(worker, self.name), item)
+
+
+def _handing_out(distributed: Any, known: _Material, material: Any) -> Any:
+    """A plugin that puts the material on every worker, also on one that takes the place of another.
+
+    Data that are scattered live on workers only: when these die they are lost, and fetched from each other in vain.
+    """
+
+    class HandingOut(distributed.WorkerPlugin):
+        name = known.name
+
+        def setup(self, worker: Any) -> None:
+            setattr(worker, known.name, material)
+
+        def teardown(self, worker: Any) -> None:
+            delattr(worker, known.name)
+
+    return HandingOut()
 
 
 class DaskCluster:
@@ -140,17 +169,28 @@ class DaskCluster:
                 self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
             except (OSError, ValueError, TimeoutError) as error:
                 raise UsageError(f"--executor dask:{address}: no scheduler answers ({error})") from error
+            self._wait_for_a_worker(address)
         else:
             self._cluster = distributed.LocalCluster(
-                n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
             )
             self._client = distributed.Client(self._cluster, set_as_default=False)
         self._executor = self._client.get_executor(pure=False)
-        self._material = self._client.scatter(material, broadcast=True, hash=False)
+        self._material = _Material(f"mri-design-{uuid4()}")
+        self._client.register_plugin(_handing_out(distributed, self._material, material))
+
+    def _wait_for_a_worker(self, address: str) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            self._client.close()
+            raise UsageError(
+                f"--executor dask:{address}: the scheduler has no workers; start some, then give the same command"
+            ) from error
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
         """See `Executor`."""
-        future: Future[Any] = self._executor.submit(_with_one_thread, function, self._material, item)
+        future: Future[Any] = self._executor.submit(self._material.call, function, item)
         return future
 
     def outcome(self, future: Future[Any]) -> Any:
@@ -165,6 +205,8 @@ class DaskCluster:
 
     def close(self) -> None:
         """See `Executor`."""
+        with suppress(OSError, TimeoutError):  # the scheduler is gone
+            self._client.unregister_worker_plugin(self._material.name)
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -163,8 +164,27 @@ class LineOrder:
         return f"line {self.lines[readout]}"
 
 
+class _OneByOne(ABC):
+    """What orders without echo trains share: every readout after an excitation of its own."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of readouts."""
+
+    @property
+    def trains(self) -> tuple[tuple[int, ...], ...]:
+        """Every readout by itself."""
+        return tuple((number,) for number in range(self.count))
+
+    @property
+    def echoes(self) -> int:
+        """One."""
+        return 1
+
+
 @dataclass(frozen=True)
-class PlaneOrder:
+class PlaneOrder(_OneByOne):
     """Samples of a plane (ky, kz), each a readout along kx of a three-dimensional scan.
 
     Parameters
@@ -194,19 +214,9 @@ class PlaneOrder:
             raise InputError(field="samples", got="a sample twice", wanted="each sample once")
 
     @property
-    def trains(self) -> tuple[tuple[int, ...], ...]:
-        """Every sample by itself."""
-        return tuple((number,) for number in range(self.count))
-
-    @property
     def count(self) -> int:
         """Number of samples."""
         return len(self.samples)
-
-    @property
-    def echoes(self) -> int:
-        """One."""
-        return 1
 
     @property
     def labels(self) -> Mapping[str, tuple[int, ...]]:
@@ -244,7 +254,7 @@ class PlaneOrder:
 
 
 @dataclass(frozen=True)
-class SpokeOrder:
+class SpokeOrder(_OneByOne):
     """Straight readouts through the centre of k-space.
 
     Parameters
@@ -299,19 +309,9 @@ class SpokeOrder:
         return made
 
     @property
-    def trains(self) -> tuple[tuple[int, ...], ...]:
-        """Every spoke by itself."""
-        return tuple((number,) for number in range(self.count))
-
-    @property
     def count(self) -> int:
         """Number of spokes."""
         return len(self.angles)
-
-    @property
-    def echoes(self) -> int:
-        """One."""
-        return 1
 
     @property
     def labels(self) -> Mapping[str, tuple[int, ...]]:

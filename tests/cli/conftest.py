@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from mri_design.cli.main import app
 from mri_design.scan.simulation.scenes import load_phantom
+from tests.quick_recipes import quickened
 from tests.undrawn import undrawn
 
 REPOSITORY = Path(__file__).parents[2]
@@ -48,9 +48,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
             noise_variance=np.float64(data.noise_variance),
         )
     (folder / "quick.toml").write_text(QUICK)
-    local = resources.files("mri_design").joinpath("recipes/local.toml").read_text("utf-8")
-    bare = local.replace("[reconstruction]\nband_factors = false\n", "")
-    (folder / "quick-local.toml").write_text(bare + QUICK + "band_factors = false\n")
+    (folder / "quick-local.toml").write_text(quickened("local", QUICK))
     return folder
 
 

@@ -1,6 +1,6 @@
 """Results do not depend on who computes them: one process, several, or the workers of a dask cluster."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +23,6 @@ method = "zero-filled"
 [design]
 encoding = "plane"
 """
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A dask cluster of two workers in this process."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
-    ) as cluster:
-        yield f"dask:{cluster.scheduler_address}"
 
 
 @pytest.fixture(scope="module")

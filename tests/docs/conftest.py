@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from tests.docs.pages import REPOSITORY
+from tests.quick_recipes import quickened
 from tests.undrawn import undrawn
 
 LINES, SAMPLES = 32, 24
@@ -64,12 +64,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert coils.coil_maps is not None
     np.save(folder / "maps.npy", coils.coil_maps[0])
     _write_readouts(folder / "readouts.jsonl", coils.kspace[0, :1])
-    local = (REPOSITORY / "mri_design/recipes/local.toml").read_text(encoding="utf-8")
     (folder / "small.toml").write_text(SMALL)
-    inference, reconstruction = SMALL.split("[reconstruction]")
-    (folder / "small-local.toml").write_text(
-        local.replace("[reconstruction]", "[reconstruction]" + reconstruction) + inference
-    )
+    (folder / "small-local.toml").write_text(quickened("local", SMALL))
     return folder
 
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -93,16 +92,6 @@ def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         Workers(3, 2, "dask")
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A dask cluster of two workers in this process."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
-    ) as cluster:
-        yield f"dask:{cluster.scheduler_address}"
-
-
 class TestDask:
     def test_results_are_those_of_here(self, address: str) -> None:
         with Workers(3, 1, address) as workers:
@@ -122,11 +111,23 @@ class TestDask:
         with pytest.raises(UsageError, match=r"--executor dask:tcp://127\.0\.0\.1:9: no scheduler answers"):
             Workers(3, 1, "dask:tcp://127.0.0.1:9")
 
+    def test_a_scheduler_without_workers_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        distributed = pytest.importorskip("distributed")
+        monkeypatch.setattr(executors, "PATIENCE", 0.2)
+        with (
+            distributed.LocalCluster(
+                n_workers=0, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp"
+            ) as cluster,
+            pytest.raises(UsageError, match="the scheduler has no workers; start some"),
+        ):
+            Workers(3, 1, f"dask:{cluster.scheduler_address}")
+
     @pytest.mark.slow
     def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:
-        pytest.importorskip("distributed")
+        pytest.importorskip("distributed")  # whose settings are among those of dask once it is imported
         got = []
-        with Workers(tmp_path, 2, "dask") as workers:
+        once = pytest.importorskip("dask").config.set({"distributed.scheduler.allowed-failures": 1})
+        with once, Workers(tmp_path, 2, "dask") as workers:
             assert list(workers.map(killed_once, [1, 2, 3])) == [10, 20, 30]
             with pytest.raises(MriDesignError, match=r"1 of 3 pieces failed.*what is finished is kept"):
                 for found in workers.finished(killed, [1, 2, 3]):

@@ -10,7 +10,7 @@ import numpy as np
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast, LineOutcome
 from mri_design.design.line_variances import expected_energies
-from mri_design.design.recording import innovation
+from mri_design.design.recording import found_energies
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategy import DesignView
 from mri_design.experiment.held_back.prediction import HeldBack
@@ -113,10 +113,8 @@ def _innovations(without: HeldBack, seed: int) -> list[DesignStep]:
     """The lines held back as decisions of a design, measured together after one inference from the others."""
     before = without.posterior
     forecast = Forecast(expected_energies([before], np.random.default_rng(seed), Calibrated().draws))
+    found = found_energies(without.slice_model, before.mean, without.held)
     return [
-        DesignStep(
-            Choice(line, forecast=forecast, pending=pending),
-            LineOutcome(actual_energy=innovation(without.slice_model, before, line)),
-        )
-        for pending, line in enumerate(without.held)
+        DesignStep(Choice(line, forecast=forecast, pending=pending), LineOutcome(actual_energy=float(energy)))
+        for pending, (line, energy) in enumerate(zip(without.held, found, strict=True))
     ]

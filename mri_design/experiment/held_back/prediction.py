@@ -11,6 +11,7 @@ import numpy as np
 from mri_design.design.model_choice import held_back
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
+from mri_design.model.phase.prior import PhasePrior
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
@@ -50,6 +51,12 @@ class HeldBack:
         """From the lines that are not held back."""
         model = self.slice_model.model(self.known, self.signal)
         return self.engine.cut_short(LOOPS).infer(model, np.random.default_rng(self.seed))
+
+    def under(self, phase: PhasePrior | None) -> HeldBack:
+        """The same lines held back under another model of the phase."""
+        if phase is self.slice_model.phase:
+            return self
+        return replace(self, slice_model=replace(self.slice_model, phase=phase))
 
     def data(self, line: int) -> Array:
         """What was measured on a line, (coil, kx)."""
