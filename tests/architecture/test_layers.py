@@ -120,8 +120,8 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
     "scan/streaming": {"messages": 1, "*": 2, "scanner": 3},
     "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
-    "sequences": {"scanner": 1, "settings": 1, "orders": 1, "events": 2, "timing": 3, "verification": 3}
-    | {"repetitions": 3, "gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
+    "sequences": {"scanner": 1, "settings": 1, "orders": 1, "arms": 2, "events": 3, "timing": 4, "verification": 4}
+    | {"repetitions": 4, "gradient_echo": 5, "turbo_spin_echo": 5, "pulseq_file": 6},
     "variances": {"base": 1, "*": 2, "columns": 3, "monte_carlo": 3, "control_variate": 4},
 }
 MOST_FILES = 15

@@ -91,12 +91,12 @@ class NoiseRegions:
         """
         rows, columns = self.kspace.shape[-2:]
         height = max(1, rows // 16)
-        images = to_image(self.kspace)
         blocks = np.array_split(np.arange(columns), 16)
-        sides = [
-            np.mean([_variance(side[..., block]) for block in blocks if block.size], axis=0)
-            for side in (images[:, :, :height], images[:, :, -height:])
-        ]
+        edges = np.empty((2, *self.kspace.shape[:2], height, columns), self.kspace.dtype)
+        for place in np.ndindex(self.kspace.shape[:2]):  # one image at a time, to bound the memory
+            image = to_image(self.kspace[place])
+            edges[0][place], edges[1][place] = image[:height], image[-height:]
+        sides = [np.mean([_variance(side[..., block]) for block in blocks if block.size], axis=0) for side in edges]
         line_share = sum(len(band) for band in self.bands) / rows
         quieter = min(sides, key=lambda side: float(side.sum()))
         return np.asarray(quieter) / (line_share * self._readout_share)
