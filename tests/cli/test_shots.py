@@ -140,7 +140,7 @@ def test_a_gain_that_is_too_small_ends_a_design(run: Run, quick: Path, tmp_path:
     assert len(json.loads((tmp_path / "early" / "manifest.json").read_text())["lines"]) == 4
     ran(run("design", "phantom:brain", *words, 1e-6, "--out", tmp_path / "late"))
     settings = json.loads((tmp_path / "late" / "manifest.json").read_text())["settings"]
-    assert "not stopped early: all 6" in settings["ended"]
+    assert "not stopped early: all 6 s" in settings["ended"]
 
 
 def test_names_of_strategies_of_shots() -> None:
