@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.plane.by_posterior import ExpectedErrorSamples, InformationGainSamples
 from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.design.recording import innovation
-from mri_design.design.stopping import Prospect, UntilError, UntilGain
+from mri_design.design.stopping import UntilError, UntilGain
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -70,12 +71,11 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
     begun = made.begin(slices, made.constraints.start(slices[0].measured, 20))
     asked: list[float] = []
 
-    class Asked(UntilError):
-        def __call__(self, step: Prospect) -> bool:
-            asked.append(step.predicted_error)
-            return super().__call__(step)
+    def rule(step: DesignStep) -> bool:
+        asked.append(step.predicted_error)
+        return UntilError(0.9)(step)
 
-    trace = made.run(slices, begun, 60, stop=Asked(0.9)).trace
+    trace = made.run(slices, begun, 60, stop=rule).trace
     assert len(trace.lines) == 29 and np.isnan(asked[0]) and 0 < asked[1] <= 0.9 and len(asked) == 2
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
     assert expected is not None and corrected is not None
