@@ -188,7 +188,10 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines"),
+        (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines; for samples of a plane there are"),
+        (("--strategy", "half-turn", "--samples", 60), 2, "chooses spokes and arms of spirals; for samples"),
+        (("--strategy", "caipi:2x2x3", "--samples", 60), 2, "a shift of 3 is the same as one of 1, as samples lie 2"),
+        (("--shots", 60), 2, "--shots counts spokes and arms (--encoding radial, spiral): give --samples 60"),
         (("--strategy", "caipi:2", "--samples", 60), 2, "2x3x1"),
         (("--strategy", "residual-greedy", "--samples", 60), 2, "learns from fully sampled training scans"),
         (("--samples", 60, "--order", "interleaved"), 2, "without echo trains"),

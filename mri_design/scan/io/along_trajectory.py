@@ -26,7 +26,7 @@ _AXES = {1: "sample", 2: "readout, sample"}
 _LIKE_SQUARE = 0.05
 """Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
 _LEAST_REACH = 4
-"""Cycles per field of view below which a trajectory does not tell the pixels of the image: hardly an image has fewer than 8."""
+"""Cycles per field of view: a trajectory that reaches less far does not tell the pixels, fewer than 8, of the image."""
 
 
 def along_trajectory(
