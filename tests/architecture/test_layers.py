@@ -107,7 +107,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/sections": {"steps": 1, "*": 2},
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
-    "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
+    "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "volume_noise": 3}
+    | {"whitening": 4},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "fastmri": 4}
     | {"isolated": 4, "maps": 4, "mask": 4, "twix": 4, "formats": 5},
     "scan/io/image_files": {"nifti": 1, "dicom": 2},
