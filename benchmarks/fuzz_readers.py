@@ -36,10 +36,10 @@ OUT = Path(__file__).parents[1] / "results/reliability"
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/fuzz_readers.py"
 READER = Path(__file__).parent / "fuzzing" / "reading.py"
 MEMORY, PATIENCE = 3 * 2**30, 10
-HDF5 = ("fastmri", "mrd", "mrd_volume", "mrd_trajectory")
-CHECKED = ("nifti", "npz", "trajectory", "fastmri", "maps_file", "trained", "checkpoint")
+HDF5 = ("fastmri", "mrd", "mrd_volume", "mrd_trajectory", "fastmri_outline", "mrd_outline", "mrd_skeleton")
+CHECKED = ("nifti", "npz", "trajectory", "fastmri", "maps_file", "trained", "checkpoint", "shot_order")
 """Kinds whose bytes have a checksum."""
-CASES, WANTED = 3040, 2000
+CASES, WANTED = 5120, 2000
 AT_ONCE = 160
 """Files that one child reads."""
 SECRET = b"what nobody asked for\n" * 200
@@ -192,12 +192,15 @@ def page(found: Sequence[Case]) -> str:
         ": a damaged description of the elements makes it free a data type twice when the file is closed "
         "(`H5T_unregister`), and a damaged heap of samples makes it loop for ever (`H5HG__cache_heap_deserialize`). In "
         "its own process the first is refused as a crash, the second after four seconds of computing.",
+        "Kinds that end in *outline*, skeletons, sequences and run folders are what `info` tells of a file: it "
+        "looks at some of the samples, and at what a manifest or a sequence says of itself. A stream that leaves "
+        "a message out and says why counts as refused.",
         "Files that were read with other values than the sound one's, by damage:",
         markdown_text(silent) if silent else "None.",
-        "Arrays as `.npy`, BART's samples, raw data and text have no checksum: another sample, or another number in a "
-        "card or recipe, is a sound file with other contents. Archives, compressed HDF5, trained designs and "
-        "checkpoints have one. The manifest of every run records the SHA-256 of its inputs, so that a change can be "
-        "found later.",
+        "Arrays as `.npy`, BART's samples, raw data, streams and text have no checksum: another sample, or another "
+        "number in a card or recipe, is a sound file with other contents. Archives, compressed HDF5, trained designs "
+        "and checkpoints have one. The manifest of every run records the SHA-256 of its inputs, so that a change can "
+        "be found later.",
     ]
     return "\n\n".join(parts) + "\n"
 

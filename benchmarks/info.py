@@ -157,9 +157,10 @@ reads HDF5, added, though they need not come at one time. Medians over {repeats}
 caches of the file system.
 
 {markdown_text(rows, None, formats)}
-Of ISMRMRD files the headers of all readouts are read and the samples of one slice, or one plane of a volume. The
-library loads the samples behind the headers all the same, a bounded number at a time, so that time grows with the file
-and memory does not. Of fastMRI files one slice is held at a time. Arrays are read as a whole.
+Of ISMRMRD files the headers of all readouts are read, from where the file has them (HDF5 would load the samples beside
+them), and the samples of one slice. One plane of a volume takes something of every readout, so that all samples are
+loaded, a bounded number at a time: there time grows with the file, and memory does not. Of fastMRI files and of arrays
+of slices every slice is looked at, and one is held at a time.
 """
 
 

@@ -1,4 +1,4 @@
-"""Pulseq files of random line orders and geometries: exact round trips, and refusals of what cannot be.
+"""Pulseq files of random orders and geometries: exact round trips, and refusals of what cannot be.
 
     OMP_NUM_THREADS=1 python benchmarks/sequences.py
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from parts.pulseq_text import played
 from parts.random_sequences import IMPOSSIBLE, Sequence, random_sequence
+from parts.random_shots import ENCODINGS, IMPOSSIBLE_SHOTS, random_shots
 
 from mri_design.errors import MriDesignError
 from mri_design.evaluation.output.manifest import installed_versions
@@ -30,11 +31,12 @@ from mri_design.sequences.verification import LINE_TOLERANCE
 OUT = Path(__file__).parents[1] / "results/interoperation"
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/sequences.py"
 TRIPS, REFUSALS, LARGEST, SEED = 200, 100, 256, 0
+SHOT_TRIPS, SHOT_REFUSALS, LARGEST_SHOTS = 40, 40, 128
 ROUNDING = 1e-5
 """Share of a limit that the six digits of a file may add."""
 
 
-def round_trip(one: Sequence, folder: Path) -> Row:
+def round_trip(of: str, one: Sequence, folder: Path) -> Row:
     """Write one sequence and read it back; a row that says whether it is exact."""
     began = time.perf_counter()
     made = pulseq_file(one.order, one.settings, one.scanner)
@@ -44,20 +46,20 @@ def round_trip(one: Sequence, folder: Path) -> Row:
     found = played(path.read_text(encoding="utf-8"))
     along_y, along_x = one.settings.field_of_view
     cycles = found.places * [along_x, along_y, one.settings.slice_thickness]
-    wanted = np.zeros((len(one.order.lines), one.settings.samples, 3))
-    wanted[..., 0] = np.arange(one.settings.samples) - one.settings.samples // 2
-    wanted[..., 1] = (np.array(one.order.lines) - one.order.n_lines // 2)[:, np.newaxis]
+    wanted = one.order.places(one.settings.samples).transpose(1, 2, 0)
     same = cycles.shape == wanted.shape
     error = float(np.abs(cycles - wanted).max()) if same else np.inf
     gradient = found.gradient / GAMMA / one.scanner.max_gradient
     slew = found.slew / GAMMA / one.scanner.max_slew
     within = max(gradient, slew) <= 1 + ROUNDING
     again = pulseq_file(one.order, one.settings, one.scanner).content == made.content
+    labelled = {name: tuple(values) for name, values in found.labels.items()} == dict(one.order.labels)
     return {
+        "of": of,
         "sequence": one.settings.kind,
         "scanner": one.scanner.name,
-        "grid": f"{one.order.n_lines} x {one.settings.samples}",
-        "lines": len(one.order.lines),
+        "grid": " x ".join(str(side) for side in (*(one.order.matrix or ()), one.settings.samples) if side > 1),
+        "readouts": one.order.count,
         "echoes": one.order.echoes if one.settings.kind == "tse" else 1,
         "blocks": made.verified.blocks,
         "error by pypulseq": made.verified.largest_error,
@@ -65,62 +67,64 @@ def round_trip(one: Sequence, folder: Path) -> Row:
         "share of the gradient": gradient,
         "share of the slew rate": slew,
         "seconds": seconds,
-        "exact": same and error <= LINE_TOLERANCE and found.lines == list(one.order.lines) and within and again,
+        "exact": same and error <= LINE_TOLERANCE and labelled and within and again,
     }
 
 
-def refusal(kind: str, one: Sequence, rng: np.random.Generator, folder: Path) -> Row:
+def refusal(of: str, kind: str, one: Sequence, rng: np.random.Generator, folder: Path) -> Row:
     """Ask for what cannot be; a row that says whether it was refused, with nothing written."""
     out, said = folder / "refused.seq", ""
     try:
-        write_bytes(out, IMPOSSIBLE[kind](one, rng, folder))
+        write_bytes(out, (IMPOSSIBLE if of == "lines" else IMPOSSIBLE_SHOTS)[kind](one, rng, folder))
     except MriDesignError as error:
         said = str(error)
     refused = bool(said) and not out.exists()
     out.unlink(missing_ok=True)
-    return {"what": kind, "sequence": one.settings.kind, "refused": refused, "message": said}
+    return {"of": of, "what": kind, "sequence": one.settings.kind, "refused": refused, "message": said}
 
 
 def targets(trips: Many[Row], refusals: Many[Row]) -> list[Row]:
-    """The two goals, and what was found."""
-    return [
-        {
-            "name": name,
-            "target": f">= {len(rows)}",
-            "measured": count,
-            "unit": f"of {len(rows)}",
-            "met": count == len(rows),
-        }
-        for name, rows, count in (
-            ("Pulseq round trips that are exact", trips, sum(bool(row["exact"]) for row in trips)),
-            ("impossible sequences that are refused", refusals, sum(bool(row["refused"]) for row in refusals)),
-        )
-    ]
+    """The goals, of lines and of all other readouts, and what was found."""
+    goals: list[Row] = []
+    for of, lines in (("", True), (" of planes, spokes and spirals", False)):
+        for name, every, good in (
+            (f"Pulseq round trips{of} that are exact", trips, "exact"),
+            (f"impossible sequences{of} that are refused", refusals, "refused"),
+        ):
+            rows = [row for row in every if (row["of"] == "lines") == lines]
+            count = sum(bool(row[good]) for row in rows)
+            found: Row = {"measured": count, "unit": f"of {len(rows)}", "met": count == len(rows)}
+            goals.append({"name": name, "target": f">= {len(rows)}", **found})
+    return goals
 
 
 def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
     """README.md."""
     versions = installed_versions(("mri-design", "numpy", "pypulseq"))
     kinds: list[Row] = []
-    for kind in ("gre", "tse"):
-        rows = [row for row in trips if row["sequence"] == kind]
+    for of, kind in (("lines", "gre"), ("lines", "tse"), *((encoding, "gre") for encoding in ENCODINGS)):
+        rows = [row for row in trips if row["sequence"] == kind and row["of"] == of]
         if rows:
             kinds.append(
                 {
+                    "of": of,
                     "sequence": kind,
                     "files": len(rows),
                     "exact": sum(bool(row["exact"]) for row in rows),
-                    "lines": sum(int(str(row["lines"])) for row in rows),
+                    "readouts": sum(int(str(row["readouts"])) for row in rows),
                     "largest error by pypulseq": max(float(str(row["error by pypulseq"])) for row in rows),
                     "largest error by text": max(float(str(row["error by text"])) for row in rows),
                     "median seconds": float(np.median([float(str(row["seconds"])) for row in rows])),
                 }
             )
     reasons: list[Row] = []
-    for what in dict.fromkeys(str(row["what"]) for row in refusals):
-        rows = [row for row in refusals if row["what"] == what]
-        refused = sum(bool(row["refused"]) for row in rows)
-        reasons.append({"what": what, "tried": len(rows), "refused": refused, "for example": rows[0]["message"]})
+    for lines in (True, False):
+        of = "lines" if lines else "planes, spokes, spirals"
+        for what in dict.fromkeys(str(row["what"]) for row in refusals if (row["of"] == "lines") == lines):
+            rows = [row for row in refusals if row["what"] == what and (row["of"] == "lines") == lines]
+            refused = sum(bool(row["refused"]) for row in rows)
+            example = rows[-1]["message"]
+            reasons.append({"of": of, "what": what, "tried": len(rows), "refused": refused, "for example": example})
     return "\n".join(
         [
             "# Interoperation: Pulseq",
@@ -129,7 +133,8 @@ def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
             + ", ".join(f"{name} {version}" for name, version in versions.items())
             + f"; seed {SEED}.",
             "",
-            "A designed mask, its data and maps lead BART and SigPy to [the same image](same-image.md).",
+            "A designed mask, its data and maps lead BART and SigPy to [the same image](same-image.md), as the",
+            "solvers of SciPy and PyLops with this package's operators.",
             "",
             "## Targets",
             "",
@@ -137,9 +142,12 @@ def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
             "## Round trips",
             "",
             "Sequences of random kind, matrix (4 to 256), field of view, lines, order, echo trains, times, flip angle,",
-            "bandwidth, slice and scanner. Bandwidths that the receiver cannot sample with are drawn again. A file is",
+            "bandwidth, slice and scanner; then samples of planes (4 to 128 along ky and kz), spokes at any angles,",
+            "and arms of spirals of any density, designed for other limits than the scanner's, at the largest",
+            "bandwidth that it has, or at a half or a third of that.",
+            "Bandwidths that the receiver cannot sample with are drawn again. A file is",
             f"exact where every sample lies within {LINE_TOLERANCE:g} cycles for each field of view (or slice) of its",
-            "place, every label is its line, gradients and their slopes keep to the scanner's limits, and the same",
+            "place, every label is its own, gradients and their slopes keep to the scanner's limits, and the same",
             "request gives the same bytes again. The program itself computes this from the file with pypulseq; the",
             "second error is computed from the file's text by `benchmarks/parts/pulseq_text.py`, without pypulseq. No",
             "scanner has played these files. Every file is in [sequences.csv](sequences.csv).",
@@ -161,14 +169,24 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args()
     n_trips, n_refusals, largest = (4, len(IMPOSSIBLE), 16) if chosen.quick else (TRIPS, REFUSALS, LARGEST)
-    rng = np.random.default_rng(SEED)
-    with tempfile.TemporaryDirectory() as place:
-        trips = [round_trip(random_sequence(rng, largest), Path(place)) for _ in range(n_trips)]
-        kinds = list(IMPOSSIBLE)
+    n_shots, n_impossible, largest_shots = (
+        (3, len(IMPOSSIBLE_SHOTS), 16) if chosen.quick else (SHOT_TRIPS, SHOT_REFUSALS, LARGEST_SHOTS)
+    )
+    rng, other = np.random.default_rng(SEED), np.random.default_rng([SEED, 1])
+    kinds, impossible, encodings = list(IMPOSSIBLE), list(IMPOSSIBLE_SHOTS), list(ENCODINGS)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        trips = [round_trip("lines", random_sequence(rng, largest), place) for _ in range(n_trips)]
+        for i in range(n_shots):
+            of = encodings[i % len(encodings)]
+            trips.append(round_trip(of, random_shots(of, other, largest_shots), place))
         refusals = [
-            refusal(kinds[i % len(kinds)], random_sequence(rng, min(largest, 64)), rng, Path(place))
+            refusal("lines", kinds[i % len(kinds)], random_sequence(rng, min(largest, 64)), rng, place)
             for i in range(n_refusals)
         ]
+        for i in range(n_impossible):
+            of, kind = encodings[i % len(encodings)], impossible[i % len(impossible)]
+            refusals.append(refusal(of, kind, random_shots(of, other, min(largest_shots, 64)), other, place))
     goals = targets(trips, refusals)
     chosen.out.mkdir(parents=True, exist_ok=True)
     file = chosen.out / "targets.csv"

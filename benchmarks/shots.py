@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings
 
-measures everything (some half an hour of processor time) and writes shots.md, shots-targets.csv and a table
+measures everything (some half an hour of processor time) and writes shots.md, its rows of targets.csv, and a table
 shots-SECTION.csv for each section. DATA is the folder of the study's scans (`study/split.py`). ``--only SECTION``
 (again for more) measures some; the page is made from the tables that are there. ``--quick`` is the same on toy sizes in
-seconds, where targets mean nothing; it needs no data.
+seconds, where targets mean nothing; it needs no data. `encodings_results.py` runs this beside the benchmark of planes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parts.bart_solver import bart_version
+from parts.targets import with_targets
 from study.split import TEST_HEADS
 from threadpoolctl import threadpool_limits
 from trajectories.chosen import chosen_rows
@@ -32,11 +33,10 @@ from trajectories.total_variation import BART_LONG_RUNS, total_variation_rows
 from trajectories.variances import variance_rows
 
 from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, read_csv
+from mri_design.evaluation.output.tables import Row, csv_text, read_csv, write_csv
 from mri_design.scan.io.atomic import write_text
 
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings"
-COLUMNS = ["name", "target", "measured", "unit", "met"]
 INTERLEAVES, SPOKES = 12, 32
 SPIRALS, SCAN = "sp_phantom_8.npz", "mc_brain_cimax2.npy"
 HEADS = TEST_HEADS[::4]
@@ -136,7 +136,7 @@ def write_page(out: Path, quick: bool) -> str:
     tables: dict[str, Sequence[Row]] = {name: read_csv(file) for name, file in files.items() if file.exists()}
     targets = target_rows(tables)
     text = document(tables, targets, conditions(quick))
-    write_text(out / "shots-targets.csv", csv_text(targets, COLUMNS))
+    write_csv(out / "targets.csv", with_targets(out / "targets.csv", targets))
     write_text(out / "shots.md", text)
     return text
 

@@ -9,6 +9,17 @@ from pathlib import Path
 import h5py
 import ismrmrd
 import numpy as np
+from fuzzing.others import (
+    json_stream,
+    mrd_skeleton,
+    mrd_stream,
+    plane_order,
+    run_folder,
+    scanner,
+    sequence,
+    shot_order,
+    stored_run,
+)
 from fuzzing.siemens import siemens_bytes
 
 from mri_design.design.strategies.baselines import LowPass
@@ -137,6 +148,27 @@ def _mrd_file(
     return folder / "scan.h5"
 
 
+def npy_outline(folder: Path) -> Path:
+    """Slices of k-space as an array, as `info` reads them."""
+    np.save(folder / "scan.npy", samples(3, COILS, NY, NX))
+    return folder / "scan.npy"
+
+
+def fastmri_outline(folder: Path) -> Path:
+    """A fastMRI volume, as `info` reads it."""
+    return fastmri(folder)
+
+
+def mrd_outline(folder: Path) -> Path:
+    """Raw data, as `info` reads them."""
+    return mrd(folder)
+
+
+def twix_outline(folder: Path) -> Path:
+    """Siemens raw data, as `info` reads them."""
+    return twix(folder)
+
+
 def twix(folder: Path) -> Path:
     """Siemens raw data with noise readouts."""
     (folder / "scan.dat").write_bytes(siemens_bytes(samples(COILS, NY, NX), samples(2, COILS, NX)))
@@ -219,8 +251,10 @@ def checkpoint(folder: Path) -> Path:
 
 
 _SCANS = (npy, npz, trajectory, card, fastmri, mrd, mrd_volume, mrd_trajectory, twix, cfl, hdr, nifti, dicom)
-_OTHERS = (maps_file, mask, recipe, ellipses, trained, checkpoint)
-CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_SCANS, *_OTHERS)}
+_OUTLINES = (npy_outline, fastmri_outline, mrd_outline, twix_outline, mrd_skeleton, sequence, run_folder)
+_OTHERS = (maps_file, mask, recipe, ellipses, trained, checkpoint, stored_run, plane_order, shot_order, scanner)
+_STREAMS = (json_stream, mrd_stream)
+CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_SCANS, *_OUTLINES, *_OTHERS, *_STREAMS)}
 """Makes a sound file in a folder, and whatever stands beside it; returns the file that is damaged then."""
 
 KINDS = tuple(CORPUS)

@@ -15,22 +15,32 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
 from mri_design.experiment.checkpoint import Checkpoint, load_state
-from mri_design.experiment.recipe import load_recipe
+from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.trained_file import load_trained
+from mri_design.runs.export.stored_order import read_plane, read_shots
+from mri_design.runs.export.stored_run import read_run
+from mri_design.runs.info.run import describe_input
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.maps import with_maps
 from mri_design.scan.io.mask import read_mask
 from mri_design.scan.simulation.ellipse_table import read_ellipse_table
+from mri_design.scan.streaming.json_lines import JsonLines
+from mri_design.scan.streaming.messages import LeftOut, Message, StreamProtocol
+from mri_design.scan.streaming.mrd import MrdStream
+from mri_design.sequences.scanner import load_scanner
 
 LINES, SAMPLES, COILS = 12, 16, 2
+_OF_PLACES = ("name", "file", "holds", "next")
+"""What `info` says of where a file is."""
 
 
 def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
@@ -48,7 +58,30 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
         return load_trained(path)
     if kind == "checkpoint":
         return load_state(Checkpoint(path, "fuzzing"))
+    if kind in ("run_folder", "sequence"):
+        told = describe_input(str(path.parent if kind == "run_folder" else path), Recipe())
+        return {label: text for label, text in told.items() if label not in _OF_PLACES}
+    if kind == "stored_run":
+        return dataclasses.replace(read_run(path.parent), name="")
+    if kind in ("plane_order", "shot_order"):
+        return (read_plane if kind == "plane_order" else read_shots)(path.parent)
+    if kind == "scanner":
+        return load_scanner(str(path))
+    if kind in ("json_stream", "mrd_stream"):
+        return list(_messages(path, JsonLines() if kind == "json_stream" else MrdStream()))
+    if kind == "mrd_skeleton" or kind.endswith("_outline"):
+        return outline(path, isolated=isolated)
     return read(path.with_suffix(".npy") if kind == "card" else path, isolated=isolated)
+
+
+def _messages(path: Path, protocol: StreamProtocol) -> Iterator[Message]:
+    """What a stream says; one that leaves something out, and says why, is refused."""
+    with path.open("rb") as stream:
+        while (taken := protocol.read(stream)) is not None:
+            _, message = taken
+            if isinstance(message, LeftOut) and message.why:
+                raise InputError(field="message", got=message.why, wanted="a readout")
+            yield message
 
 
 def checksum(value: Any) -> str:
@@ -85,7 +118,7 @@ def outcome(kind: str, path: Path, *, isolated: bool = False) -> tuple[str, str,
     try:
         found, message = checksum(value_of(kind, path, isolated=isolated)), ""
         what = "read"
-    except InputError as error:
+    except (InputError, UsageError) as error:
         what, message, found = "refused", str(error), ""
     except Exception as error:
         what, message, found = type(error).__name__, str(error)[:200], ""

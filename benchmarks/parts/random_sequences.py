@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.sequences.orders import LineOrder
+from mri_design.sequences.orders import LineOrder, Order
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import GAMMA, Scanner, load_scanner, shipped_scanners
 from mri_design.sequences.settings import SequenceSettings
 from mri_design.sequences.verification import verify
 
-__all__ = ["IMPOSSIBLE", "Sequence", "random_sequence"]
+__all__ = ["GENERAL", "IMPOSSIBLE", "Rng", "Sequence", "random_sequence", "tampered", "timed", "with_settings"]
 
 Rng = np.random.Generator
 _SLOW, _FAST = 60.0, 600.0
@@ -28,15 +28,15 @@ class Sequence:
 
     Parameters
     ----------
-    order : LineOrder
-        Lines and trains.
+    order : Order
+        What is measured.
     settings : SequenceSettings
         Geometry and times, which can be had.
     scanner : Scanner
         Whose limits hold.
     """
 
-    order: LineOrder
+    order: Order
     settings: SequenceSettings
     scanner: Scanner
 
@@ -100,22 +100,35 @@ def _drawn(rng: Rng, largest: int) -> Sequence:
         dummies=int(rng.integers(0, 4)),
         rf_spoiling=float(rng.choice([0.0, 50.0, 117.0, 123.0])),
     )
-    drawn = Sequence(order, settings, scanner)
+    return timed(Sequence(order, settings, scanner), rng)
+
+
+def timed(drawn: Sequence, rng: Rng) -> Sequence:
+    """A request with an echo and a repetition time that are some multiple of the shortest ones.
+
+    Parameters
+    ----------
+    drawn : Sequence
+        With times that are long enough.
+    rng : numpy.random.Generator
+        For the multiples.
+    """
     echo = min(drawn.least("echo time") * float(rng.uniform(1, 2)), 0.9)
-    drawn = replace(drawn, settings=replace(settings, echo_time=echo))
+    drawn = replace(drawn, settings=replace(drawn.settings, echo_time=echo))
     repetition = drawn.least("repetition time") * float(rng.uniform(1, 3))
     return replace(drawn, settings=replace(drawn.settings, repetition_time=repetition))
 
 
-def _with(one: Sequence, **changed: object) -> bytes:
+def with_settings(one: Sequence, **changed: object) -> bytes:
     return replace(one, settings=replace(one.settings, **changed)).content()
 
 
-def _with_trains(one: Sequence, trains: tuple[tuple[int, ...], ...]) -> bytes:
-    return replace(one, order=LineOrder(trains, one.order.n_lines)).content()
+def _with_train(one: Sequence, train: Callable[[LineOrder], tuple[int, ...]]) -> bytes:
+    assert isinstance(one.order, LineOrder)
+    return replace(one, order=LineOrder((*one.order.trains, train(one.order)), one.order.n_lines)).content()
 
 
-def _tampered(one: Sequence, folder: Path, change: Callable[[str], str]) -> bytes:
+def tampered(one: Sequence, folder: Path, change: Callable[[str], str]) -> bytes:
     """The file with its text changed, and then verified as every file is."""
     path = folder / "changed.seq"
     path.write_text(change(one.content().decode()))
@@ -146,13 +159,13 @@ def _relabelled(text: str) -> str:
 
 
 IMPOSSIBLE: Mapping[str, Callable[[Sequence, Rng, Path], bytes]] = {
-    "an echo time that is too short": lambda one, rng, _: _with(
+    "an echo time that is too short": lambda one, rng, _: with_settings(
         one, echo_time=max(one.least("echo time") * float(rng.uniform(0.3, 0.98)), 0.0005)
     ),
-    "a repetition time that is too short": lambda one, rng, _: _with(
+    "a repetition time that is too short": lambda one, rng, _: with_settings(
         one, repetition_time=one.least("repetition time") * float(rng.uniform(0.3, 0.98))
     ),
-    "a bandwidth beyond the gradients": lambda one, rng, _: _with(
+    "a bandwidth beyond the gradients": lambda one, rng, _: with_settings(
         one,
         bandwidth=float(rng.uniform(1.2, 3))
         * one.scanner.max_gradient
@@ -160,20 +173,29 @@ IMPOSSIBLE: Mapping[str, Callable[[Sequence, Rng, Path], bytes]] = {
         / one.settings.samples
         * one.settings.field_of_view[1],
     ),
-    "a transmitter that is too weak": lambda one, _, __: _with(
+    "a transmitter that is too weak": lambda one, _, __: with_settings(
         replace(one, scanner=replace(one.scanner, max_b1=1e-7)), flip_angle=90.0
     ),
-    "a line off the grid": lambda one, rng, _: _with_trains(
-        one, (*one.order.trains, (one.order.n_lines + int(rng.integers(0, 5)),))
+    "a line off the grid": lambda one, rng, _: _with_train(
+        one, lambda order: (order.n_lines + int(rng.integers(0, 5)),)
     ),
-    "a line twice": lambda one, rng, _: _with_trains(one, (*one.order.trains, (int(rng.choice(one.order.lines)),))),
-    "millimetres for metres": lambda one, _, __: _with(
+    "a line twice": lambda one, rng, _: _with_train(one, lambda order: (int(rng.choice(order.lines)),)),
+    "millimetres for metres": lambda one, _, __: with_settings(
         one, field_of_view=tuple(1e3 * extent for extent in one.settings.field_of_view)
     ),
-    "more than an hour": lambda one, _, __: _with(one, repetition_time=50.0, dummies=100),
-    "a written gradient that is changed": lambda one, rng, folder: _tampered(
+    "more than an hour": lambda one, _, __: with_settings(one, repetition_time=50.0, dummies=100),
+    "a written gradient that is changed": lambda one, rng, folder: tampered(
         one, folder, _scaled(int(rng.integers(0, 2)), float(rng.choice([0.99, 1.01, -1.0, 4.0])))
     ),
-    "a written label that is changed": lambda one, _, folder: _tampered(one, folder, _relabelled),
+    "a written label that is changed": lambda one, _, folder: tampered(one, folder, _relabelled),
 }
 """Requests, and files, that must be refused, by what is wrong with them."""
+GENERAL = (
+    "an echo time that is too short",
+    "a repetition time that is too short",
+    "millimetres for metres",
+    "more than an hour",
+    "a written gradient that is changed",
+    "a written label that is changed",
+)
+"""Those that have a sense for any order."""

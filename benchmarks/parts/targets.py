@@ -10,6 +10,7 @@ from mri_design.evaluation.output.tables import Row, read_csv_texts
 
 Tables = Mapping[str, Sequence[Row]]
 COLUMNS = ["name", "target", "measured", "unit", "met"]
+REPORTED = "reported"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Target:
             "unit": self.unit,
             "met": met,
         }
+
+
+def reported(name: str, measured: float | None, unit: str) -> Row:
+    """A row of what is asked to be reported, whatever it is: met once it is measured."""
+    return {"name": name, "target": REPORTED, "measured": measured, "unit": unit, "met": measured is not None}
 
 
 def with_targets(path: Path, rows: Sequence[Row]) -> list[Row]:

@@ -29,8 +29,8 @@ DRAWN = (
 RECONSTRUCTORS = {
     "mean": "posterior mean, local prior",
     "map": "TV + wavelet MAP",
-    NON_LOCAL: "posterior mean of the default recipe",
-    CHOSEN: "posterior mean of the default recipe, chosen by lines held back",
+    NON_LOCAL: "posterior mean of the default recipe under moduli",
+    CHOSEN: "posterior mean of the default recipe",
 }
 TWO_WAY = (DEFAULT, TUNED, "low-pass", HOLE)
 """Masks of the table that separates what the mask gains from what the reconstruction gains."""
@@ -183,7 +183,7 @@ def _figure(path: Path, cells: Sequence[Row], reconstructor: str) -> bool:
         table = [[errors.get((share, group, image), np.nan) for share in shares] for group, image in _images(cells)]
         if np.isfinite(table).all() and len(table) == len(every):
             curves.append(ErrorCurve(name, np.array([lines[share] for share in shares]), np.array(table), place))
-    if not curves:
+    if len(curves) < 2:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, png_bytes(error_against_lines(curves, of="image", bands=False)))

@@ -30,11 +30,10 @@ powers of the polynomial and one Gaussian. A finer grid might find a little more
 that was tried. `best of the random draws` looks at the truth too. Bold is the default strategy. Posterior strategies
 design each test scan on its own lines as they come, without training.
 
-**What these tables rest on.** Masks of `calibrated` are of two versions. Those of the sections real-phase,
-thesis-figure, multi-coil and centre-maps are as the program designs now: a line's score counts its neighbours, designs
-with several coils begin with four centre lines, and there are three seeds (one mask in the thesis figure). Those of all
-other sections are of the first release: every line is scored by its own energy, and there is one seed. Other posterior
-strategies have one seed, random densities five draws.
+**What these tables rest on.** All masks of `calibrated` are as the program designs now: a line's score counts its
+neighbours, and designs with several coils begin with four centre lines. Posterior strategies have three seeds (one mask
+in the thesis figure), random densities five draws. Trained orders, and masks along which others predict, are of an
+earlier training.
 
 Designs of the first release are sensitive to chance: another seed has been seen to move the error of a single image by
 5 to 10 %. So their means over many images can be relied on, but the worst image, the number of images won and the
@@ -48,11 +47,12 @@ accelerations count the lines of the undersampled scan alone: the coil maps are 
 calibration scan, whose lines are not counted. At 6x that scan is no small part of the measurement.
 
 **Reconstructions.** *Posterior mean, local prior*: the recipe `local`, with pixels and differences for sites; all masks
-are designed with it. *Posterior mean of the default recipe*: non-local differences besides, under
-moduli and without factors of k-space bands, which came after these measurements (they are measured in
-results/benchmarks/phase-choice-held-out.md); it reconstructs some of the masks of the section real-phase,
-where densities were tuned under it with an earlier setting of its rates. *TV + wavelet MAP*: the recipe `tv-wavelet`,
-its rates times one weight out of {", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
+are designed with it. *Posterior mean of the default recipe under moduli*: non-local differences besides, without what
+lines held back decide; it reconstructs some of the masks of the section real-phase, where densities were tuned under it
+with an earlier setting of its rates. *Posterior mean of the default recipe*: as it is, with the model of the phase and
+the correction of k-space bands that lines held back ask for; it reconstructs the masks of the default strategy in the
+sections real-phase and synthetic-phase. *TV + wavelet MAP*: the recipe `tv-wavelet`, its rates times one weight out of
+{", ".join(f"{w:g}" for w in WEIGHTS)}, tuned once on the training heads.
 
 **Scans that were not measured**: `lf_4A`, `lf_4B` (which axis is phase encoding is not documented), the other low-field
 contrasts and slices of subjects that are here, `mc_brain_cimax2` (the brain that is here, by two coils), and the
@@ -80,7 +80,8 @@ heads and low field, where another seed alone moves the mean by 0.7 %.
 
 - *The pair against MAP*: most of it would have to come from the masks, since with the density tuned for either the
   posterior mean is 8 % better than MAP on heads, 2 % on low field, and 17 % worse on the 16-coil brain (tables below).
-- *Synthetic phase*: a reconstruction that knows the phase, and designs under it: section phase-models.
+- *Synthetic phase*: the default recipe's mean, which knows the phase where lines held back ask for it; designs under it
+  are in the section phase-models.
 - *Coils*: without the neighbours in the score, designs took every second line, which several coils know already. An
   error model learnt from 24 heads with 4, 8 and 16 coils instead of 12 with four made two training heads with 8 coils
   6 % worse on average, one with 16 coils 2 %, and was not taken (before neighbours counted). A neighbourhood twice as

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from parts.targets import Tables, Target, numbers
+from parts.targets import Tables, Target, numbers, reported
 from trajectories.chosen import CHOSEN
 from trajectories.sets import HALF, USUAL, Against, changes, summary
-from trajectories.total_variation import excess, time_ratio
+from trajectories.total_variation import GOAL, excess, time_ratio
 from trajectories.variances import CLOSE, SHIPPED
 
 from mri_design.evaluation.output.tables import Row, markdown_text
 
-REPORTED = "reported"
 SPIRAL_COMPETITORS = {
     "vs even full turn": Against(USUAL, 1.0),
     "vs half turn": Against(HALF, 1.0),
@@ -21,6 +20,7 @@ SPIRAL_COMPETITORS = {
 }
 UNIFORM = Against("uniform", None)
 MEDIANS = {"masks": 5, "spokes": 13, "spirals": 17}
+YARDSTICKS = {"its error": "its standard error over all runs", "of one run": "the standard deviation of one run"}
 
 TEXTS = {
     "spirals": """Posterior means of the recipe `local` from spiral interleaves. A readout is as a gradient system of
@@ -40,10 +40,13 @@ The prior acts on moduli and does not relate k to -k: `k and -k` is what share t
 degrees). An even number over the full turn has every diameter twice.""",
     "variances": """z = Var[s] / sigma^2 of all coefficients with 8 draws, against dense algebra. `bias` is the mean
 over runs of the relative error of the sum of z, `its error` the standard error of that mean, `of
-one run` the standard deviation of the sum of one run: what eight draws leave to chance, and what
-the bias is held against. Draws are solved to a `tolerance`, {SHIPPED:g} as shipped: with {CLOSE:g} no bias is left, so
-that it is the solver's and not the estimate's. `stated bias` is what the estimate itself states as the
-most that its solves may leave.""".replace("{SHIPPED:g}", f"{SHIPPED:g}").replace("{CLOSE:g}", f"{CLOSE:g}"),
+one run` the standard deviation of the sum of one run: what eight draws leave to chance. The targets
+hold the bias against both: the first shows whether there is one, the second whether it matters.
+Draws are solved to a `tolerance`, {SHIPPED:g} as shipped: with {CLOSE:g} the bias of masks is a
+seventh of that, so that it is the solver's and not the estimate's. `stated bias` is what the
+estimate itself states as the most that its solves may leave.""".replace("{SHIPPED:g}", f"{SHIPPED:g}").replace(
+        "{CLOSE:g}", f"{CLOSE:g}"
+    ),
     "cost": """Processor time of the posterior mean with standard deviations, of the recipe `local`, medians.""",
     "resampled": """A brain measured on the grid with two coils at much more noise (`noise`, of the signal), run
 through by the arms of each set as `design --encoding spiral` does it: samples are the non-uniform transform of the
@@ -64,7 +67,8 @@ time, ours of whole calls (mean of two; of smoothing 3e-5 with 8 coils one), BAR
 after so many iterations. `gap`:
 to the smallest f that anybody found; `certified gap`: what our own duality certificate says, an upper
 bound. Where no run of BART came to a gap of 1e-3, the target's ratio is an upper bound, over BART's
-longest run. Where none of ours did, the target is not measured. With 8 coils f is compared with BART's
+longest run; `as shipped` has a target of its own, as the quickest setting may be another one.
+Where none of ours did, the ratio is not measured. With 8 coils f is compared with BART's
 smallest, whether BART had converged or not. BART ran as shipped but for the penalty parameter rho.""",
     "tv-small": """The same with 8 coils on a smaller grid, where BART could be given ten times as many iterations:
 where its gap is small then, both minimise the same objective. Our seconds are of one call.""",
@@ -116,9 +120,10 @@ def target_rows(tables: Tables) -> list[Row]:
         (CHOSEN, 1.5, Against(HALF, 1.5)),
     ):
         title = f"spirals: {name}, density {density:g}, against {other.name}, density {other.density:g}"
-        rows.append(_reported(title, changes(spirals, name, density, other)))
+        rows.append(reported(title, _percent_mean(changes(spirals, name, density, other)), "% L2"))
     for name in ("golden", "tiny golden (7)"):
-        rows.append(_reported(f"spokes: {name} against uniform", changes(radial, name, None, UNIFORM)))
+        found = _percent_mean(changes(radial, name, None, UNIFORM))
+        rows.append(reported(f"spokes: {name} against uniform", found, "% L2"))
     return rows + [target.row(tables) for target in _targets()]
 
 
@@ -128,13 +133,16 @@ def _targets() -> list[Target]:
         name = f"z with 8 draws against dense algebra, {kind}"
         targets.append(Target(f"{name}: median error", limit, False, "%", "variances", _percent("median error", kind)))
         for tolerance, solved in ((SHIPPED, ""), (CLOSE, f", draws solved to {CLOSE:g}")):
-            bias = _only("bias / of one run", kind, tolerance)
-            targets.append(Target(f"{name}{solved}: bias over standard error", 1, False, "ratio", "variances", bias))
+            for column, yardstick in YARDSTICKS.items():
+                title = f"{name}{solved}: bias over {yardstick}"
+                targets.append(Target(title, 1, False, "ratio", "variances", _bias_over(column, kind, tolerance)))
     name = "posterior mean and std of 32 spokes, 256 x 256, over that of as many Cartesian samples"
     targets.append(Target(name, 10, False, "times", "cost", _cost_ratio))
     for measured in ("32 spokes", "12 spirals"):
-        name = f"TV MAP of {measured}, 256 x 256, one coil, to a gap of 1e-3: our seconds over BART's"
-        targets.append(Target(name, 1, False, "times", "tv", _against_bart(measured)))
+        name = f"TV MAP of {measured}, 256 x 256, one coil"
+        targets.append(Target(f"{name}: gap as shipped", GOAL, False, "1", "tv", _gap_as_shipped(measured)))
+        title = f"{name}, to a gap of {GOAL:g} by the quickest of our settings: our seconds over BART's"
+        targets.append(Target(title, 1, False, "times", "tv", _against_bart(measured)))
     for section, side in (("tv", 256), ("tv-small", 128)):
         for measured in ("32 spokes", "12 spirals"):
             name = f"TV MAP of {measured}, {side} x {side}, 8 coils: our objective over BART's, minus 1"
@@ -199,9 +207,8 @@ def _signed(competitors: Mapping[str, Against]) -> dict[str, str]:
     return {f"{worst}{title}": "+.1%" for title in competitors for worst in ("", "worst ")}
 
 
-def _reported(name: str, found: Sequence[float]) -> Row:
-    measured = 100 * float(np.mean(found)) if found else None
-    return {"name": name, "target": REPORTED, "measured": measured, "unit": "% L2", "met": measured is not None}
+def _percent_mean(found: Sequence[float]) -> float | None:
+    return 100 * float(np.mean(found)) if found else None
 
 
 def _only(column: str, kind: str, tolerance: float) -> Callable[[Sequence[Row]], float | None]:
@@ -214,6 +221,18 @@ def _percent(column: str, kind: str) -> Callable[[Sequence[Row]], float | None]:
         return None if found is None else 100 * found
 
     return measure
+
+
+def _bias_over(column: str, kind: str, tolerance: float) -> Callable[[Sequence[Row]], float | None]:
+    def measure(rows: Sequence[Row]) -> float | None:
+        bias, error = (_only(name, kind, tolerance)(rows) for name in ("bias", column))
+        return None if bias is None or error is None else abs(bias) / error
+
+    return measure
+
+
+def _gap_as_shipped(measured: str) -> Callable[[Sequence[Row]], float | None]:
+    return lambda rows: min(numbers(rows, "gap", measured=measured, coils=1, settings="as shipped"), default=None)
 
 
 def _cost_ratio(rows: Sequence[Row]) -> float | None:

@@ -141,9 +141,6 @@ def design(
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan
 
-    if shots is not None and lines is not None:
-        raise UsageError("give a number of lines (or samples of a plane), or of shots")
-    lines = lines if shots is None else shots
     require_no_slices(source, "give {0} --slice {1}")
     settings = (
         load_recipe(recipe)
@@ -155,6 +152,10 @@ def design(
         .replacing("shots", angles=angles)
     )
     kind = KINDS[settings.design.encoding]
+    if lines is not None and kind.shots:
+        raise UsageError(f"--lines and --samples count other candidates than a {kind.unit}: give --shots {lines}")
+    if shots is not None and not kind.shots:
+        raise UsageError(f"--shots counts spokes and arms (--encoding radial, spiral): give --{kind.unit}s {shots}")
     if kind.shots and strategy is None and settings.design.strategy == "calibrated":
         settings = settings.replacing("design", strategy=SHOT_STRATEGIES[0])
     chosen_at_once = {"plane_block" if settings.design.encoding == "plane" else "block": block}
@@ -162,7 +163,14 @@ def design(
     earlier = None if seen is None else scan_sources([seen], str(index), [] if maps is None else [str(maps)])[0]
     further = None if positions is None else SliceChoice(positions)
     request = DesignRequest(
-        source, settings, lines, index, maps=maps, seen=earlier, acceleration=acceleration, positions=further
+        source,
+        settings,
+        shots if kind.shots else lines,
+        index,
+        maps=maps,
+        seen=earlier,
+        acceleration=acceleration,
+        positions=further,
     )
     with (
         kept_on_interruption(out / CHECKPOINT, resume=True),

@@ -54,7 +54,7 @@ def export(
         _option("--flip", "DEGREES", "Flip angle; of tse that of the refocusing pulses. [default: 15; tse: 180]"),
     ] = None,
     bandwidth: Annotated[
-        float | None, _option("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250]")
+        float | None, _option("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250; spirals: the largest]")
     ] = None,
     resolution: Annotated[
         float | None,
@@ -77,7 +77,7 @@ def export(
     nifti and dicom: magnitude, and beside it NAME_std with the error bars. cfl: the mask for BART. csv and npy: the
     lines in the order of measurement. mrd: a file for every line's label, without samples. seq: a Pulseq sequence, kept
     only where the file, read back, plays exactly what was designed within the scanner's limits; of designs over a plane
-    (ky, kz) and over spokes, too.
+    (ky, kz), spokes and spirals, too.
     """
     from mri_design.runs.export.run import ExportRequest, SequenceRequest, export_run
     from mri_design.runs.made_files import write_made_files
@@ -105,7 +105,9 @@ def export(
         return SequenceSettings(field_of_view=extents, samples=samples, **chosen)
 
     asked = (
-        SequenceRequest(load_scanner(scanner or "generic"), settings, resolution, thickness) if to == "seq" else None
+        SequenceRequest(load_scanner(scanner or "generic"), settings, resolution, thickness, bandwidth)
+        if to == "seq"
+        else None
     )
     request = ExportRequest(run, to, out, field_of_view=extents_of(fov), sequence=asked)
     made = export_run(request)

@@ -273,7 +273,7 @@ EncodingChoice = Annotated[
         "--encoding",
         metavar="NAME",
         help="What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; radial, "
-        f"spokes; or spiral, arms (design only). Strategies for a plane: {', '.join(PLANE_STRATEGIES)}; for spokes and "
+        f"spokes; or spiral, arms. Strategies for a plane: {', '.join(PLANE_STRATEGIES)}; for spokes and "
         f"spirals: {', '.join(SHOT_STRATEGIES)}. [default: the recipe's]",
         rich_help_panel=_PLANE,
     ),

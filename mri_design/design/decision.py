@@ -33,7 +33,7 @@ class Forecast:
         posteriors, in the data's units squared, without the noise of a measurement. On measured lines it is what their
         noise leaves. None for rules without a posterior.
     corrected : float array, shape (ky,), optional
-        The same as the strategy believes it, where it corrects the posterior.
+        The same as the strategy believes it, where it corrects the posterior; NaN where it cannot say yet.
     information : float
         Information about the image, in nats, that the chosen line is expected to bring: as the strategy computes it,
         else the most that a line of the believed energy can hold (`recording.most_information`). NaN without a
@@ -76,7 +76,7 @@ class Forecast:
 
     @property
     def predicted_error(self) -> float:
-        """Predicted relative L2 error of the mean over all lines, 0 to 1; NaN without a posterior."""
+        """Predicted relative L2 error of the mean over all lines, 0 to 1; NaN where nothing is believed."""
         if self.believed is None or not self.predicted_level > 0:
             return float("nan")
         return float(np.sqrt(np.sum(self.believed) / self.predicted_level))

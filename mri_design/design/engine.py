@@ -302,9 +302,9 @@ class DesignEngine:
         if isinstance(self.strategy, ChoosesBlocks):  # the first of a block speaks for all
             steps = tuple(trace.block_start(i) for i in range(len(steps)))
         errors = np.array([*(step.predicted_error for step in steps), forecast.predicted_error])
+        errors = errors[np.isfinite(errors)]
         window = max(FEWEST_LINES, trace.n_lines // WINDOW)
-        known = len(errors) > window and bool(np.isfinite(errors).all())
-        fall = float(1 - errors.min() / errors[:-window].min()) if known else float("nan")
+        fall = float(1 - errors.min() / errors[:-window].min()) if len(errors) > window else float("nan")
         least = self._least_error(posteriors, candidates, forecast)
         return replace(forecast, least_error=least, recent_fall=fall)
 

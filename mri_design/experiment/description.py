@@ -11,6 +11,7 @@ from mri_design.errors import InputError
 from mri_design.experiment.inputs import calibration_count, source_of_maps, with_known_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.coil_maps import gapless_square
+from mri_design.scan.calibration.volume_noise import noise_is_beside
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling, index_runs
@@ -137,7 +138,10 @@ def _calibration(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
         return {"calibration": f"not possible: {error}"}
     whitened = scan.n_coils > 1 and known.noise_variance == 1
     where = f" in slice {scan.index}" if scan.n_slices > 1 else ""
-    rows = {"noise": noise_sentence(known, unit, source, whitened) + where}
+    noise = noise_sentence(known, unit, source, whitened) + where
+    if recipe.noise.variance is None and noise_is_beside(scan.part, scan.n_slices):
+        noise += ", whose outermost samples hold signal too; recon measures the noise at the ends of the readout"
+    rows = {"noise": noise}
     if whitened and mixing is not None:
         rows["noise of coils"] = _noise_of_coils(np.linalg.inv(mixing))
     return rows | {"coil maps": maps}

@@ -115,7 +115,7 @@ def in_acquisition_order(lines: Sequence[int], encoding: Encoding, recipe: Recip
     return None
 
 
-def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:
+def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: str = "line") -> str:
     """One sentence about a design that a rule could end; empty where there was no rule.
 
     Parameters
@@ -126,16 +126,18 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int) -> str:
         What it ran with.
     most : int
         Lines it could have had.
+    unit : str
+        What its candidates are (`Encoding.unit`).
     """
     if rule is None:
         return ""
     lines = len(trace.lines)
     if trace.declined is not None:
-        return f"stopped after {lines} of at most {most} lines: {rule.reason(trace.declined)}"
+        return f"stopped after {lines} of at most {most} {unit}s: {rule.reason(trace.declined)}"
     if trace.closing is None and not trace.steps:
-        return f"never asked when to stop: all {lines} lines are start lines"
+        return f"never asked when to stop: all {lines} {unit}s are those of the start"
     end = trace.steps[-1] if trace.closing is None else trace.closing
-    return f"not stopped early: all {lines} lines measured, {rule.reason(end)}"
+    return f"not stopped early: all {lines} {unit}s measured, {rule.reason(end)}"
 
 
 def what_was_missed(trace: DesignTrace, rule: NamedRule | None) -> str:

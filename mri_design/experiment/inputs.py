@@ -15,6 +15,7 @@ from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration
 from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
+from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.calibration.whitening import prewhiten
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.formats import outline, read
@@ -182,7 +183,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             n_coils=settings.coils,
             rng=rng,
         )
-    return loaded
+    return with_volume_noise(loaded) if isinstance(loaded, KSpaceData) else loaded
 
 
 @dataclass(frozen=True)
@@ -341,6 +342,8 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
         return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None
     if data.noise_covariance is not None:
         covariance, source = data.noise_covariance, "from the noise readouts"
+        if NOISE_FROM in data.card:
+            source = f"estimated from the data, {data.card[NOISE_FROM]}"
     elif data.noise_variance is not None:
         return data, "given with the data", None
     elif data.n_coils > 1:

@@ -36,7 +36,7 @@ from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
-from mri_design.operators.encodings import KINDS, EncodingName
+from mri_design.operators.encodings import EncodingName
 
 __all__ = [
     "FROM_FILES",
@@ -138,6 +138,14 @@ def _makers(encoding: EncodingName) -> Mapping[str, Callable[[], Strategy]]:
     return {"lines": _MAKERS, "plane": _PLANE_MAKERS}.get(encoding, _SHOT_MAKERS)
 
 
+def _families(encoding: EncodingName) -> tuple[str, ...]:
+    return (*_makers(encoding), *(FROM_FILES if encoding == "lines" else ()))
+
+
+def _chosen(encoding: EncodingName) -> str:
+    return {"lines": "lines", "plane": "samples of a plane"}.get(encoding, "spokes and arms of spirals")
+
+
 def tuned_families(encoding: EncodingName) -> Mapping[str, tuple[float, ...]]:
     """`TUNED_FAMILIES`, or `PLANE_TUNED_FAMILIES`; none of shots."""
     return {"lines": TUNED_FAMILIES, "plane": PLANE_TUNED_FAMILIES}.get(encoding, {})
@@ -191,9 +199,11 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
     """
     family, colon, setting = str(name).partition(":")
     makers, tuned = _makers(encoding), tuned_families(encoding)
-    if encoding != "lines" and family not in makers and family in (*_MAKERS, *FROM_FILES):
-        kind = "spokes and spirals" if KINDS[encoding].shots else "a plane"
-        raise UsageError(f"strategy {family!r} chooses lines; for {kind} there are: {', '.join(makers)}")
+    kinds: tuple[EncodingName, ...] = ("lines", "plane", "radial")
+    others = [_chosen(kind) for kind in kinds if family in _families(kind)]
+    if others and family not in _families(encoding):
+        here, there = _chosen(encoding), ", ".join(makers)
+        raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
     if family in FROM_FILES:
         if not setting:
             raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
@@ -235,7 +245,13 @@ def _caipi(name: str, text: str) -> list[int]:
     whole = all(part.isascii() and part.isdigit() and int(part) < 10**4 for part in parts)
     if len(parts) not in (2, 3) or not whole or min(int(part) for part in parts[:2]) < 1:
         raise UsageError(f"strategy {name!r}: give the distances along ky and kz as 2x3, or with a shift as 2x3x1")
-    return [int(part) for part in parts]
+    rows, columns, *shift = map(int, parts)
+    if shift and shift[0] >= columns:
+        raise UsageError(
+            f"strategy {name!r}: a shift of {shift[0]} is the same as one of {shift[0] % columns}, as samples lie "
+            f"{columns} apart along kz; give one from 0 to {columns - 1}"
+        )
+    return [rows, columns, *shift]
 
 
 def is_random(name: str, encoding: EncodingName = "lines") -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import BrokenExecutor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -115,11 +115,12 @@ class Workers(Generic[Material]):
             yield piece
 
     def _computed_elsewhere(self, function: Callable[[Any, Any], Any], items: list[Any]) -> Iterator[_Piece]:
-        """As `_pieces`; where processes died, what was not done is begun again, the second time one by one."""
+        """As `_pieces`; where processes died, what was not done is begun again, and at last one by one."""
         futures = self._submitted(function, items, range(len(items)))
         breaks = 0
         for place, item in enumerate(items):
             piece: _Piece | None = None
+            alone = False
             while piece is None:
                 try:
                     if place not in futures:
@@ -136,7 +137,11 @@ class Workers(Generic[Material]):
                         left = [n for n in range(place, len(items)) if n not in futures]
                         futures |= self._submitted(function, items, left)
                 except LostPieceError as error:
-                    piece = _Piece(item, error=_lost(error))
+                    if alone:
+                        piece = _Piece(item, error=_lost(error))
+                    else:  # perhaps another piece killed the processes that this one was given to as well
+                        wait(futures.values())
+                        alone = True
                 except Exception as error:
                     piece = _Piece(item, error=error)
             yield piece

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, positive_number, require_instance
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.sampling import Sampling, measured_samples
+from mri_design.scan.sampling import Sampling, measured_samples, strongest_component
 from mri_design.scan.source_image import SourceImage
 
 __all__ = ["ImageStack", "KSpaceData", "Orientation"]
@@ -136,7 +136,7 @@ class KSpaceData:
 
         A slice without any is empty; the properties below are about the others.
         """
-        strongest = float(np.maximum(np.abs(self.kspace.real), np.abs(self.kspace.imag)).max())
+        strongest = strongest_component(self.kspace)
         return tuple(
             Sampling(measured_samples(stack, strongest) & self.measured[:, np.newaxis]) for stack in self.kspace
         )

@@ -19,6 +19,10 @@ _RIGHT_ANGLE = 1e-3
 _LARGEST = 1e5  # millimetres
 
 
+THICKNESS_UNKNOWN = "slice thickness unknown"
+"""What the description of a file says that has to have some thickness, and has 1 mm."""
+
+
 @dataclass(frozen=True)
 class SliceGeometry:
     """Size, place and directions of one slice's image, in millimetres.

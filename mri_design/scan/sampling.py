@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["Sampling", "index_runs", "measured_samples", "require_whole_lines"]
+__all__ = ["Sampling", "index_runs", "measured_samples", "require_whole_lines", "strongest_component"]
 
 # Of the strongest sample. A receiver's quantisation is 2^-24 at best, so a sample this far down was never
 # digitised: it is a zero that went through a Fourier transform and back in floating point.
@@ -41,9 +41,12 @@ def measured_samples(kspace: NDArray[np.complexfloating], strongest: float | Non
     -------
     bool array, shape (ky, kx)
     """
-    components = np.maximum(np.abs(kspace.real), np.abs(kspace.imag))
-    limit = ROUND_OFF * (float(components.max(initial=0)) if strongest is None else strongest)
-    samples: NDArray[np.bool_] = (components > limit).any(axis=0)
+    limit = ROUND_OFF * (strongest_component(kspace) if strongest is None else strongest)
+    samples = np.zeros(kspace.shape[1:], dtype=bool)
+    for coil in kspace:
+        samples |= (np.abs(coil.real) > limit) | (np.abs(coil.imag) > limit)
+        if samples.all():
+            return samples
     lines = samples.any(axis=1)
     holes = int((~samples[lines]).sum())
     if holes:
@@ -52,6 +55,12 @@ def measured_samples(kspace: NDArray[np.complexfloating], strongest: float | Non
         if holes <= CHANCE * float(np.prod(alone**2)) * samples[lines].size:
             samples[lines] = True
     return samples
+
+
+def strongest_component(kspace: NDArray[np.complexfloating]) -> float:
+    """Largest modulus of a real or imaginary part; 0 of nothing."""
+    parts = (kspace.real, kspace.imag)
+    return max(max(float(part.max(initial=0)), -float(part.min(initial=0))) for part in parts)
 
 
 @dataclass(frozen=True)

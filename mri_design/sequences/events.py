@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mri_design.errors import InputError, optional_package
-from mri_design.sequences.scanner import GAMMA, Scanner
+from mri_design.errors import InputError, optional_package, require_counts
+from mri_design.sequences.arms import PlayedArms
+from mri_design.sequences.scanner import GAMMA, RASTER, Scanner
 from mri_design.sequences.settings import SequenceSettings
 
-__all__ = ["RASTER", "TIME_BANDWIDTH", "Events", "Readout", "SlicePulse", "on_raster"]
+__all__ = ["TIME_BANDWIDTH", "Events", "Readout", "SlicePulse", "on_raster"]
 
-RASTER = 1e-5
-"""Gradients and blocks change at multiples of it, seconds."""
 _RECEIVER_RASTER, _PULSE_RASTER = 1e-7, 1e-6
 _HEADROOM = 0.99
 """Share of the gradient and slew limits that is used: files hold six digits."""
@@ -26,6 +26,8 @@ TIME_BANDWIDTH = 4.0
 _BANDWIDTH_TOLERANCE = 0.1
 _DIGITS_ERROR = 2.5e-4
 """Cycles for each field of view that rounding the readout's amplitude to the six digits of a file may add."""
+_MOST_STRAIGHT_SAMPLES = 1024
+"""Of straight readouts; the six digits of a file hold longer ones too coarsely."""
 _STEEPEST_MOMENT = 999_999.0
 """Hz/m: gradients that move in k-space stay below, because six digits become coarse above."""
 
@@ -38,6 +40,14 @@ def on_raster(time: float, raster: float = RASTER) -> float:
 def _as_written(amplitude: float) -> float:
     """With the six digits that a file has."""
     return float(f"{amplitude:.6g}")
+
+
+def _rounded_at_its_peak(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A waveform cut off at the next number of six digits below its peak, by which a file scales all of it."""
+    peak = float(np.abs(values).max())
+    written = _as_written(peak)
+    limit = written if written <= peak else _as_written(peak * (1 - 5e-6))
+    return np.clip(values, -limit, limit)
 
 
 @dataclass(frozen=True)
@@ -68,11 +78,12 @@ class Readout:
     Parameters
     ----------
     gradient, adc : pypulseq events
-        To be played in one block.
+        To be played in one block; of an arm of a spiral two gradients.
     duration : float
         Of the block, seconds.
     centre : float
-        Seconds from its beginning to the sample at the centre of k-space, the one at ``samples // 2``.
+        Seconds from its beginning to the sample at the centre of k-space: the one at ``samples // 2``, or the first one
+        of an arm.
     area_before : float
         Of the gradient until then, 1/m.
     """
@@ -219,12 +230,8 @@ class Events:
             on the raster, or the scanner does not take this number of samples.
         """
         settings, scanner = self.settings, self.scanner
-        if settings.samples % scanner.samples_divisor:
-            raise InputError(
-                field="samples of a readout",
-                got=str(settings.samples),
-                wanted=f"a multiple of {scanner.samples_divisor}, as {scanner.name} asks",
-            )
+        require_counts(least=4, most=_MOST_STRAIGHT_SAMPLES, **{"samples of a readout": settings.samples})
+        self._require_divisor()
         dwell = self._dwell(dwell_raster)
         amplitude = _as_written(1 / (dwell * settings.field_of_view[1]))
         if amplitude > self.system.max_grad:
@@ -248,6 +255,53 @@ class Events:
         adc = self.pp.make_adc(settings.samples, dwell=dwell, delay=delay, system=self.system)
         centre = delay + first
         return Readout(gradient, adc, 2 * (rise + half_flat), centre, amplitude * (centre - rise / 2))
+
+    def along(self, arms: PlayedArms, number: int) -> tuple[Any, Any]:
+        """Gradients along x and y that play one of the arms after the receiver's dead time.
+
+        Steps of an odd number of raster times have their corners in the middle of raster times, where waveforms have
+        theirs; those of an even number have them at the ends, where extended trapezoids have theirs.
+        """
+        times = round(arms.step / RASTER)
+        corners = arms.corners[number]
+        count = len(corners)
+        at = np.concatenate([[0.0], (np.arange(count) + 0.5) * times, [count * times]])
+        made = []
+        for axis, column in (("x", 1), ("y", 0)):
+            values = np.concatenate([[0.0], _rounded_at_its_peak(corners[:, column]), [0.0]])
+            if times % 2:
+                waveform = np.interp(np.arange(count * times) + 0.5, at, values)
+                gradient = self.pp.make_arbitrary_grad(axis, waveform, first=0.0, last=0.0, system=self.recorded)
+            else:
+                gradient = self.pp.make_extended_trapezoid(
+                    axis, amplitudes=values, times=np.round(at * RASTER, 9), system=self.recorded
+                )
+            gradient.delay = on_raster(self.scanner.adc_dead_time)
+            made.append(gradient)
+        return made[0], made[1]
+
+    def arm_readout(self, arms: PlayedArms) -> Readout:
+        """The samples of an arm, beside the gradients of the first one.
+
+        Raises
+        ------
+        InputError
+            Where the scanner does not take this number of samples.
+        """
+        self._require_divisor()
+        gradients = self.along(arms, 0)
+        delay = gradients[0].delay
+        adc = self.pp.make_adc(self.settings.samples, dwell=arms.dwell, delay=delay, system=self.system)
+        return Readout(gradients, adc, self.duration(*gradients, adc), delay + arms.dwell / 2, 0.0)
+
+    def _require_divisor(self) -> None:
+        samples, scanner = self.settings.samples, self.scanner
+        if samples % scanner.samples_divisor:
+            raise InputError(
+                field="samples of a readout",
+                got=str(samples),
+                wanted=f"a multiple of {scanner.samples_divisor}, as {scanner.name} asks",
+            )
 
     def _dwell(self, raster: float) -> float:
         """Seconds between samples: the nearest to the bandwidth asked for with which six digits are exact enough."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mri_design.sequences.arms import played_arms
 from mri_design.sequences.events import Events
-from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpokeOrder
-from mri_design.sequences.repetitions import encoded_repetitions, spoke_repetitions
+from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.repetitions import arm_repetitions, encoded_repetitions, spoke_repetitions
 from mri_design.sequences.timing import Interval, fill, require_time
 
 __all__ = ["gradient_echo"]
@@ -23,7 +24,7 @@ def gradient_echo(events: Events, order: Order) -> Any:
     ----------
     events : Events
         Scanner and settings.
-    order : LineOrder, PlaneOrder or SpokeOrder
+    order : LineOrder, PlaneOrder, SpokeOrder or SpiralOrder
         What is measured; trains do not matter.
 
     Returns
@@ -37,11 +38,16 @@ def gradient_echo(events: Events, order: Order) -> Any:
     """
     pp, settings = events.pp, events.settings
     pulse = events.pulse(settings.flip_angle, "excitation")
-    readout = events.readout()
-    if isinstance(order, SpokeOrder):
+    if isinstance(order, SpiralOrder):
+        arms = played_arms(order, settings, events.scanner)
+        readout = events.arm_readout(arms)
+        repetition_of = arm_repetitions(events, order, pulse, arms)
+    elif isinstance(order, SpokeOrder):
+        readout = events.readout()
         repetition_of = spoke_repetitions(events, order, pulse, readout)
     else:
         assert isinstance(order, LineOrder | PlaneOrder)
+        readout = events.readout()
         repetition_of = encoded_repetitions(events, order, pulse, readout)
     silent = repetition_of(None)
     echo = Interval(pulse.after + readout.centre, events.duration(*silent.before))

@@ -1,4 +1,4 @@
-"""What a sequence measures, readout after readout: lines of a slice, samples of a plane (ky, kz), or spokes."""
+"""What a sequence measures, readout after readout: lines, samples of a plane (ky, kz), spokes or arms of spirals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts
 
-__all__ = ["LineOrder", "Order", "PlaneOrder", "SpokeOrder"]
+__all__ = ["LineOrder", "Order", "PlaneOrder", "SpiralOrder", "SpokeOrder"]
 
 _MOST_LINES, _MOST_READOUTS = 65535, 65536
 _LARGEST_SIDE = 1024
@@ -44,6 +44,10 @@ class Order(Protocol):
     @property
     def matrix(self) -> tuple[int, int] | None:
         """Grid along y and z; None where there is none, and the image is a square of as many pixels as samples."""
+        ...
+
+    def centre(self, samples: int) -> int:
+        """Number of the sample at the centre of k-space, or nearest to it, in a readout of so many."""
         ...
 
     @property
@@ -147,6 +151,10 @@ class LineOrder:
         """Of every line from the zero frequency, (line, 2), cycles for each field of view along ky; none along kz."""
         return np.array([(line - self.n_lines // 2, 0) for line in self.lines], dtype=np.float64)
 
+    def centre(self, samples: int) -> int:
+        """The middle."""
+        return samples // 2
+
     def places(self, samples: int) -> NDArray[np.float64]:
         """Readouts along x."""
         return _straight(samples, self.offsets)
@@ -231,6 +239,10 @@ class PlaneOrder(_OneByOne):
         """Of every sample from the zero frequency, (sample, 2), cycles for each field of view along ky and kz."""
         return np.array(self.samples, dtype=np.float64) - np.array(self.shape) // 2
 
+    def centre(self, samples: int) -> int:
+        """The middle."""
+        return samples // 2
+
     def places(self, samples: int) -> NDArray[np.float64]:
         """Readouts along x."""
         return _straight(samples, self.offsets)
@@ -279,7 +291,7 @@ class SpokeOrder(_OneByOne):
         Raises
         ------
         InputError
-            For readouts that are no such spokes, all of one length: spirals, and spokes from the centre outwards.
+            For readouts that are no such spokes, all of one length, as spokes from the centre outwards are none.
         """
         steps = (trajectory[:, -1] - trajectory[:, 0]) / max(trajectory.shape[1] - 1, 1)
         lengths = np.linalg.norm(steps, axis=1)
@@ -290,7 +302,7 @@ class SpokeOrder(_OneByOne):
         if not np.allclose(trajectory, wanted, rtol=0, atol=1e-6):
             raise InputError(
                 field="trajectory",
-                got="readouts that are no straight lines through the centre, as those of spirals",
+                got="readouts that are no straight lines through the centre",
                 wanted="spokes: equal steps of one cycle for each field of view, or a whole fraction of it",
                 cure="Other readouts get no sequence; mri-design convert takes trajectory.npz to other formats.",
             )
@@ -316,6 +328,10 @@ class SpokeOrder(_OneByOne):
         """None: a square of as many pixels as there are samples."""
         return None
 
+    def centre(self, samples: int) -> int:
+        """The middle."""
+        return samples // 2
+
     def places(self, samples: int) -> NDArray[np.float64]:
         """Through the centre; cycles for each field of view of the readout, that of the image times oversampling."""
         along, angles = _along_readout(samples), np.array(self.angles)[:, np.newaxis]
@@ -324,3 +340,88 @@ class SpokeOrder(_OneByOne):
     def described(self, readout: int) -> str:
         """By its angle."""
         return f"spoke {readout}, at {np.degrees(self.angles[readout]):.1f} degrees,"
+
+
+@dataclass(frozen=True, eq=False)
+class SpiralOrder:
+    """Arms that leave the centre of k-space, as those of spirals.
+
+    Parameters
+    ----------
+    arms : float array, shape (arm, sample, 2)
+        Columns (ky, kx) in cycles for each field of view, in the order of measurement.
+    grid : tuple of int
+        Pixels (ky, kx) of the image.
+
+    Raises
+    ------
+    InputError
+        For no arm, arms of two samples or less, and numbers that are not finite.
+    """
+
+    arms: NDArray[np.float64]
+    grid: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        if self.arms.ndim != 3 or self.arms.shape[2] != 2 or not np.isfinite(self.arms).all():
+            raise InputError(field="arms", got=f"shape {self.arms.shape}", wanted="finite numbers (arm, sample, 2)")
+        require_counts(least=1, most=_MOST_READOUTS, **{"number of arms": self.count})
+        require_counts(least=3, **{"samples of an arm": self.samples})
+        for name, side in zip(("ky", "kx"), self.grid, strict=True):
+            require_counts(least=4, most=_LARGEST_SIDE, **{f"{name} of the grid": side})
+
+    @property
+    def samples(self) -> int:
+        """Of an arm."""
+        return self.arms.shape[1]
+
+    @property
+    def trains(self) -> tuple[tuple[int, ...], ...]:
+        """Every arm by itself."""
+        return tuple((number,) for number in range(self.count))
+
+    @property
+    def count(self) -> int:
+        """Number of arms."""
+        return len(self.arms)
+
+    @property
+    def echoes(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """LIN is the arm's place in the order of measurement."""
+        return {"LIN": tuple(range(self.count))}
+
+    @property
+    def definitions(self) -> Mapping[str, object]:
+        """The image's grid in the place of the samples of a readout."""
+        rows, columns = self.grid
+        return {"Matrix": [columns, rows, 1]}
+
+    @property
+    def matrix(self) -> None:
+        """None: readouts lie on no grid."""
+        return None
+
+    def centre(self, samples: int) -> int:
+        """The first sample."""
+        return 0
+
+    def places(self, samples: int) -> NDArray[np.float64]:
+        """As designed.
+
+        Raises
+        ------
+        InputError
+            For another number of samples than that of the design.
+        """
+        if samples != self.samples:
+            raise InputError(field="samples of a readout", got=str(samples), wanted=f"{self.samples}, as designed")
+        return np.stack([self.arms[..., 1], self.arms[..., 0], np.zeros(self.arms.shape[:2])])
+
+    def described(self, readout: int) -> str:
+        """By its number."""
+        return f"arm {readout}"

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from mri_design.sequences.arms import PlayedArms
 from mri_design.sequences.events import Events, Readout, SlicePulse
-from mri_design.sequences.orders import LineOrder, PlaneOrder, SpokeOrder
+from mri_design.sequences.orders import LineOrder, PlaneOrder, SpiralOrder, SpokeOrder
 
-__all__ = ["Repetition", "encoded_repetitions", "spoke_repetitions"]
+__all__ = ["Repetition", "arm_repetitions", "encoded_repetitions", "spoke_repetitions"]
 
 _SPOILER = 2.0
 """Cycles of phase across a pixel of the readout at the end of a repetition."""
@@ -113,5 +114,37 @@ def spoke_repetitions(
             during.append(played)
             after.append(rewind[axis]((spoiler if axis == "x" else 0.0) - exact * area_after))
         return Repetition((*before, rephase), tuple(during), (*after, spoil_slice))
+
+    return make
+
+
+def arm_repetitions(
+    events: Events, order: SpiralOrder, pulse: SlicePulse, arms: PlayedArms
+) -> Callable[[int | None], Repetition]:
+    """Readouts along arms from the centre of k-space, which are rewound and spoiled as spokes are.
+
+    Parameters
+    ----------
+    events, order, pulse
+        As for `encoded_repetitions`.
+    arms : PlayedArms
+        Their waveforms.
+
+    Returns
+    -------
+    callable
+        Takes the number of an arm, or None for the first one's gradients, and gives its gradients.
+    """
+    settings = events.settings
+    spoiler = _SPOILER * order.grid[1] / settings.field_of_view[1]
+    largest = float(np.abs(arms.areas).max())
+    rewind = {axis: events.trapezoids(axis, largest + spoiler) for axis in "xy"}
+    rephase = events.trapezoid("z", -pulse.area_after)
+    spoil_slice = events.trapezoid("z", _SLICE_SPOILER / settings.slice_thickness)
+
+    def make(number: int | None) -> Repetition:
+        along_y, along_x = arms.areas[number or 0].tolist()
+        back = (rewind["x"](spoiler - along_x), rewind["y"](-along_y))
+        return Repetition((rephase,), events.along(arms, number or 0), (*back, spoil_slice))
 
     return make

@@ -13,7 +13,8 @@ __all__ = ["KINDS", "SequenceKind", "SequenceSettings"]
 SequenceKind = Literal["gre", "tse"]
 KINDS = ("gre", "tse")
 """Gradient echoes, one line after each excitation; trains of spin echoes (turbo spin echo)."""
-_MOST_SAMPLES = 1024
+_MOST_SAMPLES = 8192
+"""That receivers take at once."""
 
 
 @dataclass(frozen=True, kw_only=True)

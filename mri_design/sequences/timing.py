@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mri_design.errors import InputError
-from mri_design.sequences.events import RASTER, on_raster
+from mri_design.sequences.events import on_raster
+from mri_design.sequences.scanner import RASTER
 
 __all__ = ["LONGEST", "Interval", "fill", "require_time"]
 

@@ -93,8 +93,8 @@ def verify(path: Path, order: Order, settings: SequenceSettings, scanner: Scanne
     path : Path
         The file.
     order : Order
-        Lines, samples of a plane or spokes as designed. Along z a plane's field of view is the slice's thickness, that
-        of its slab.
+        Lines, samples of a plane, spokes or arms of spirals as designed. Along z a plane's field of view is the
+        slice's thickness, that of its slab.
     settings : SequenceSettings
         What was asked for.
     scanner : Scanner
@@ -193,8 +193,10 @@ def _waveform(gradient: Any, length: float) -> tuple[NDArray[np.floating], NDArr
         times = np.cumsum([0.0, gradient.rise_time, gradient.flat_time, gradient.fall_time])
         values = gradient.amplitude * np.array([0.0, 1.0, 1.0, 0.0])
     else:
-        times = np.concatenate([[0.0], gradient.tt, [gradient.shape_dur]])
-        values = np.concatenate([[gradient.first], gradient.waveform, [gradient.last]])
+        times, values = np.asarray(gradient.tt), np.asarray(gradient.waveform)
+        if times[0] > 0:  # values in the middle of raster times: those of the ends stand beside them
+            times = np.concatenate([[0.0], times, [gradient.shape_dur]])
+            values = np.concatenate([[gradient.first], values, [gradient.last]])
     times = times + gradient.delay
     if gradient.delay > 0:
         times, values = np.concatenate([[0.0], times]), np.concatenate([[0.0], values])
@@ -302,7 +304,7 @@ def _check_kspace(played: Any, readouts: list[int], order: Order, settings: Sequ
             f"its place along {'xyz'[axis]}",
             readouts[readout],
         )
-    centres = np.asarray(times).reshape(len(readouts), settings.samples)[:, settings.samples // 2]
+    centres = np.asarray(times).reshape(len(readouts), settings.samples)[:, order.centre(settings.samples)]
     _check_times(np.asarray(excitations), centres, readouts, order, settings)
     return float(distance.max()), float(centres[0] - excitations[settings.dummies])
 

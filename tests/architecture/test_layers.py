@@ -107,7 +107,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/sections": {"steps": 1, "*": 2},
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
-    "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "whitening": 4},
+    "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "volume_noise": 3}
+    | {"whitening": 4},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "fastmri": 4}
     | {"isolated": 4, "maps": 4, "mask": 4, "twix": 4, "formats": 5},
     "scan/io/image_files": {"nifti": 1, "dicom": 2},
@@ -120,8 +121,8 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
     "scan/streaming": {"messages": 1, "*": 2, "scanner": 3},
     "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
-    "sequences": {"scanner": 1, "settings": 1, "orders": 1, "events": 2, "timing": 3, "verification": 3}
-    | {"repetitions": 3, "gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
+    "sequences": {"scanner": 1, "settings": 1, "orders": 1, "arms": 2, "events": 3, "timing": 4, "verification": 4}
+    | {"repetitions": 4, "gradient_echo": 5, "turbo_spin_echo": 5, "pulseq_file": 6},
     "variances": {"base": 1, "*": 2, "columns": 3, "monte_carlo": 3, "control_variate": 4},
 }
 MOST_FILES = 15

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are 
 def test_every_reader_refuses_or_reads_what_was_there(tmp_path: Path) -> None:
     for package in ("nibabel", "pydicom", "twixtools"):
         pytest.importorskip(package)
-    command = [sys.executable, str(BENCHMARKS / "fuzz_readers.py"), "--cases", "152", "--seed", "1", "--out"]
+    command = [sys.executable, str(BENCHMARKS / "fuzz_readers.py"), "--cases", "256", "--seed", "1", "--out"]
     environment = os.environ | {"PYTHONPATH": str(BENCHMARKS.parent)}
     done = subprocess.run([*command, str(tmp_path)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows = {row["kind"]: row for row in rows_of(tmp_path / "fuzz.csv")}
-    assert rows["all"]["cases"] == "152" and all(int(row["cases"]) == 8 for kind, row in rows.items() if kind != "all")
+    assert rows["all"]["cases"] == "256" and all(int(row["cases"]) == 8 for kind, row in rows.items() if kind != "all")
     for never in ("crashed", "stalled", "another error", "other files changed"):
         assert rows["all"][never] == "0", (tmp_path / "fuzz.md").read_text()
     assert int(rows["all"]["refused"]) > 50

@@ -38,8 +38,8 @@ def test_a_smoke_run_writes_its_files_and_keeps_the_targets_of_others(tmp_path: 
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     targets = rows_of(tmp_path / "targets.csv")
-    assert targets[0]["name"] == "another" and len(targets) == 3
-    assert [row["met"] for row in targets] == ["yes"] * 3
+    assert targets[0]["name"] == "another" and len(targets) == 5
+    assert [row["met"] for row in targets] == ["yes"] * 5
     assert {row["exact"] for row in rows_of(tmp_path / "sequences.csv")} == {"yes"}
     assert {row["refused"] for row in rows_of(tmp_path / "refusals.csv")} == {"yes"}
     assert "## Round trips\n" in (tmp_path / "README.md").read_text()
@@ -62,7 +62,7 @@ def test_the_reader_of_the_text_finds_the_lines_and_what_is_changed(
     order = LineOrder(((8, 3, 12), (9, 0)), 16)
     text = pulseq_file(order, settings, load_scanner("generic")).content.decode()
     found = parts("pulseq_text").played(text)
-    assert found.lines == list(order.lines)
+    assert found.labels == {"LIN": list(order.lines)}
     ky = found.places[..., 1] * 0.24
     np.testing.assert_allclose(ky, np.repeat(np.array(order.lines) - 8, 9).reshape(-1, 9), atol=1e-4)
     shifted = parts("random_sequences")._scaled(1, 1.01)(text)  # the prephaser

@@ -63,6 +63,20 @@ def test_spokes_are_played(beyond: Callable[[str], Path], run: Run, tmp_path: Pa
     np.testing.assert_allclose(found[::-1].transpose(1, 2, 0), wanted, atol=1e-3)
 
 
+def test_arms_of_spirals_are_played(beyond: Callable[[str], Path], run: Run, tmp_path: Path) -> None:
+    pypulseq = pytest.importorskip("pypulseq")
+    folder = beyond("spiral")
+    result = run("export", folder, "--to", "seq", "--fov", "0.24", "--tr", "0.04", "--out", tmp_path / "a.seq")
+    assert result.exit_code == 0, result.output
+    wanted = np.load(folder / "trajectory.npz")["trajectory"]  # columns ky, kx
+    assert f"gre, 4 arms of spirals of {wanted.shape[1]} samples" in result.stdout
+    assert "Pixels of 15 x 15 mm (ky x kx)" in result.stdout
+    played = pypulseq.Sequence()
+    played.read(str(tmp_path / "a.seq"))
+    found = played.calculate_kspace()[0].reshape(3, 4, -1)[:2] * 0.24
+    np.testing.assert_allclose(found[::-1].transpose(1, 2, 0), wanted, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("encoding", "words", "code", "said"),
     [
@@ -72,9 +86,11 @@ def test_spokes_are_played(beyond: Callable[[str], Path], run: Run, tmp_path: Pa
         ("radial", ("--to", "seq"), 2, "give the field of view, as --fov 0.24"),
         ("radial", ("--to", "seq", "--fov", "0.24,0.2"), 2, "spokes have one field of view"),
         ("radial", ("--to", "seq", "--fov", "0.24", "--resolution", "0.01"), 2, "leave out --resolution"),
-        ("radial", ("--to", "seq", "--fov", "0.24", "--sequence", "tse"), 2, "gre for planes and spokes"),
-        ("radial", ("--to", "npy"), 2, "--to seq makes a sequence of its spokes"),
-        ("spiral", ("--to", "seq", "--fov", "0.24"), 3, "no straight lines through the centre, as those of spirals"),
+        ("radial", ("--to", "seq", "--fov", "0.24", "--sequence", "tse"), 2, "gre for planes, spokes and spirals"),
+        ("radial", ("--to", "npy"), 2, "--to seq makes a sequence of them"),
+        ("spiral", ("--to", "seq"), 2, "a run over spirals does not say how large pixels are"),
+        ("spiral", ("--to", "seq", "--fov", "0.24", "--resolution", "0.01"), 2, "leave out --resolution"),
+        ("spiral", ("--to", "seq", "--fov", "0.24", "--bandwidth", "3000"), 3, "Take a bandwidth of at most 1388.9 Hz"),
     ],
 )
 def test_refusals(

@@ -46,10 +46,31 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert samples[0]["ky"] == samples[0]["kz"] == "0" and int(samples[-1]["block"]) == 4
     blocks = read_csv_texts(out / "blocks.csv")
     assert [row["chosen"] for row in blocks] == ["16"] * 4
-    assert all(float(row["predicted"]) > 0 and float(row["found"]) > 0 for row in blocks)
+    assert [bool(row["predicted"]) for row in blocks] == [False, True, True, True]
+    assert all(float(row["found"]) > 0 for row in blocks)
     page = (out / "report.html").read_text()
     assert "Sample design" in page and "80 of 480" in page and "The mask as it grew" in page
     assert not (out / "lines.csv").exists()
+
+
+def test_a_design_ends_at_an_error_once_innovations_speak_for_it(
+    run: Run, work: Path, quick: Path, tmp_path: Path
+) -> None:
+    words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--recipe", quick)
+    ended = run(*words, "--until-error", 0.9, "--out", tmp_path / "ended")
+    assert ended.exit_code in (0, 4), ended.output
+    assert "stopped after 36 of at most 120 samples: predicted error" in ended.output
+    first, *others = read_csv_texts(tmp_path / "ended" / "blocks.csv")
+    assert first["predicted"] == first["predicted_error"] == "" and float(first["found"]) > 0 and not others
+    assert "Was the prediction right?" in (tmp_path / "ended" / "report.html").read_text()
+
+
+def test_a_design_without_a_block_has_a_report(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+    words = ("design", "scan.npz", *PLANE, "--strategy", "expected-error", "--acceleration", 4, "--recipe", quick)
+    result = run(*words, "--until-error", 0.99, "--out", tmp_path / "start")
+    assert result.exit_code in (0, 4), result.output
+    assert "stopped after 16 of at most 120 samples" in result.output
+    assert "16 of 480" in (tmp_path / "start" / "report.html").read_text()
 
 
 def test_samples_are_sorted_into_echo_trains(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
@@ -167,7 +188,10 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines"),
+        (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines; for samples of a plane there are"),
+        (("--strategy", "half-turn", "--samples", 60), 2, "chooses spokes and arms of spirals; for samples"),
+        (("--strategy", "caipi:2x2x3", "--samples", 60), 2, "a shift of 3 is the same as one of 1, as samples lie 2"),
+        (("--shots", 60), 2, "--shots counts spokes and arms (--encoding radial, spiral): give --samples 60"),
         (("--strategy", "caipi:2", "--samples", 60), 2, "2x3x1"),
         (("--strategy", "residual-greedy", "--samples", 60), 2, "learns from fully sampled training scans"),
         (("--samples", 60, "--order", "interleaved"), 2, "without echo trains"),

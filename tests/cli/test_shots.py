@@ -111,8 +111,13 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--shots", 6, "--strategy", "calibrated"), 2, "for spokes and spirals there are: information-gain"),
-        (("--shots", 6, "--strategy", "poisson-disc"), 2, "unknown strategy"),
+        (
+            ("--shots", 6, "--strategy", "calibrated"),
+            2,
+            "chooses lines or samples of a plane; for spokes and arms of spirals there are: inf",
+        ),
+        (("--shots", 6, "--strategy", "poisson-disc"), 2, "chooses samples of a plane; for spokes and arms of spirals"),
+        (("--lines", 6), 2, "count other candidates than a spoke: give --shots 6"),
         ((), 2, "Give their number with --shots"),
         (("--shots", 6, "--acceleration", 4), 2, "Give their number with --shots"),
         (("--shots", 6, "--angles", 5), 2, "at least 6"),
@@ -140,7 +145,7 @@ def test_a_gain_that_is_too_small_ends_a_design(run: Run, quick: Path, tmp_path:
     assert len(json.loads((tmp_path / "early" / "manifest.json").read_text())["lines"]) == 4
     ran(run("design", "phantom:brain", *words, 1e-6, "--out", tmp_path / "late"))
     settings = json.loads((tmp_path / "late" / "manifest.json").read_text())["settings"]
-    assert "not stopped early: all 6" in settings["ended"]
+    assert "not stopped early: all 6 s" in settings["ended"]
 
 
 def test_names_of_strategies_of_shots() -> None:

@@ -126,8 +126,8 @@ class TestDask:
     def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:
         pytest.importorskip("distributed")  # whose settings are among those of dask once it is imported
         got = []
-        once = pytest.importorskip("dask").config.set({"distributed.scheduler.allowed-failures": 1})
-        with once, Workers(tmp_path, 2, "dask") as workers:
+        at_once = pytest.importorskip("dask").config.set({"distributed.scheduler.allowed-failures": 0})
+        with at_once, Workers(tmp_path, 2, "dask") as workers:
             assert list(workers.map(killed_once, [1, 2, 3])) == [10, 20, 30]
             with pytest.raises(MriDesignError, match=r"1 of 3 pieces failed.*what is finished is kept"):
                 for found in workers.finished(killed, [1, 2, 3]):

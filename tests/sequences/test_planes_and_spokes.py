@@ -123,7 +123,7 @@ def test_limits_hold_and_what_cannot_be_played_is_refused(
         pulseq_file(order, replace(settings, bandwidth=15_000.0), generic)
     with pytest.raises(InputError, match="echo time"):
         pulseq_file(order, replace(settings, echo_time=0.002), generic)
-    with pytest.raises(InputError, match="gre for planes and spokes"):
+    with pytest.raises(InputError, match="gre for planes, spokes and spirals"):
         pulseq_file(order, replace(TSE, field_of_view=(0.2, 0.2)), generic)
 
 

@@ -74,18 +74,18 @@ class CalibratedSamples:
         return start_for_samples(n_lines, target)
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """Expected energies, and what the innovations so far make of them."""
+        """Expected energies, and what the innovations so far make of them: NaN, not known, before there are any."""
         expected = expected_sample_energies(view.posteriors, rng, self.draws)
         plane = candidates_plane(view)
         known = PlaneKnowledge(plane, view.candidates.mask, expected)
         believed = self._believed(known, view)
-        return Forecast(expected, np.where(known.measured, expected, believed))
+        return Forecast(expected, np.where(known.measured, expected, np.nan if believed is None else believed))
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The remaining samples with the largest believed energies, thinned."""
+        """The remaining samples with the largest believed energies, of the first block expected ones, thinned."""
         forecast = self.predicted(view, rng)
-        assert forecast.believed is not None
-        scores = forecast.believed
+        assert forecast.expected is not None and forecast.believed is not None
+        scores = np.where(np.isnan(forecast.believed), forecast.expected, forecast.believed)
         if self.drawn:
             scores = scores * rng.exponential(size=scores.shape)
         return block_by_scores(scores, view, count, forecast)
@@ -94,12 +94,12 @@ class CalibratedSamples:
         """The first of a block."""
         return self.choose_block(view, rng, 1)[0]
 
-    def _believed(self, known: PlaneKnowledge, view: DesignView) -> Numbers:
-        features = sample_features(known)
-        level = _level(known)
+    def _believed(self, known: PlaneKnowledge, view: DesignView) -> Numbers | None:
+        """Believed energies, (size,); None before the first innovation, when posteriors are most often wrong."""
         seen = _innovations(view, known.plane)
         if seen is None:
-            return np.asarray(known.expected)
+            return None
+        features, level = sample_features(known), _level(known)
         # Energies in units of the level at their own time: the constant is how wrong the posterior is throughout.
         weights = fitted_weights(
             seen.features, seen.energies / seen.levels, seen.noise / seen.levels, seen.shape, (PRIOR_MEAN, PRIOR_SD)

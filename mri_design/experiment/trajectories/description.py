@@ -13,6 +13,9 @@ from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["describe_samples"]
 
+SAME_PLACE = 1e-3
+"""Cycles per field of view: samples on the same point of a grid this fine were measured at the same place."""
+
 
 def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
     """Size, trajectory, noise, coils and provenance; what cannot be told says why instead.
@@ -39,11 +42,22 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
         "slices, coils": f"{data.n_slices}, {data.n_coils}",
         "trajectory": f"{data.readouts} readouts of {count // data.readouts} samples, up to {reach[0]:.4g} (ky) and "
         f"{reach[1]:.4g} (kx) cycles per field of view",
-        "samples": f"{count}, {count / (ky * kx):.1%} of the number of pixels",
+        "samples": f"{count}, {count / (ky * kx):.1%} of the number of pixels{_repeated(data)}",
         "dense": f"in the {side} x {side} central samples of the grid",
         **_calibration(data, recipe),
         **data.card,
     }
+
+
+def _repeated(data: TrajectoryData) -> str:
+    """How many samples share their place with others, as spokes share the centre; empty where none do."""
+    _, times = np.unique(np.round(data.trajectory / SAME_PLACE).astype(np.int64), axis=0, return_counts=True)
+    shared = int(times[times > 1].sum())
+    if not shared:
+        return ""
+    places = int(np.count_nonzero(times > 1))
+    where = "one place" if places == 1 else f"{places} places"
+    return f"; {shared} of them lie at {where} that others share, and each counts as a measurement of its own"
 
 
 def _calibration(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:

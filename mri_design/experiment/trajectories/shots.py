@@ -30,6 +30,8 @@ __all__ = ["MOST_VALUES", "closed_form_samples", "shot_candidates", "shot_slice"
 
 MOST_VALUES = 1 << 24
 """Samples of all candidates and coils together; a dozen posterior draws of them take 1.6 GB."""
+_SAMPLES_AT_ONCE = 4
+"""Receivers of some scanners count samples by fours."""
 
 
 def shot_candidates(
@@ -89,7 +91,8 @@ def _arm(recipe: Recipe, matrix: int, count: int) -> NDArray[np.float64]:
     limits = GradientLimits(amplitude=settings.amplitude, slew=settings.slew, raster=settings.raster)
     full = max(1, min(round(settings.rim_acceleration * count), matrix // 2))
     turns = nyquist_turns(matrix, full, density=settings.density)
-    return spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density).samples
+    made = spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density)
+    return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
 
 
 def closed_form_samples(source: str, shots: ShotEncoding, n_coils: int, recipe: Recipe, seed: int) -> Array | None:

@@ -97,6 +97,6 @@ def _finufft() -> ModuleType:
             field="non-uniform Fourier transform",
             got="an environment without FINUFFT",
             wanted="FINUFFT 2.5 or newer, which measurements along spokes, spirals and other trajectories need",
-            cure="Install it: pip install mri-design[nonuniform].",
+            cure="Install it (pip install finufft), or this package with its extra (pip install '.[nonuniform]').",
         ) from error
     return finufft

@@ -383,7 +383,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     """The image from the lines that a design chose, and what the run came to."""
     recipe, state = designed.recipe, designed.state
     trace, stop = state.trace, request.stop
-    ended = how_it_ended(trace, stop, designed.most)
+    ended = how_it_ended(trace, stop, designed.most, designed.slices[0].candidates.unit)
     if ended:
         run.progress.say(ended)
     if contradicted(trace):

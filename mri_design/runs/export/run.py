@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.tables import csv_text
-from mri_design.runs.export.stored_order import read_plane, read_spokes
+from mri_design.runs.export.stored_order import read_plane, read_shots
 from mri_design.runs.export.stored_run import StoredRun, read_run
 from mri_design.runs.made_files import (
     NO_SIZES,
@@ -29,7 +29,8 @@ from mri_design.scan.writing.cfl import cfl_bytes
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
-from mri_design.sequences.orders import PlaneOrder, SpokeOrder
+from mri_design.sequences.arms import largest_bandwidth
+from mri_design.sequences.orders import PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner
 from mri_design.sequences.settings import SequenceSettings
@@ -66,12 +67,15 @@ class SequenceRequest:
         Pixel size along the readout, metres; by default that of the run's image, or the one along phase encoding.
     slab : float, optional
         Thickness that is excited, metres, where it was given: along kz it is the field of view of a plane.
+    bandwidth : float, optional
+        Hz for each pixel, where it was given: arms of spirals have the largest one that the scanner can play without.
     """
 
     scanner: Scanner
     settings: Callable[[tuple[float, float], int, bool], SequenceSettings]
     resolution: float | None = None
     slab: float | None = None
+    bandwidth: float | None = None
 
 
 @dataclass(frozen=True)
@@ -132,11 +136,11 @@ def export_run(request: ExportRequest) -> MadeFiles:
         Where the format needs a package that is not installed.
     """
     if request.form == "seq":
-        plane, spokes = read_plane(request.folder), read_spokes(request.folder)
+        plane, shots = read_plane(request.folder), read_shots(request.folder)
         if plane is not None:
             return _seq_of_plane(request, plane)
-        if spokes is not None:
-            return _seq_of_spokes(request, *spokes)
+        if shots is not None:
+            return _seq_of_shots(request, *shots)
     return _MAKERS[request.form](request, read_run(request.folder))
 
 
@@ -248,20 +252,39 @@ def _seq_of_plane(request: ExportRequest, order: PlaneOrder) -> MadeFiles:
     return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
 
 
-def _seq_of_spokes(request: ExportRequest, order: SpokeOrder, samples: int) -> MadeFiles:
+def _seq_of_shots(request: ExportRequest, order: SpokeOrder | SpiralOrder, samples: int) -> MadeFiles:
     asked, extents = _asked(request), request.field_of_view
+    name = "spokes" if isinstance(order, SpokeOrder) else "spirals"
     if extents is None:
-        raise UsageError("a run over spokes does not say how large pixels are; give the field of view, as --fov 0.24")
+        raise UsageError(f"a run over {name} does not say how large pixels are; give the field of view, as --fov 0.24")
+    if asked.resolution is not None:
+        raise UsageError(f"the samples of {name} are those of the design: leave out --resolution")
+    if isinstance(order, SpiralOrder):
+        return _seq_of_arms(request, asked, order, extents)
     if extents[0] != extents[1]:
         raise UsageError("spokes have one field of view: give one length, as --fov 0.24")
-    if asked.resolution is not None:
-        raise UsageError("the samples of spokes are those of the design: leave out --resolution")
     whole = extents[0] * order.oversampling
     made = pulseq_file(order, asked.settings((whole, whole), samples, False), asked.scanner)
     size = 1e3 * whole / samples
     said = (
         f"gre, {order.count} spokes of {samples} samples: {request.out}",
         f"Pixels of {size:.3g} mm, {_times(made.verified, made.verified.echo_time)}.",
+    )
+    return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
+
+
+def _seq_of_arms(
+    request: ExportRequest, asked: SequenceRequest, order: SpiralOrder, extents: tuple[float, float]
+) -> MadeFiles:
+    settings = asked.settings(extents, order.samples, False)
+    if asked.bandwidth is None:
+        settings = replace(settings, bandwidth=largest_bandwidth(order, extents, asked.scanner))
+    made = pulseq_file(order, settings, asked.scanner)
+    size = " x ".join(f"{1e3 * extent / count:.3g}" for extent, count in zip(extents, order.grid, strict=True))
+    said = (
+        f"gre, {order.count} arms of spirals of {order.samples} samples in {1e3 / made.verified.bandwidth:.4g} ms: "
+        f"{request.out}",
+        f"Pixels of {size} mm (ky x kx), {_times(made.verified, made.verified.echo_time)}.",
     )
     return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
 

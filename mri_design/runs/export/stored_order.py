@@ -1,4 +1,4 @@
-"""The order in which a design over samples of a plane, or over spokes, measures, read back from its folder."""
+"""The order in which a design over samples of a plane, spokes or arms of spirals measures, read from its folder."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mri_design.scan.io.formats import read
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.trajectory_data import TrajectoryData
-from mri_design.sequences.orders import PlaneOrder, SpokeOrder
+from mri_design.sequences.orders import PlaneOrder, SpiralOrder, SpokeOrder
 
-__all__ = ["read_plane", "read_spokes"]
+__all__ = ["read_plane", "read_shots"]
 
 PLANE, SHOTS = "samples.csv", "shots.csv"
 """Files by which the folders of such designs are known."""
@@ -48,13 +48,15 @@ def read_plane(folder: Path) -> PlaneOrder | None:
     return PlaneOrder(tuple(divmod(number, columns) for number in numbers), (rows, columns))
 
 
-def read_spokes(folder: Path) -> tuple[SpokeOrder, int] | None:
-    """The spokes in the order of choice, and the samples of each; None where the folder is of another design.
+def read_shots(folder: Path) -> tuple[SpokeOrder | SpiralOrder, int] | None:
+    """The spokes or arms in the order of choice, and the samples of each; None where the folder is of another design.
+
+    Arms are readouts whose first sample is the one nearest to the centre of k-space.
 
     Raises
     ------
     InputError
-        Where the trajectory cannot be read, is none of spokes, or is that of a grid that is not square.
+        Where the trajectory cannot be read, is none of spokes or arms, or one of spokes on a grid that is not square.
     """
     if not (folder / SHOTS).is_file():
         return None
@@ -62,7 +64,9 @@ def read_spokes(folder: Path) -> tuple[SpokeOrder, int] | None:
     scan = read(path)
     if not isinstance(scan, TrajectoryData):
         raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
+    trajectory = scan.trajectory.reshape(scan.readouts, -1, 2)
+    if not np.linalg.norm(trajectory, axis=2).argmin(axis=1).any():
+        return SpiralOrder(trajectory, scan.grid_shape), trajectory.shape[1]
     if scan.grid_shape[0] != scan.grid_shape[1]:
         raise InputError(field=f"{path}: matrix", got=str(scan.grid_shape), wanted="a square, for spokes")
-    trajectory = scan.trajectory.reshape(scan.readouts, -1, 2)
     return SpokeOrder.of_trajectory(trajectory), trajectory.shape[1]

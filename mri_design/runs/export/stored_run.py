@@ -86,7 +86,7 @@ def read_run(folder: Path) -> StoredRun:
     settings = manifest["settings"]
     if (folder / "shots.csv").is_file():
         raise UsageError(
-            f"{folder} is a design over shots, which chose no lines; --to seq makes a sequence of its spokes, and "
+            f"{folder} is a design over shots, which chose no lines; --to seq makes a sequence of them, and "
             "mri-design convert takes its trajectory.npz to other formats"
         )
     plane = (folder / "samples.csv").is_file()

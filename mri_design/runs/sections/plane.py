@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -72,7 +74,7 @@ def _block_rows(trace: DesignTrace) -> list[dict[str, object]]:
     """One row per block: samples before, samples chosen, what was predicted of them and found, what it took."""
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
     rows: list[dict[str, object]] = []
-    for begin, end in zip(begins, [*begins[1:], len(trace.steps)], strict=True):
+    for begin, end in pairwise([*begins, len(trace.steps)]):
         block = trace.steps[begin:end]
         believed = block[0].forecast.believed
         found = float(np.mean([step.outcome.actual_energy for step in block]))

@@ -1,10 +1,13 @@
-"""The package's centred orthonormal Fourier transform, for whole stacks at once."""
+"""The package's centred orthonormal Fourier transform, for whole stacks at once.
+
+NumPy's transforms: to import SciPy's takes longer than to describe a scan.
+"""
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
+from numpy import fft
 from numpy.typing import NDArray
 
 __all__ = ["to_image", "to_kspace", "to_readout_profiles"]
@@ -12,27 +15,17 @@ __all__ = ["to_image", "to_kspace", "to_readout_profiles"]
 
 def to_image(kspace: NDArray[Any]) -> NDArray[Any]:
     """Images (..., ky, kx) of k-space (..., ky, kx), DC at ``N // 2`` in both."""
-    fft = _library()
     spread = fft.ifftshift(kspace, axes=(-2, -1))
     return fft.fftshift(fft.ifft2(spread, norm="ortho"), axes=(-2, -1))
 
 
 def to_kspace(image: NDArray[Any]) -> NDArray[Any]:
     """K-space (..., ky, kx) of images (..., ky, kx), DC at ``N // 2`` in both."""
-    fft = _library()
     spread = fft.ifftshift(image, axes=(-2, -1))
     return fft.fftshift(fft.fft2(spread, norm="ortho"), axes=(-2, -1))
 
 
 def to_readout_profiles(kspace: NDArray[Any]) -> NDArray[Any]:
     """Profiles (..., ky, x) of k-space (..., ky, kx): transformed along the readout alone."""
-    fft = _library()
     spread = fft.ifftshift(kspace, axes=-1)
     return fft.fftshift(fft.ifft(spread, axis=-1, norm="ortho"), axes=-1)
-
-
-def _library() -> ModuleType:
-    """SciPy's transforms; imported when first used, because that takes longer than to describe a scan."""
-    import scipy.fft
-
-    return scipy.fft

@@ -7,12 +7,17 @@ from numpy.typing import NDArray
 
 __all__ = ["inverse_root", "mix_coils"]
 
+_AT_ONCE = 1 << 14
+
 
 def mix_coils(matrix: NDArray[np.complex128], coils: NDArray[np.complex64]) -> NDArray[np.complex64]:
-    """``matrix`` applied over the coil axis of (slice, coil, ky, kx), slice by slice to bound the memory."""
-    mixed = np.empty_like(coils)
-    for index, stack in enumerate(coils):
-        mixed[index] = (matrix @ stack.reshape(len(stack), -1)).reshape(stack.shape)
+    """``matrix`` applied over the coil axis of (slice, coil, ...), some samples at a time to bound the memory."""
+    mixed = np.empty(coils.shape, coils.dtype)
+    flat = mixed.reshape(*coils.shape[:2], -1)
+    for index, stack in enumerate(coils.reshape(flat.shape)):
+        for start in range(0, flat.shape[-1], _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            flat[index, :, some] = matrix @ stack[:, some]
     return mixed
 
 

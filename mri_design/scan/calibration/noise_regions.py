@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mri_design.scan.calibration.centred_fft import to_image, to_readout_profiles
 from mri_design.scan.data import KSpaceData
 
-__all__ = ["NoiseRegions"]
+__all__ = ["NoiseRegions", "median_variance"]
 
 # The median of |n|^2 over circular complex Gaussians of variance v per real component is 2 v log 2.
 _MEDIAN_OF_POWER = 2 * math.log(2)
@@ -72,16 +72,16 @@ class NoiseRegions:
             if samples.any():
                 outer = np.asarray(samples & (distance >= np.quantile(distance[samples], 1 - 1 / 8)))
                 outermost.append(stack[:, outer])
-        return _variance(np.concatenate(outermost, axis=1)[np.newaxis])
+        return median_variance(np.concatenate(outermost, axis=1)[np.newaxis])
 
     def corners(self) -> NDArray[np.float64]:
         """Variance in the outer quarter of the lines and the outer eighths of the readout."""
         outer = np.concatenate(self.bands[-2:])
-        return _variance(self.kspace[:, :, outer][..., _ends(self.columns, 8)])
+        return median_variance(self.kspace[:, :, outer][..., _ends(self.columns, 8)])
 
     def air_beside(self) -> NDArray[np.float64]:
         """Variance in the outer sixteenths of the profiles along the readout, median over the bands."""
-        air = [_variance(self._profiles(band, 16)) for band in self.bands]
+        air = [median_variance(self._profiles(band, 16)) for band in self.bands]
         return np.asarray(np.median(air, axis=0)) / self._readout_share
 
     def air_above(self) -> NDArray[np.float64]:
@@ -91,11 +91,13 @@ class NoiseRegions:
         """
         rows, columns = self.kspace.shape[-2:]
         height = max(1, rows // 16)
-        images = to_image(self.kspace)
         blocks = np.array_split(np.arange(columns), 16)
+        edges = np.empty((2, *self.kspace.shape[:2], height, columns), self.kspace.dtype)
+        for place in np.ndindex(self.kspace.shape[:2]):  # one image at a time, to bound the memory
+            image = to_image(self.kspace[place])
+            edges[0][place], edges[1][place] = image[:height], image[-height:]
         sides = [
-            np.mean([_variance(side[..., block]) for block in blocks if block.size], axis=0)
-            for side in (images[:, :, :height], images[:, :, -height:])
+            np.mean([median_variance(side[..., block]) for block in blocks if block.size], axis=0) for side in edges
         ]
         line_share = sum(len(band) for band in self.bands) / rows
         quieter = min(sides, key=lambda side: float(side.sum()))
@@ -122,7 +124,7 @@ def _ends(columns: NDArray[np.intp], part: int) -> NDArray[np.intp]:
     return np.concatenate([columns[:width], columns[-width:]])
 
 
-def _variance(samples: NDArray[Any]) -> NDArray[np.float64]:
+def median_variance(samples: NDArray[Any]) -> NDArray[np.float64]:
     """Variance per real component, shape (coil,), of samples (slice, coil, ...); exact zeros are none."""
     power = np.abs(np.moveaxis(samples, 1, 0).reshape(samples.shape[1], -1)).astype(np.float64) ** 2
     medians = [float(np.median(coil[coil > 0])) if (coil > 0).any() else 0.0 for coil in power]

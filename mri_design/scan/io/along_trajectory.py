@@ -19,10 +19,14 @@ __all__ = ["TRAJECTORY_MEMBERS", "along_trajectory"]
 TRAJECTORY_MEMBERS = ("trajectory", "matrix")
 """Members of an archive beside ``kspace`` that only samples along a trajectory have."""
 
-_PER_FIELD_OF_VIEW, _PER_PIXEL = "cycles per field of view", "cycles per pixel"
+_PER_FIELD_OF_VIEW, _PER_PIXEL, _RADIANS = "cycles per field of view", "cycles per pixel", "radians per pixel"
+_EDGES = {_PER_PIXEL: 0.5, _RADIANS: np.pi}
+"""How far a trajectory reaches, in other units, that fills k-space whatever the grid."""
 _AXES = {1: "sample", 2: "readout, sample"}
 _LIKE_SQUARE = 0.05
 """Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
+_LEAST_REACH = 4
+"""Cycles per field of view: a trajectory that reaches less far does not tell the pixels, fewer than 8, of the image."""
 
 
 def along_trajectory(
@@ -35,16 +39,17 @@ def along_trajectory(
 ) -> TrajectoryData:
     """Samples with their trajectory from the arrays of an archive.
 
-    A trajectory in cycles per pixel is translated where the card says so (``trajectory_unit``): what it looks like
-    proves nothing.
+    A trajectory in cycles or radians per pixel is translated where the card says so (``trajectory_unit``): what it
+    looks like proves nothing. Every sample is a measurement of its own, also where several are at one place: none is
+    averaged or left out, and the more often a place was measured the more it counts.
 
     Parameters
     ----------
     arrays : mapping of str to array
         ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2); in the place of the
         axis of samples both may have two, (readout, sample). ``matrix``, the pixels (ky, kx) or one number for both,
-        may stand in the card instead, or be left out where the trajectory reaches equally far along ky and kx: then it
-        is twice that far.
+        may stand in the card instead, or be left out where the trajectory reaches equally far along ky and kx, four
+        cycles or more: then it is twice that far.
         ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of
         slices they are the same for all.
     limits : ReadLimits
@@ -81,8 +86,9 @@ def along_trajectory(
     if matrix is None and "matrix" in card:
         matrix = _matrix(card["matrix"])
     grid = _grid(matrix, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples (coil, {_AXES[len(axes)]})")
-    if _unit(card) == _PER_PIXEL:
-        points = points * grid
+    unit = _unit(card)
+    if unit in _EDGES:
+        points = points * grid / (2 * _EDGES[unit])
     return TrajectoryData(
         to_complex64("kspace", kspace).reshape(slices, coils, -1),
         points,
@@ -99,8 +105,8 @@ def along_trajectory(
 def _unit(card: Mapping[str, str]) -> str:
     """The unit of the trajectory that a card says, or the usual one."""
     unit = card.get("trajectory_unit", _PER_FIELD_OF_VIEW)
-    if unit not in (_PER_FIELD_OF_VIEW, _PER_PIXEL):
-        wanted = f"{_PER_FIELD_OF_VIEW!r} or {_PER_PIXEL!r}"
+    if unit not in (_PER_FIELD_OF_VIEW, *_EDGES):
+        wanted = f"{_PER_FIELD_OF_VIEW!r}, {_PER_PIXEL!r} or {_RADIANS!r}"
         raise InputError(field="trajectory_unit", got=repr(unit)[:60], wanted=wanted)
     return unit
 
@@ -127,10 +133,11 @@ def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: Read
     cure = (
         'Add the pixels (ky, kx) of the image: an array matrix, or "matrix": [N, N] in the JSON card beside the file.'
     )
-    if 0 < reach.max() <= 0.5 * (1 + ROUNDING):
-        told += f", which looks like {_PER_PIXEL}"
-        cure += f' If these are {_PER_PIXEL}, the card has to say "trajectory_unit": "{_PER_PIXEL}" too.'
-    if reach.max() < 2 or abs(reach[0] - reach[1]) > _LIKE_SQUARE * reach.max():
+    looks = next((unit for unit, edge in _EDGES.items() if 0.8 * edge < reach.max() <= edge * (1 + ROUNDING)), None)
+    if looks is not None:
+        told += f", which looks like {looks}"
+        cure += f' If these are {looks}, the card has to say "trajectory_unit": "{looks}" too.'
+    if reach.max() < _LEAST_REACH or abs(reach[0] - reach[1]) > _LIKE_SQUARE * reach.max():
         raise InputError(field="matrix", got=f"none beside {told}", wanted="the pixels of the image", cure=cure)
     side = 2 * int(np.ceil(reach.max() * (1 - ROUNDING)))
     if not 4 <= side <= limits.max_side:

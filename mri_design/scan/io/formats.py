@@ -90,7 +90,7 @@ def outline(
     counters: Mapping[str, int] | None = None,
     isolated: bool = True,
 ) -> ScanOutline | TrajectoryData | ImageStack:
-    """What `read` would read, told without all of it: of raw data the samples of one slice are read.
+    """What `read` would read, told without all of it: of raw data the samples of one slice are kept.
 
     Parameters
     ----------
@@ -116,6 +116,8 @@ def outline(
     _require_first(path, counters)
     if kind == "HDF5":
         return fastmri.outline(path, limits=limits)
+    if kind == "NumPy":
+        return npy.outline(path, limits=limits)
     scan = _READERS[kind](path, limits=limits)
     return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
 

@@ -50,6 +50,8 @@ def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:
             joined.real, joined.imag = samples[pair[0]], samples[pair[1]]
     elif samples.dtype.kind == "c":
         _refuse_non_finite(field, samples)
+        if samples.dtype.itemsize <= 8:  # nothing can overflow
+            return np.ascontiguousarray(samples, dtype=np.complex64)
         with np.errstate(over="ignore"):
             joined = np.ascontiguousarray(samples, dtype=np.complex64)
     else:

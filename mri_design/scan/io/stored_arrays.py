@@ -16,9 +16,10 @@ from mri_design.scan.io.axes import KSpaceAxes, kspace_axes
 from mri_design.scan.io.card import ArrayCard
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
+from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["COMPANIONS", "scan_of_arrays"]
+__all__ = ["COMPANIONS", "axes_of_slices", "sampling_of_slice", "scan_of_arrays"]
 
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "reference")
 """Arrays that may stand beside k-space."""
@@ -68,6 +69,52 @@ def scan_of_arrays(
     if card.image_domain or key == "image" or "row" in (card.dims or ()) or real_without_card:
         return _images(path, key, stored, card, limits)
     return _kspace(path, key, stored, arrays, card, limits)
+
+
+def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayCard) -> KSpaceAxes | None:
+    """Axes of a stored array that is a stack of slices of k-space, one after the other; None where it is not.
+
+    Parameters
+    ----------
+    n_axes : int
+        Of the array.
+    dtype : numpy dtype
+        As stored.
+    card : ArrayCard
+        Names of axes, and what else is known.
+
+    Raises
+    ------
+    InputError
+        For axes that cannot be.
+    """
+    if dtype.kind != "c" or card.image_domain or card.float_pairs or "row" in (card.dims or ()):
+        return None
+    axes = kspace_axes(n_axes, card.dims, card.phase_encode_axis)
+    return None if axes.volume or axes.roles[0] != "slice" else axes
+
+
+def sampling_of_slice(stored: NDArray[Any], axes: KSpaceAxes, card: ArrayCard) -> Sampling:
+    """Which samples one slice holds.
+
+    Parameters
+    ----------
+    stored : complex array, shape (1, ...)
+        Part of the array along its first axis.
+    axes : KSpaceAxes
+        Of the array, from `axes_of_slices`.
+    card : ArrayCard
+        Whose lines filled with zeros hold nothing.
+
+    Raises
+    ------
+    InputError
+        For samples that are not finite.
+    """
+    (coils,) = to_complex64("array", axes.arrange("array", stored))
+    held = measured_samples(coils)
+    held[[line for line in card.zero_filled if 0 <= line < len(held)]] = False
+    return Sampling(held)
 
 
 def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:

@@ -19,9 +19,11 @@ __all__ = ["PROTON", "GradientLimits", "Readout", "fastest_readout", "gradients_
 PROTON = 42.577478461e6
 """gamma / (2 pi) of the proton in Hz/T (CODATA 2022)."""
 
-_MARGIN = 0.99  # of the slew rate: what stepping along a curve may get wrong
+_MARGIN = 0.99  # of both limits: what stepping along a curve, and playing it in a sequence, may get wrong
 _ROUNDING = 1e-9
 _MOST_SAMPLES = 1 << 20
+_RECEIVER_RASTER = 1e-7
+"""Receivers take samples at multiples of it, seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +64,10 @@ class Readout:
     Parameters
     ----------
     samples : float64 array, shape (sample, 2)
-        Where the receiver samples k-space, (ky, kx) in cycles per field of view.
+        Where the receiver samples k-space, (ky, kx) in cycles per field of view, in the middle of each dwell time.
     gradients : float64 array, shape (step, 2)
-        Waveform (Gy, Gx) in T/m, constant over each raster time. It begins from rest and ends where the curve does:
-        what brings the gradients back to zero is left to the sequence.
+        Waveform (Gy, Gx) in T/m in the middle of each raster time, and straight in between, as scanners play it. It
+        begins from rest and ends where the curve does: what brings the gradients back to zero is left to the sequence.
     dwell, raster : float
         Times in s between two samples and two steps.
     """
@@ -164,13 +166,16 @@ def fastest_readout(
     field_of_view : float
         Metres.
     dwell : float, optional
-        Seconds between samples of the receiver; by default the longest fraction of the raster time for which
-        neighbouring samples are at most one cycle per field of view apart.
+        Seconds between samples of the receiver; by default the longest fraction of the raster time, half of it at
+        most, that is a multiple of 100 ns and for which neighbouring samples are at most one cycle per field of view
+        apart.
 
     Returns
     -------
     Readout
-        Samples lie on the waveform, which steps along the curve from raster time to raster time.
+        Its gradients are the mean ones between the curve's positions at the raster times. Samples lie where this
+        waveform leads, which is off the curve by slew rate times raster squared over 8 at most (.02 cycles per field of
+        view of .24 m, for 150 T/m/s and 10 microseconds), because the waveform cannot turn within a raster time.
 
     Raises
     ------
@@ -192,14 +197,42 @@ def fastest_readout(
     lengths = np.linalg.norm(np.diff(k, axis=0), axis=1)
     if not lengths.all():
         raise InputError(field="curve", got="a point that repeats the one before", wanted="points that move on")
-    squares = _squared_speeds(lengths, _curvatures(k), scale * limits.amplitude, _MARGIN * scale * limits.slew)
+    squares = _squared_speeds(
+        lengths, _curvatures(k), _MARGIN * scale * limits.amplitude, _MARGIN * scale * limits.slew
+    )
     positions = _at_raster_times(k, lengths, np.sqrt(squares), limits.raster)
     gradients = gradients_of(positions, raster=limits.raster, field_of_view=field_of_view)
     require_playable(gradients, limits)
     per_step = _samples_per_step(positions, limits.raster, dwell)
-    times = np.arange((len(positions) - 1) * per_step + 1) / per_step
-    samples = np.stack([np.interp(times, np.arange(len(positions)), column) for column in positions.T], axis=1)
+    samples = _played(np.diff(positions, axis=0), per_step)
     return Readout(samples, gradients, limits.raster / per_step, limits.raster)
+
+
+def _played(steps: NDArray[np.float64], per_step: int) -> NDArray[np.float64]:
+    """Samples along a waveform from rest that is straight between the middles of its steps.
+
+    Parameters
+    ----------
+    steps : float array, shape (step, axis)
+        Gradients in the middle of each raster time, as cycles per field of view for each raster time.
+    per_step : int
+        Samples of a raster time; each is taken in the middle of its part.
+
+    Returns
+    -------
+    float64 array, shape (step * per_step, axis)
+    """
+    count = len(steps)
+    corners = np.concatenate([[0.0], np.arange(count) + 0.5, [count]])
+    last = steps[-1] + (steps[-1] - steps[-2]) / 2 if count > 1 else 2 * steps[-1]
+    values = np.concatenate([np.zeros((1, steps.shape[1])), steps, [last]])
+    lengths = np.diff(corners)[:, None]
+    until = np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(lengths * (values[1:] + values[:-1]) / 2, axis=0)])
+    times = (np.arange(count * per_step) + 0.5) / per_step
+    piece = np.searchsorted(corners, times, side="right") - 1
+    since = (times - corners[piece])[:, None]
+    slopes = np.diff(values, axis=0) / lengths
+    return np.asarray(until[piece] + since * (values[piece] + since / 2 * slopes[piece]))
 
 
 def _curvatures(k: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -253,7 +286,9 @@ def _at_raster_times(
 
 def _samples_per_step(positions: NDArray[np.float64], raster: float, dwell: float | None) -> int:
     if dwell is None:
-        return max(1, int(np.ceil(np.linalg.norm(np.diff(positions, axis=0), axis=1).max())))
+        least = max(2, int(np.ceil(np.linalg.norm(np.diff(positions, axis=0), axis=1).max())))
+        ticks = round(raster / _RECEIVER_RASTER)
+        return next((count for count in range(least, ticks + 1) if ticks % count == 0), least)
     per_step = round(raster / positive_number("dwell", dwell))
     if per_step < 1 or abs(per_step * dwell - raster) > 1e-6 * raster:
         raise InputError(field="dwell", got=f"{dwell:g} s", wanted=f"a whole fraction of the raster time, {raster:g} s")

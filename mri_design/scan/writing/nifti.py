@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import optional_package
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
 
 __all__ = ["nifti_bytes"]
 
 _NO_SIZES = SliceGeometry((1.0, 1.0), None)
+_LONGEST = 79
 _SCANNER, _UNKNOWN = 1, 0
 """Codes of what an affine leads to."""
 
@@ -28,9 +29,10 @@ def nifti_bytes(
         Magnitude, or standard deviation. Slices follow one another at the distance of their thickness.
     geometry : SliceGeometry
         Pixel size, and place of the first slice where it is known: only then does the file say that its affine leads to
-        the scanner's coordinates. None writes sizes of 1 without a unit, which is how NIfTI leaves them unknown.
+        the scanner's coordinates. None writes sizes of 1 without a unit, which is how NIfTI leaves them unknown. A
+        thickness that is not known is written as 1 mm, because a volume has some, and the description says so.
     description : str
-        At most 79 characters.
+        At most 79 characters, or 54 where the thickness is not known.
     compressed : bool
         For ``.nii.gz``; equal images give equal bytes.
 
@@ -48,7 +50,8 @@ def nifti_bytes(
     made.set_sform(affine, code)
     made.set_qform(affine, code)
     made.header.set_xyzt_units("unknown" if geometry is None else "mm")
-    made.header["descrip"] = description.encode("ascii", "replace")[:79]
+    unsaid = f"; {THICKNESS_UNKNOWN}" if geometry is not None and geometry.thickness is None else ""
+    made.header["descrip"] = (description[: _LONGEST - len(unsaid)] + unsaid).encode("ascii", "replace")
     made.header["cal_max"] = float(volume.max())
     content: bytes = made.to_bytes()
     return gzip.compress(content, mtime=0) if compressed else content

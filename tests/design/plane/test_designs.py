@@ -1,15 +1,17 @@
 """Whole designs over a plane: deterministic, resumed to the same samples, better than chance, taught by innovations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
+from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.plane.by_posterior import ExpectedErrorSamples, InformationGainSamples
 from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.design.recording import innovation
+from mri_design.design.stopping import UntilError, UntilGain
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -49,7 +51,8 @@ def test_blocks_keep_what_was_predicted_and_found() -> None:
     state = designed(slices, engine(CalibratedSamples()), target=38)
     steps = state.trace.steps
     for step in steps:
-        assert step.outcome.predicted_energy > 0 and step.outcome.actual_energy > 0 and step.information > 0
+        assert step.outcome.predicted_energy > 0 and step.outcome.actual_energy > 0
+    assert all(step.information > 0 and step.predicted_error > 0 for step in steps[9:] if not step.choice.pending)
     assert all(step.forecast.expected is None for step in steps if step.choice.pending)
     assert sum(step.cost.matvecs > 0 for step in steps) == 2
     from mri_design.design.engine import SliceInference, infer_slice
@@ -61,6 +64,29 @@ def test_blocks_keep_what_was_predicted_and_found() -> None:
     posterior, _ = infer_slice(job)
     for step in steps[:9]:
         assert step.outcome.actual_energy == pytest.approx(innovation(slices[0], posterior, step.line), rel=1e-3)
+
+
+def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -> None:
+    slices, made = [plane_slice()], engine(CalibratedSamples())
+    begun = made.begin(slices, made.constraints.start(slices[0].measured, 20))
+    asked: list[float] = []
+
+    def rule(step: DesignStep) -> bool:
+        asked.append(step.predicted_error)
+        return UntilError(0.9)(step)
+
+    trace = made.run(slices, begun, 60, stop=rule).trace
+    assert len(trace.lines) == 29 and np.isnan(asked[0]) and 0 < asked[1] <= 0.9 and len(asked) == 2
+    expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
+    assert expected is not None and corrected is not None
+    assert np.array_equal(np.isnan(corrected), ~plane_mask(begun.trace.lines)) and np.all(expected > 0)
+    assert np.isnan(trace.steps[0].information) and not UntilGain(1e9)(trace.steps[0])
+
+
+def plane_mask(samples: Sequence[int]) -> np.ndarray:
+    mask = np.zeros(256, dtype=bool)
+    mask[list(samples)] = True
+    return mask
 
 
 def test_slices_share_one_mask_and_constraints_hold() -> None:

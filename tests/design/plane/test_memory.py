@@ -22,18 +22,18 @@ PLANE = PlaneEncoding((64, 64))
 
 @pytest.mark.parametrize(("n_coils", "draws"), [(1, 8), pytest.param(8, 4, marks=pytest.mark.slow)])
 def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: int, draws: int) -> None:
-    mr_slice, n, block = plane_slice(n_coils, 24), 24, 12
+    mr_slice, n, block = plane_slice(n_coils, 48), 48, 48
     made = DesignEngine(
         CalibratedSamples(draws=draws),
         DoubleLoop(ControlVariate(draws, 0.03), outer_iterations=2),
         block=block,
         constraints=PlaneConstraints(PlaneEncoding((n, n))),
     )
-    begun = made.begin([mr_slice], made.constraints.start(mr_slice.measured, 64))
-    made.run([mr_slice], begun, 64 + block)  # loads what is loaded once
+    begun = made.begin([mr_slice], made.constraints.start(mr_slice.measured, 256))
+    made.run([mr_slice], begun, 256 + block)  # loads what is loaded once
     tracemalloc.start()
     try:
-        made.run([mr_slice], begun, 64 + 3 * block)
+        made.run([mr_slice], begun, 256 + 3 * block)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -30,7 +30,11 @@ def test_candidates_are_equispaced_and_fixed_sets_their_own() -> None:
     assert golden.size == 4 and golden.angles is not None and golden.angles[1] == pytest.approx(np.pi * 0.618034)
     arms = shot_candidates(recipe("spiral"), InformationGainShots(), GRID, 3, 1)
     assert arms.size == 12 and arms.angles is not None and arms.angles[1] == pytest.approx(np.pi / 6)
-    assert np.abs(arms.shots).max() <= 8 and np.abs(arms.shots[:, 0]).max() == 0  # every arm begins at DC
+    # Every arm is at rest at DC half a dwell time of 5 microseconds before its first sample; 150 T/m/s over .24 m.
+    assert (
+        np.abs(arms.shots).max() <= 8 and np.linalg.norm(arms.shots[:, 0], axis=1).max() <= 2.5e-6**2 / 2 * 150 * 1.03e7
+    )
+    assert arms.shots.shape[1] % 4 == 0
 
 
 def test_shots_reach_less_far_along_a_shorter_side() -> None:

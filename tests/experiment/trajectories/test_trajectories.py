@@ -121,8 +121,10 @@ def test_the_description_says_what_there_is(scan: TrajectoryData) -> None:
     rows = describe_samples(scan, RECIPE)
     assert rows["grid"] == "32 x 32 pixels (ky, kx)"
     assert rows["trajectory"].startswith("24 readouts of 64 samples, up to 16 (ky)")
+    assert "; 24 of them lie at one place that others share, and each counts" in rows["samples"]
     assert "given with the data" in rows["noise"]
     few = scan.select_readouts(np.arange(SPOKES) < 3)
+    assert "place" not in describe_samples(scan.select_readouts(np.arange(SPOKES) < 1), RECIPE)["samples"]
     rows = describe_samples(replace(few, coil_maps=None), RECIPE)
     assert ("calibration" in rows) == (scan.n_coils > 1)
 

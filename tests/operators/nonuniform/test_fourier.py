@@ -133,5 +133,5 @@ def test_where_finufft_is_missing_the_cure_is_named(monkeypatch):
         return real_import(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InputError, match=r"without FINUFFT.*pip install mri-design\[nonuniform\]"):
+    with pytest.raises(InputError, match=r"without FINUFFT.*pip install '\.\[nonuniform\]'"):
         NonUniformFourier(points((8, 8)), (8, 8))(np.ones((8, 8)))

@@ -34,7 +34,7 @@ def test_the_end_is_told_in_a_sentence() -> None:
     assert how_it_ended(stopped, RULE, 8) == "stopped after 5 of at most 8 lines: predicted error 12.5 % <= 20 %"
     at_once = DesignTrace("information-gain", 8, (4, 3), (), step(2, 0.125))
     assert how_it_ended(at_once, RULE, 8).startswith("stopped after 2 of at most 8 lines")
-    assert "all 2 lines are start lines" in how_it_ended(DesignTrace("information-gain", 8, (4, 3)), RULE, 2)
+    assert "all 2 lines are those of the start" in how_it_ended(DesignTrace("information-gain", 8, (4, 3)), RULE, 2)
 
 
 def test_what_cannot_be_reached_is_said_at_any_end() -> None:

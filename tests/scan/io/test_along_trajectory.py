@@ -69,11 +69,22 @@ def test_a_square_matrix_is_told_from_the_trajectory(tmp_path: Path, reach: tupl
     assert scan_of(saved(tmp_path, trajectory=points, matrix=20)).grid_shape == (20, 20)
 
 
+@pytest.mark.parametrize(("unit", "edge"), [("cycles per pixel", 0.5), ("radians per pixel", np.pi)])
+def test_a_card_may_name_another_unit(tmp_path: Path, unit: str, edge: float) -> None:
+    path = saved(tmp_path, trajectory=POINTS / (8, 6) * edge)
+    path.with_suffix(".json").write_text(json.dumps({"trajectory_unit": unit}))
+    np.testing.assert_allclose(scan_of(path).trajectory, POINTS.reshape(-1, 2), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
         ({"matrix": None}, "matrix: got none beside 4 x 3 x 5 samples .* reaches .* along ky.*Add the pixels"),
         ({"matrix": None, "trajectory": POINTS / 16}, "matrix: got none.*looks like cycles per pixel.*trajectory_unit"),
+        (
+            {"matrix": None, "trajectory": POINTS / np.abs(POINTS).max() * np.pi},
+            'matrix: got none.*which looks like radians per pixel.*"trajectory_unit": "radians per pixel" too',
+        ),
         ({"trajectory": POINTS / 16}, "looks like cycles per pixel.*Multiply the columns by the grid's lengths"),
         ({"matrix": (16.5, 12)}, r"matrix: got \[16.5, 12.0\]"),
         ({"matrix": (16, 12, 1)}, "matrix: got"),

@@ -16,7 +16,7 @@ import numpy as np
 
 from mri_design.errors import InputError, MissingPackageError, optional_package
 from mri_design.scan.data import ImageStack
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
 from mri_design.scan.io.safe import (
     DEFAULT_LIMITS,
     ReadLimits,
@@ -51,7 +51,8 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
     """Read images (x, y), (x, y, z) or the first volume of (x, y, z, time).
 
     Slices lie along z. Rows, the phase encode, are y, and columns x, in the order of the file: nothing is turned.
-    There is neither k-space nor noise in such a file, so it serves simulations only.
+    There is neither k-space nor noise in such a file, so it serves simulations only. A thickness of 1 mm of which the
+    description says that it is not known, as this package writes it, is none.
 
     Parameters
     ----------
@@ -106,7 +107,8 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         if geometry is None:
             card["pixel_size"] = "unknown: the file has no sizes in millimetres"
         else:
-            card["pixel_mm"] = " x ".join(f"{side:g}" for side in sides)
+            known = sides if geometry.thickness is not None else sides[:2]
+            card["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         if len(shape) == 4 and shape[3] > 1:
             card["volumes"] = f"first of {shape[3]}; the others were not read"
         images = np.ascontiguousarray(np.transpose(pixels, (2, 1, 0)))
@@ -131,6 +133,8 @@ def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> Slice
             read, phase, normal = (affine[:3, :3] / lengths).T
             middle = affine @ [volume[0] // 2, volume[1] // 2, 0, 1]
             place = [middle[:3], phase, read, normal]
+    if along_z == 1 and THICKNESS_UNKNOWN in bytes(header["descrip"]).decode("ascii", "replace"):
+        along_z = math.nan
     return SliceGeometry.of_header((along_y, along_x), along_z, place)
 
 

@@ -187,9 +187,40 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> StoredA
     size = max(file.id.get_filesize(), 1)
     batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
     heads = np.empty(dataset.shape, head)
-    for start in range(0, len(heads), batch):
-        heads[start : start + batch] = _rows(dataset, start, start + batch)["head"]
+    if not _heads_alone(dataset, heads, Path(file.filename), size):
+        for start in range(0, len(heads), batch):
+            heads[start : start + batch] = _rows(dataset, start, start + batch)["head"]
     return StoredAcquisitions(Path(file.filename), field, heads, dataset, batch)
+
+
+def _heads_alone(dataset: h5py.Dataset, heads: NDArray[Any], path: Path, size: int) -> bool:
+    """Fill in the headers from where the file has them; False where they do not lie there as they are.
+
+    HDF5 tells where each chunk of acquisitions lies. A chunk that no filter has changed holds the headers themselves,
+    and of the samples only where in the file these are: h5py would load them beside the headers.
+    """
+    element = dataset.id.get_type()
+    member = element.get_member_index(b"head")
+    kind, count = element.get_member_type(member).dtype, (dataset.chunks or (0,))[0]
+    whole = element.get_size() * count
+    chunks: list[Any] = []
+    if not count or dataset.id.get_create_plist().get_nfilters() or kind != heads.dtype:
+        return False
+    dataset.id.chunk_iter(chunks.append)
+    starts = [chunk.chunk_offset[0] for chunk in chunks]
+    inside = all(chunk.size == whole and 0 <= chunk.byte_offset <= size - whole for chunk in chunks)
+    if not inside or starts != list(range(0, len(heads), count)):
+        return False
+    offset = element.get_member_offset(member)
+    stored = np.dtype({"names": ["head"], "formats": [kind], "offsets": [offset], "itemsize": element.get_size()})
+    with path.open("rb", buffering=0) as stream:
+        for start, chunk in zip(starts, chunks, strict=True):
+            stream.seek(chunk.byte_offset)
+            raw = stream.read(whole)
+            if len(raw) != whole:
+                return False
+            heads[start : start + count] = np.frombuffer(raw, stored)["head"][: len(heads) - start]
+    return True
 
 
 def _rows(dataset: h5py.Dataset, start: int, stop: int) -> NDArray[Any]:

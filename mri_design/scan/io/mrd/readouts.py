@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,19 @@ class _Grid:
     slices: NDArray[Any]
     channels: int
 
+    @cached_property
+    def _columns(self) -> dict[str, list[Any]]:
+        """What places the readouts, as plain numbers: one by one they are had much faster than from the headers."""
+        counters = self.heads["idx"]
+        names = ("number_of_samples", "discard_pre", "discard_post", "center_sample")
+        steps = ("kspace_encode_step_1", "kspace_encode_step_2")
+        return {
+            **{name: self.heads[name].tolist() for name in names},
+            **{name: counters[name].tolist() for name in steps},
+            "slice": np.searchsorted(self.slices, counters["slice"]).tolist(),
+            "reversed": has_flag(self.heads["flags"].astype(np.uint64), _REVERSED).tolist(),
+        }
+
     @property
     def ny(self) -> int:
         return self.encoding.encoded.matrix[1]
@@ -201,11 +215,10 @@ class _Grid:
 
     def placed(self, at: int, encoding: MrdEncoding) -> Readout:
         """The place of the readout at ``at``, whose own encoding is ``encoding``."""
-        head = self.heads[at]
+        head = {name: column[at] for name, column in self._columns.items()}
         line = self._row(at, 1, encoding.centre_line, encoding)
         partition = 0 if encoding.encoded.matrix[2] == 1 else self._row(at, 2, encoding.centre_partition, encoding)
-        stored = int(head["number_of_samples"])
-        before, after = int(head["discard_pre"]), int(head["discard_post"])
+        stored, before, after = head["number_of_samples"], head["discard_pre"], head["discard_post"]
         kept = stored - before - after
         if not 1 <= kept <= self.nx:
             raise InputError(
@@ -213,22 +226,21 @@ class _Grid:
                 got=f"{stored}, of which {before} and {after} are discarded",
                 wanted=f"1 to {self.nx} samples, the encoded matrix",
             )
-        backwards = bool(has_flag(head["flags"].astype(np.uint64), _REVERSED))
+        backwards = head["reversed"]
         start = 0
         if kept < self.nx:
             # A partial echo: the sample at the centre of k-space goes to the centre of the grid.
-            echo = int(head["center_sample"]) - before
+            echo = head["center_sample"] - before
             start = self.nx // 2 - (kept - 1 - echo if backwards else echo)
             if not 0 <= start <= self.nx - kept:
                 raise InputError(
                     field=f"{self.field}[{at}]: center_sample",
-                    got=f"{int(head['center_sample'])} for {kept} samples",
+                    got=f"{head['center_sample']} for {kept} samples",
                     wanted=f"a centre that keeps them within {self.nx} columns",
                 )
-        rank = int(np.searchsorted(self.slices, head["idx"]["slice"]))
         return Readout(
             index=at,
-            slice=rank,
+            slice=head["slice"],
             line=line,
             partition=partition,
             stored=stored,
@@ -240,7 +252,7 @@ class _Grid:
 
     def _row(self, at: int, step: int, centre: int | None, encoding: MrdEncoding) -> int:
         """Row along phase encode ``step`` (1 or 2) of the readout at ``at``."""
-        counter = int(self.heads["idx"][f"kspace_encode_step_{step}"][at])
+        counter = self._columns[f"kspace_encode_step_{step}"][at]
         centre = encoding.encoded.matrix[step] // 2 if centre is None else centre
         rows = self.encoding.encoded.matrix[step]
         row = counter - centre + rows // 2

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.along_trajectory import TRAJECTORY_MEMBERS
+from mri_design.scan.io.axes import KSpaceAxes
 from mri_design.scan.io.card import ArrayCard, read_card
-from mri_design.scan.io.numpy_files.npy_stream import MAGIC, read_npy_stream
+from mri_design.scan.io.numpy_files.npy_stream import MAGIC, NpySlices, read_npy_stream
 from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
-from mri_design.scan.io.stored_arrays import COMPANIONS, scan_of_arrays
+from mri_design.scan.io.stored_arrays import COMPANIONS, axes_of_slices, sampling_of_slice, scan_of_arrays
+from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["read"]
+__all__ = ["outline", "read"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -64,6 +66,51 @@ def read(
         if left:
             card = replace(card, text={**(card.text or {}), "members_not_read": ", ".join(left)})
         return scan_of_arrays(path, key, arrays, card, limits)
+
+
+def outline(
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+) -> ScanOutline | TrajectoryData | ImageStack:
+    """What `read` would read; of an array of slices with one in memory at a time, and the middle one kept.
+
+    Parameters
+    ----------
+    path, limits
+        As for `read`.
+
+    Raises
+    ------
+    InputError
+        As `read`, but for lines of other slices that should have been empty.
+    """
+    path = Path(path)
+    size = check_file(path)
+    card = read_card(path, limits)
+    with errors_named(path), path.open("rb") as stream:
+        if stream.read(len(MAGIC)) == MAGIC:
+            stream.seek(0)
+            slices = NpySlices.of(stream, size, str(path), limits)
+            if slices is not None and card.shape in (None, slices.shape) and 1 < slices.shape[0] <= limits.max_slices:
+                axes = axes_of_slices(len(slices.shape), slices.dtype, card)
+                if axes is not None:
+                    return _told(path, slices, axes, card, limits)
+    scan = read(path, limits=limits)
+    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
+
+
+def _told(path: Path, slices: NpySlices, axes: KSpaceAxes, card: ArrayCard, limits: ReadLimits) -> ScanOutline:
+    samplings = [sampling_of_slice(slices.part(number), axes, card) for number in range(slices.shape[0])]
+    index = middle_slice(samplings)
+    part = scan_of_arrays(path, "array", {"array": slices.part(index)}, replace(card, shape=None), limits)
+    assert isinstance(part, KSpaceData)
+    return ScanOutline(
+        (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
+        part.n_coils,
+        name=part.name,
+        index=index,
+        part=part,
+        card=part.card,
+    )
 
 
 def _load(path: Path, size: int, card: ArrayCard, limits: ReadLimits) -> tuple[str, Arrays, list[str]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import struct
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 
-__all__ = ["MAGIC", "read_npy_stream"]
+__all__ = ["MAGIC", "NpySlices", "read_npy_stream"]
 
 MAGIC = b"\x93NUMPY"
 _MAX_HEADER = 10_000  # characters; the header of any plain array is under 200
@@ -51,6 +53,107 @@ def read_npy_stream(
         On a wrong magic or version, an over-long or malformed header, a type other than flags, integers,
         floats and complex numbers, a shape over the budget, missing bytes, or bytes after the array.
     """
+    declared = _declared(stream, available, field, limits)
+    flat = declared.values(stream, math.prod(declared.shape))
+    if alone and stream.read(1):
+        raise InputError(field=field, got="more bytes than the archive declares", wanted=f"{available} bytes")
+    return flat.reshape(declared.shape[::-1]).T if declared.fortran_order else flat.reshape(declared.shape)
+
+
+@dataclass(frozen=True)
+class NpySlices:
+    """An array in a file, of which the parts along its first axis can be read one by one.
+
+    Parameters
+    ----------
+    stream : binary stream
+        Open while parts are read.
+    declared : Declared
+        What the header says.
+    """
+
+    stream: IO[bytes]
+    declared: Declared
+
+    @classmethod
+    def of(cls, stream: IO[bytes], available: int, field: str, limits: ReadLimits) -> NpySlices | None:
+        """Of a file that holds one array; None where the first axis is not the slowest one.
+
+        Parameters
+        ----------
+        stream, available, field, limits
+            As for `read_npy_stream`.
+
+        Raises
+        ------
+        InputError
+            As `read_npy_stream`.
+        """
+        declared = _declared(stream, available, field, limits)
+        return None if declared.fortran_order or not declared.shape else cls(stream, declared)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the whole array."""
+        return self.declared.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As stored."""
+        return self.declared.dtype
+
+    def part(self, number: int) -> NDArray[Any]:
+        """One part, shape (1, ...).
+
+        Raises
+        ------
+        InputError
+            Where the file has become shorter.
+        """
+        count = math.prod(self.shape[1:])
+        self.stream.seek(self.declared.start + number * count * self.dtype.itemsize)
+        return self.declared.values(self.stream, count).reshape(1, *self.shape[1:])
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the header of an array says.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Within the limits.
+    dtype : numpy dtype
+        A plain one.
+    fortran_order : bool
+        Whether the last axis is the slowest one.
+    start : int
+        Bytes of the header.
+    field : str
+        File and member, for messages.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran_order: bool
+    start: int
+    field: str
+
+    def values(self, stream: IO[bytes], count: int) -> NDArray[Any]:
+        """So many of them, from where the stream stands."""
+        flat = np.empty(count, self.dtype)
+        view, size, filled = flat.view(np.uint8), count * self.dtype.itemsize, 0
+        while filled < size:
+            chunk = stream.read(min(size - filled, 2**24))
+            if not chunk:
+                raise InputError(field=self.field, got=f"{filled} of {size} bytes", wanted="the whole array")
+            view[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
+            filled += len(chunk)
+        return flat
+
+
+def _declared(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> Declared:
+    """The header, held against the limits and what the stream claims to hold."""
     header, header_bytes = _read_header(stream, field)
     shape, dtype, fortran_order = _parse_header(header, field)
     body = None if available is None else available - header_bytes
@@ -62,18 +165,7 @@ def read_npy_stream(
             wanted="nothing after the array",
             cure="The file is damaged or holds something else as well; write it again with numpy.save.",
         )
-    flat = np.empty(size // dtype.itemsize, dtype)
-    view = flat.view(np.uint8)
-    filled = 0
-    while filled < size:
-        chunk = stream.read(min(size - filled, 2**24))
-        if not chunk:
-            raise InputError(field=field, got=f"{filled} of {size} bytes", wanted="the whole array")
-        view[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
-        filled += len(chunk)
-    if alone and stream.read(1):
-        raise InputError(field=field, got="more bytes than the archive declares", wanted=f"{available} bytes")
-    return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
+    return Declared(shape, dtype, fortran_order, header_bytes, field)
 
 
 def _read_header(stream: IO[bytes], field: str) -> tuple[str, int]:

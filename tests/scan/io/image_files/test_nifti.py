@@ -134,3 +134,18 @@ def test_without_nibabel_the_message_says_what_to_install(tmp_path: Path, monkey
     monkeypatch.setitem(sys.modules, "nibabel", None)
     with pytest.raises(MissingPackageError, match="pip install nibabel"):
         read(path)
+
+
+@pytest.mark.parametrize("description", ["magnitude", "m" * 79])
+def test_a_thickness_that_nobody_knows_stays_unknown(tmp_path: Path, description: str) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    path, geometry = tmp_path / "x.nii", SliceGeometry((1.5, 2.0), None)
+    path.write_bytes(nifti_bytes(VOLUME[..., 0], geometry, description, compressed=False))
+    header = nibabel.load(path).header
+    assert header.get_zooms() == (2.0, 1.5, 1.0)  # a volume has to have some
+    assert bytes(header["descrip"]).decode().rstrip("\0").endswith("; slice thickness unknown")
+    stack = read(path)
+    assert isinstance(stack, ImageStack) and stack.geometry == geometry and stack.card["pixel_mm"] == "2 x 1.5"
+    path.write_bytes(nifti_bytes(VOLUME[..., 0], SliceGeometry((1.5, 2.0), 1.0), description, compressed=False))
+    known = read(path)
+    assert isinstance(known, ImageStack) and known.geometry is not None and known.geometry.thickness == 1.0

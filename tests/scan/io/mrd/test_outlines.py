@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.mrd import acquisitions, ismrmrd
+from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
 
@@ -125,3 +127,35 @@ def test_headers_are_loaded_a_few_at_a_time(
     monkeypatch.setattr(acquisitions, "_AT_ONCE", 5)
     told, _ = told_and_read(raw.write(tmp_path / "raw.h5"))
     assert max(loaded) == 5 and told.samplings[0].full
+
+
+@pytest.mark.parametrize(
+    ("layout", "loads"),
+    [({"chunks": (1,)}, 0), ({"chunks": (7,)}, 0), ({"chunks": (7,), "shuffle": True}, 5), ({"chunks": None}, 5)],
+    ids=["one by one", "by sevens", "filtered", "contiguous"],
+)
+def test_headers_are_those_of_the_library_whatever_the_layout(
+    tmp_path: Path,
+    scan: np.ndarray,
+    mrd: type,
+    monkeypatch: pytest.MonkeyPatch,
+    layout: dict[str, object],
+    loads: int,
+) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    with h5py.File(raw.write(tmp_path / "raw.h5"), "r") as written, h5py.File(tmp_path / "other.h5", "w") as other:
+        stored = written["dataset/data"]
+        other["dataset/xml"] = written["dataset/xml"][()]
+        if layout["chunks"] is None:
+            layout = {}
+        other.create_dataset("dataset/data", data=stored[()], dtype=stored.dtype, **layout)
+        heads = stored[()]["head"]
+    loaded = list[int]()
+    rows = acquisitions._rows
+    monkeypatch.setattr(acquisitions, "_AT_ONCE", 5)
+    monkeypatch.setattr(acquisitions, "_rows", lambda data, a, b: (loaded.append(b - a), rows(data, a, b))[1])
+    with h5py.File(tmp_path / "other.h5", "r") as file:
+        made = acquisitions.open_acquisitions(file, "dataset/data", DEFAULT_LIMITS)
+        np.testing.assert_array_equal(made.heads, heads)
+        assert max(loaded, default=0) == loads

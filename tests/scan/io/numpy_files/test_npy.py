@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design.scan.io.formats import outline, read
+from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.outline import ScanOutline
 
 
 def saved(folder: Path, array: np.ndarray, card: Any = None) -> Path:
@@ -230,3 +234,54 @@ def test_byte_order_precision_and_memory_order(tmp_path: Path, scan: np.ndarray,
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.kspace.flags.c_contiguous
     assert got.kspace.dtype.isnative
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        None,
+        {"dims": ["slice", "coil", "k0", "k1"], "noise_variance": 0.25, "zero_filled_k1_columns": [2]},
+        {"dims": ["coil", "kx", "slice", "ky"]},
+    ],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_outline_is_what_reading_all_of_it_finds(
+    tmp_path: Path, scan: np.ndarray, card: dict[str, Any] | None, order: str
+) -> None:
+    stored = scan.copy()
+    stored[..., 2] = 0
+    stored[0, :, 4] = 0
+    if card is not None and card["dims"][0] == "coil":
+        stored = stored.transpose(1, 3, 0, 2)
+    path = saved(tmp_path, np.asarray(stored, order=order), card)  # type: ignore[call-overload]
+    told, whole = outline(path), read_scan(path)
+    assert isinstance(told, ScanOutline) and told.part is not None
+    np.testing.assert_array_equal(told.part.kspace[0], whole.kspace[told.index])
+    for ours, theirs in zip(told.samplings, whole.samplings, strict=True):
+        np.testing.assert_array_equal(ours.samples, theirs.samples)
+    assert (told.card, told.name, told.n_coils) == (whole.card, whole.name, whole.n_coils)
+    assert (told.part.noise_variance, told.part.orientation) == (whole.noise_variance, whole.orientation)
+
+
+def test_an_outline_of_slices_holds_one_at_a_time(tmp_path: Path, scan: np.ndarray) -> None:
+    path = saved(tmp_path, np.tile(scan, (32, 1, 1, 1)))
+    limits = replace(DEFAULT_LIMITS, max_bytes=2 * path.stat().st_size)
+    tracemalloc.start()
+    outline(path, limits=limits)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size
+
+
+def test_an_outline_refuses_what_reading_refuses(tmp_path: Path, scan: np.ndarray) -> None:
+    broken = scan.copy()
+    broken[1, 0, 0, 0] = np.nan
+    with pytest.raises(InputError, match="1 NaN or infinite values"):
+        outline(saved(tmp_path, broken))
+    path = saved(tmp_path, scan)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(InputError, match="shape"):
+        outline(path)
+    for card, field in (({"zero_filled_k1_columns": [99]}, "zero_filled"), ({"shape": [1, 2]}, "shape")):
+        with pytest.raises(InputError, match=field):
+            outline(saved(tmp_path, scan, card))

@@ -1,0 +1,171 @@
+"""Arms of spirals are played through every designed sample, as fast as designed or slower; others are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.trajectories.angles import turned
+from mri_design.scan.trajectories.gradients import GradientLimits
+from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.trajectories.spiral import spiral_curve, spiral_readout
+from mri_design.sequences.arms import largest_bandwidth
+from mri_design.sequences.orders import SpiralOrder
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import Scanner, load_scanner
+from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.verification import SequenceError, verify
+from tests.sequences.conftest import GRE, TSE
+
+FIELD = 0.2
+ANGLES = [0.0, 0.7, np.pi / 2, 4.0]
+
+
+def arms(matrix: int = 32, turns: float = 3.0, amplitude: float = 0.024, slew: float = 100.0, **others: float):
+    """Arms that a system with these limits can play, in the single precision of files."""
+    limits = GradientLimits(amplitude=amplitude, slew=slew)
+    made = spiral_readout(matrix, turns, limits, field_of_view=FIELD, **others).samples
+    kept = turned(made[: len(made) // 4 * 4], ANGLES).astype(np.float32)
+    return SpiralOrder(kept.astype(np.float64), (matrix, matrix))
+
+
+def settings_for(order: SpiralOrder, scanner: Scanner, share: float = 1.0) -> SequenceSettings:
+    """A share of the largest bandwidth."""
+    extents = (FIELD, FIELD)
+    bandwidth = share * largest_bandwidth(order, extents, scanner)
+    return replace(GRE, field_of_view=extents, samples=order.samples, bandwidth=bandwidth, repetition_time=0.04)
+
+
+def played(path: Path, samples: int) -> np.ndarray:
+    """Where a file measures, (axis, arm, sample), in cycles for each field of view."""
+    sequence = pytest.importorskip("pypulseq").Sequence()
+    sequence.read(str(path))
+    return (
+        sequence.calculate_kspace()[0].reshape(3, -1, samples)
+        * np.array([FIELD, FIELD, GRE.slice_thickness])[:, None, None]
+    )
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_samples_lie_where_they_were_designed_at_any_speed(
+    times: int, written: Callable[..., Path], generic: Scanner
+) -> None:
+    order = arms()
+    x, y, z = played(written(settings_for(order, generic, 1 / times), order=order), order.samples)
+    np.testing.assert_allclose(np.stack([y, x], axis=-1), order.arms, atol=1e-4)
+    np.testing.assert_allclose(z, 0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"matrix": 16, "turns": 1.0},
+        {"matrix": 64, "turns": 6.0, "density": 1.5},
+        {"matrix": 48, "turns": 2.5, "amplitude": 0.08, "slew": 200.0, "dwell": 1e-6},
+        {"matrix": 24, "turns": 4.0, "amplitude": 0.01, "slew": 30.0},
+    ],
+)
+def test_every_design_is_played_within_the_limits_of_every_scanner(shape: dict[str, float]) -> None:
+    pytest.importorskip("pypulseq")
+    order = arms(**shape)
+    for name in ("low-field", "siemens-prisma"):
+        scanner = load_scanner(name)
+        found = pulseq_file(order, settings_for(order, scanner), scanner).verified
+        assert found.largest_error < 1e-4
+        assert found.gradient <= scanner.max_gradient * (1 + 1e-5) and found.slew <= scanner.max_slew * (1 + 1e-5)
+
+
+def test_a_scanner_with_the_limits_of_the_design_plays_it_as_fast_as_designed(generic: Scanner) -> None:
+    limits = GradientLimits(amplitude=generic.max_gradient, slew=generic.max_slew)
+    made = spiral_readout(128, 8.0, limits, field_of_view=FIELD)
+    order = SpiralOrder(turned(made.samples, ANGLES), (128, 128))
+    assert np.linalg.norm(made.gradients, axis=1).max() > 0.98 * limits.amplitude  # both limits count
+    assert largest_bandwidth(order, (FIELD, FIELD), generic) == pytest.approx(1 / made.duration)
+    weaker = replace(generic, max_slew=0.9 * generic.max_slew)
+    assert largest_bandwidth(order, (FIELD, FIELD), weaker) == pytest.approx(0.5 / made.duration)
+
+
+def test_the_same_request_gives_the_same_bytes(generic: Scanner) -> None:
+    pytest.importorskip("pypulseq")
+    order = arms(turns=1.0)
+    settings = settings_for(order, generic)
+    assert pulseq_file(order, settings, generic) == pulseq_file(order, settings, generic)
+
+
+def test_the_echo_time_is_that_of_the_first_sample(written: Callable[..., Path], generic: Scanner) -> None:
+    order = arms(turns=1.0)
+    settings = settings_for(order, generic)
+    path = written(settings, order=order)
+    assert verify(path, order, settings, generic).echo_time == pytest.approx(settings.echo_time, abs=1e-5)
+    with pytest.raises(SequenceError, match="echo 1 after"):
+        verify(path, order, replace(settings, echo_time=0.0081), generic)
+    assert "Matrix 32 32 1" in path.read_text()
+
+
+def test_another_order_than_the_file_s_is_refused_with_the_block(
+    written: Callable[..., Path], generic: Scanner
+) -> None:
+    order = arms(turns=1.0)
+    settings = settings_for(order, generic)
+    path = written(settings, order=order)
+    moved = order.arms.copy()
+    moved[2, -1, 0] += 0.002
+    with pytest.raises(SequenceError, match=r"block \d+: arm 2 is measured 0\.002.* along y") as caught:
+        verify(path, SpiralOrder(moved, order.grid), settings, generic)
+    assert caught.value.block == 4 * (settings.dummies + 2) + 3
+
+
+def test_a_waveform_that_breaks_a_limit_is_refused_with_the_block(
+    written: Callable[..., Path], generic: Scanner
+) -> None:
+    order = arms(turns=1.0)
+    settings = settings_for(order, generic)
+    path = written(settings, order=order)
+    weaker = replace(generic, max_slew=0.97 * generic.max_slew)
+    with pytest.raises(SequenceError, match=r"block 3: g[xy] changes by .* T/m/s, and generic allows 97"):
+        verify(path, order, settings, weaker)
+
+
+def test_what_cannot_be_played_is_refused_with_what_could_be(generic: Scanner) -> None:
+    order = arms(slew=120.0)
+    fastest = settings_for(order, generic)
+    with pytest.raises(InputError, match=r"max_slew: got 100 T/m/s; wanted at least 11\d") as caught:
+        pulseq_file(order, replace(fastest, bandwidth=2 * fastest.bandwidth), generic)
+    assert f"{fastest.bandwidth:.5g} Hz" in str(caught.value)
+    with pytest.raises(InputError, match="a whole number of times more slowly") as caught:
+        pulseq_file(order, replace(fastest, bandwidth=fastest.bandwidth / 1.25), generic)
+    assert f"{fastest.bandwidth / 2:.5g}" in str(caught.value)
+    with pytest.raises(InputError, match="gre for planes, spokes and spirals"):
+        pulseq_file(order, replace(TSE, field_of_view=(FIELD, FIELD)), generic)
+    odd = SpiralOrder(order.arms[:, :-1], order.grid)
+    with pytest.raises(InputError, match="a multiple of 4, as siemens-skyra asks"):
+        pulseq_file(odd, replace(fastest, samples=odd.samples), load_scanner("siemens-skyra"))
+
+
+@pytest.mark.parametrize("kind", ["straight pieces", "spokes from the centre", "equal steps of the angle", "shifted"])
+def test_arms_without_a_waveform_from_rest_are_refused(kind: str, generic: Scanner) -> None:
+    order = arms()
+    times = np.arange(order.samples)
+    shapes = {
+        "straight pieces": np.stack([np.interp(times, times[::4], column[::4]) for column in order.arms[0].T], axis=1),
+        "spokes from the centre": radial_spokes(32, [0.3], centre_out=True)[0],
+        "equal steps of the angle": spiral_curve(32, 3.0, points=200),
+        "shifted": order.arms[0] + 0.01,
+    }
+    with pytest.raises(InputError, match=r"a waveform that begins at rest.*Design the spirals anew"):
+        largest_bandwidth(SpiralOrder(shapes[kind][np.newaxis], (32, 32)), (FIELD, FIELD), generic)
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid"), [((0, 8, 2), (8, 8)), ((2, 2, 2), (8, 8)), ((8, 2), (8, 8)), ((2, 8, 2), (2, 8))]
+)
+def test_arms_without_sense_are_refused(shape: tuple[int, ...], grid: tuple[int, int]) -> None:
+    with pytest.raises(InputError):
+        SpiralOrder(np.ones(shape), grid)
+    with pytest.raises(InputError, match="finite numbers"):
+        SpiralOrder(np.full((2, 8, 2), np.nan), (8, 8))
