@@ -88,7 +88,7 @@ def conjugate_gradients(
     indefinite preconditioner, a non-finite value) is reported, not raised. Golub & Van Loan, Matrix Computations,
     section 11.5.
     """
-    solver = ConjugateGradients(apply, rhs, n_axes=n_axes, start=start, preconditioner=preconditioner)
+    solver = ConjugateGradients(apply, rhs.copy(), n_axes=n_axes, start=start, preconditioner=preconditioner)
     convergence = solver.solve(tolerance, max_iterations)
     return solver.x, convergence
 
@@ -98,15 +98,15 @@ class ConjugateGradients:
 
     Parameters
     ----------
-    apply, rhs, n_axes, start, preconditioner
+    apply, n_axes, start, preconditioner
         As in `conjugate_gradients`.
+    rhs : array, shape (batch, *shape)
+        Right-hand sides; their memory becomes that of the residuals.
     preconditioned : array, optional
         P rhs, where it is known already.
     at_once : int, optional
         Right-hand sides that are iterated side by side, all by default. Beside solutions, residuals and directions of
         all of them, memory holds the products of so many.
-    overwrite : bool
-        Whether the memory of ``rhs`` may be taken for the residuals.
 
     Attributes
     ----------
@@ -124,7 +124,6 @@ class ConjugateGradients:
         preconditioner: Callable[[Array], Array] | None = None,
         preconditioned: Array | None = None,
         at_once: int | None = None,
-        overwrite: bool = False,
     ) -> None:
         self._apply, self._n_axes, self._at_once = apply, n_axes, at_once
         self._precondition = preconditioner or (lambda r: r)
@@ -134,12 +133,12 @@ class ConjugateGradients:
         self._uncounted = 0
         if start is None:
             self.x = np.zeros_like(rhs)
-            self._r = rhs if overwrite else rhs.copy()
+            self._r = rhs
         else:
             self.x = start.astype(rhs.dtype, copy=True)
             self.x[self._scale == 0] = 0  # a right-hand side of zero: no relative residual would reach its solution
             product = in_chunks(apply, self.x, at_once)
-            self._r = np.subtract(rhs, product, out=rhs if overwrite else None)
+            self._r = np.subtract(rhs, product, out=rhs)
             del product
             self._uncounted = len(rhs)
         z = in_chunks(self._precondition, self._r, at_once)

@@ -188,7 +188,6 @@ class ControlVariate:
             preconditioner=preconditioner,
             preconditioned=explained,
             at_once=at_once,
-            overwrite=True,
         )
         convergence = solver.solve(tolerance, self.max_iterations)
         return replace(convergence, matvecs=convergence.matvecs + spent), solver

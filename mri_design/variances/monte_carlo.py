@@ -79,7 +79,6 @@ class MonteCarlo:
             start=starting_draws(previous, b),
             preconditioner=precision.preconditioner,
             at_once=at_once,
-            overwrite=True,
         )
         convergence = solver.solve(self.tolerance, self.max_iterations)
         solved = SolvedDraws.of(solver, convergence, self.max_iterations, with_bias=len(analyses) > 0)

@@ -191,7 +191,7 @@ def test_what_goes_on_later_ends_where_an_uninterrupted_run_ends(matrix, vectors
     def preconditioner(r: np.ndarray) -> np.ndarray:
         return r / diagonal
 
-    solver = ConjugateGradients(counted, rhs, n_axes=1, start=0.1 * rhs, preconditioner=preconditioner)
+    solver = ConjugateGradients(counted, rhs.copy(), n_axes=1, start=0.1 * rhs, preconditioner=preconditioner)
     first = solver.solve(1e-2, 50)
     second = solver.solve(1e-8, 50)
     x, whole = conjugate_gradients(
@@ -204,7 +204,7 @@ def test_what_goes_on_later_ends_where_an_uninterrupted_run_ends(matrix, vectors
 
 def test_some_may_go_on_without_the_others(matrix, vectors):
     rhs = vectors((5, 12), 12)
-    solver = ConjugateGradients(Counted(matrix), rhs, n_axes=1)
+    solver = ConjugateGradients(Counted(matrix), rhs.copy(), n_axes=1)
     solver.solve(0.1, 50)
     before, residuals = solver.x.copy(), solver.residuals.copy()
     which = np.array([3, 1])

@@ -1,0 +1,94 @@
+"""Draws that are worked on some at a time give the same variances, by as many products, in less memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from mri_design.experiment.recipe import Recipe
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.marginals import Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.working_memory import draws_at_once
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.measurement import cartesian
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.laplace import Laplace
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.monte_carlo import MonteCarlo
+
+DRAWS = 9
+SMALL = 1.0
+"""MiB, less than any program takes: draws are made one by one."""
+
+
+def precision_of(n: int, *, wavelet: bool = True, real: type = np.float64) -> PosteriorPrecision:
+    rng = np.random.default_rng(0)
+    operators = [FiniteDifferences((n, n)), *([Wavelet((n, n), "db4", 2)] if wavelet else [])]
+    blocks = tuple(SiteBlock(f"block {i}", B, Laplace(1.0)) for i, B in enumerate(operators))
+    pi = tuple(rng.uniform(0.1, 3, B.out_shape).astype(real) for B in operators)
+    return PosteriorPrecision(cartesian(sorted({*range(n // 2 - 3, n // 2 + 3), *range(0, n, 3)}), (n, n)), blocks, pi)
+
+
+def variances(
+    estimator: ControlVariate | MonteCarlo, precision: PosteriorPrecision, previous: Variances | None = None
+) -> Variances:
+    like = np.zeros((precision.measurement.in_shape), np.result_type(precision.site_precisions[0].dtype, np.complex64))
+    return estimator(precision, [b.analysis for b in precision.blocks], np.random.default_rng(1), like, previous)
+
+
+@pytest.mark.parametrize("wavelet", [True, False])
+@pytest.mark.parametrize("kind", [ControlVariate, MonteCarlo])
+def test_the_variances_are_the_same_by_as_many_products(kind: type, wavelet: bool) -> None:
+    precision = precision_of(24, wavelet=wavelet)
+    previous: Variances | None = None
+    for _ in range(2):  # cold, then from the draws of before
+        roomy, narrow = (variances(kind(DRAWS, 1e-3, memory=memory), precision, previous) for memory in (1e6, SMALL))
+        assert roomy.convergence.matvecs == narrow.convergence.matvecs
+        assert roomy.convergence.status is narrow.convergence.status and roomy.kind == narrow.kind
+        for name in ("values", "std_error", "bias", "samples"):
+            for one, other in zip(getattr(roomy, name), getattr(narrow, name), strict=True):
+                np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+        previous = roomy
+
+
+def test_a_small_limit_is_kept_to_in_single_precision_too() -> None:
+    precision = precision_of(96, real=np.float32)
+    peaks = []
+    for memory in (1e6, SMALL):
+        variances(ControlVariate(2, 0.1, memory=memory), precision)  # what is made once is there
+        tracemalloc.start()
+        try:
+            variances(ControlVariate(24, 0.1, memory=memory), precision)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < 0.6 * peaks[0]
+
+
+def test_more_memory_works_on_more_draws() -> None:
+    X, analyses, single = cartesian(range(64), (256, 256)), [FiniteDifferences((256, 256))], np.dtype(np.float32)
+    found = [draws_at_once(memory, 16, X, analyses, single) for memory in (1, 260, 300, 500, 2000)]
+    assert found[0] == 1 and found[-1] is None
+    counts = [16 if count is None else count for count in found]
+    assert counts == sorted(counts) and len(set(counts)) > 2
+
+
+def test_the_recipe_sets_it() -> None:
+    assert Recipe().inference.memory == 1024
+    recipe = Recipe.model_validate({"inference": {"memory": 300.0}})
+    estimator = recipe.inference.estimator()
+    assert isinstance(estimator, ControlVariate) and estimator.memory == 300
+    plain = Recipe.model_validate({"inference": {"memory": 300.0, "variances": "perturb-and-solve"}})
+    made = plain.inference.estimator()
+    assert isinstance(made, MonteCarlo) and made.memory == 300
+
+
+def test_a_model_has_its_gaussian_noise_made_alike() -> None:
+    precision = precision_of(24)
+    like = np.zeros((24, 24), complex)
+    made = [
+        precision.perturbations(np.random.default_rng(3), DRAWS, like, at_once=at_once) for at_once in (None, 1, 2, 20)
+    ]
+    for other in made[1:]:
+        np.testing.assert_allclose(other, made[0], rtol=1e-12)
