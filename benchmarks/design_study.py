@@ -66,7 +66,7 @@ class Study:
     def tune_map(self) -> None:
         """The weight of MAP, once."""
         group = replace(real_phase(self.setting)[0], section="MAP")
-        weight = tune_weight(group, self.ledger, self.jobs, SEED, self.show)
+        weight = tune_weight(group, self.ledger, self.jobs, SEED, self.show, self.setting.cut_short)
         self.setting = replace(self.setting, weight=weight)
 
     def runnable(self, groups: list[Group]) -> list[Group]:

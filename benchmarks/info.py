@@ -116,16 +116,17 @@ CASES = (
 
 
 def row_of(case: Case, folder: Path, repeats: int, smaller: int) -> Row:
-    """One row: medians over processes, after one that fills the caches of the file system."""
+    """One row: medians over processes; where they are several, after one that fills the caches of the file system."""
     path = folder / case.name
     case.write(path, smaller)
     walls, processor, both = [], [], []
-    for i in range(repeats + 1):
+    warm_ups = int(repeats > 1)
+    for i in range(repeats + warm_ups):
         used, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         command = [sys.executable, "-c", MEASURED, str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if i:
+        if i >= warm_ups:
             walls.append(time.perf_counter() - began)
             processor.append(now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime)
             both.append(sum(json.loads(done.stderr.splitlines()[-1])) / 1024)

@@ -10,16 +10,20 @@ from pathlib import Path
 from unittest import mock
 
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 __all__ = ["undrawn"]
 
 
 @contextmanager
 def undrawn() -> Iterator[None]:
-    """Within this, saving a figure writes a small blank one of the same format."""
+    """Within this, saving a figure writes a small blank one of the same format, and its axes are placed nowhere."""
     for kind in ("png", "svg"):
         _blank(kind)  # drawn before drawing is taken away
-    with mock.patch.object(Figure, "savefig", _save_blank):
+    with (
+        mock.patch.object(Figure, "savefig", _save_blank),
+        mock.patch.object(ConstrainedLayoutEngine, "execute", _place_nothing),
+    ):
         yield
 
 
@@ -28,6 +32,10 @@ def _blank(kind: str) -> bytes:
     written = io.BytesIO()
     Figure(figsize=(0.2, 0.2)).savefig(written, format=kind)
     return written.getvalue()
+
+
+def _place_nothing(engine: ConstrainedLayoutEngine, figure: Figure) -> None:
+    """Leave the axes where they are: to place them, the library measures every letter, as if it drew the figure."""
 
 
 def _save_blank(figure: Figure, target: object, **options: object) -> None:

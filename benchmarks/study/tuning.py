@@ -15,6 +15,7 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.runs.workers import Workers
 
 Show = Callable[[str, int, int], None]
+Cut = Callable[[Recipe], Recipe]
 WEIGHTS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Times the rates of the recipe tv-wavelet."""
 
@@ -52,9 +53,12 @@ def partial_fourier(recipe: Recipe) -> dict[str, Recipe]:
     return {f"partial {kept:g}": recipe.replacing("constraints", partial_fourier=kept) for kept in KEPT}
 
 
-def tune_weight(group: Group, ledger: Ledger, jobs: int, seed: int, show: Show) -> float:
-    """The weight with which MAP has the least mean error on the training images, over densities of every count."""
-    recipes = {f"map {w:g}": map_recipe(w) for w in WEIGHTS} | {"mean": load_recipe("local")}
+def tune_weight(group: Group, ledger: Ledger, jobs: int, seed: int, show: Show, cut: Cut) -> float:
+    """The weight with which MAP has the least mean error on the training images, over densities of every count.
+
+    ``cut`` says how hard a recipe tries.
+    """
+    recipes = {f"map {w:g}": cut(map_recipe(w)) for w in WEIGHTS} | {"mean": cut(load_recipe("local"))}
     named, pieces = [], []
     for weight in WEIGHTS:
         for count in group.lines:

@@ -42,6 +42,14 @@ LANCZOS = _recipe(
     '[design]\nstrategy = "information-gain-lanczos"'
 )
 PHASE = _recipe(more='[phase]\nmodel = "automatic"\nimaginary_ratios = [2.0, 8.0]\nrivals_every = 2')
+LOCAL = _recipe(
+    reconstruction="band_factors = false",
+    more='[phase]\nmodel = "modulus"\n'
+    '[inference]\nsamples = 4\ntolerance = 0.2\nsolver_tolerance = 0.1\ninner_tolerance = 1e-3\nsolver = "admm"\n'
+    '[[prior]]\nkind = "pixels"\nscale = 100.0\ntau_limit = 0.4\n'
+    '[[prior]]\nkind = "differences"\nscale = 10.0',
+)
+"""A posterior mean in a tenth of a second, for runs that reconstruct dozens of masks."""
 TOTAL_VARIATION = _recipe(
     reconstruction='method = "map"',
     more='[[prior]]\nkind = "differences"\nscale = 10.0\nisotropic = true\n'
@@ -77,7 +85,7 @@ RUNS = {
     "compare-posterior": GoldenRun(
         f"compare phantom:brain --lines 12 --train phantom:shepp-logan --strategies {POSTERIOR} --seeds 2 "
         "--method mean --jobs 1",
-        SMALL,
+        LOCAL,
     ),
     "compare-drawn": GoldenRun(
         f"compare phantom:t1w --lines 11,14 --train phantom:brain --strategies {DRAWN} --seeds 2 "
@@ -85,9 +93,9 @@ RUNS = {
         SMALL,
     ),
     "protocol": GoldenRun(
-        "protocol phantom:brain phantom:t2w --lines 14 --start 6 --swaps 2 --test phantom:t1w --seeds 2 "
+        "protocol phantom:brain phantom:t2w --lines 14 --start 6 --swaps 2 --seed 1 --test phantom:t1w --seeds 2 "
         "--against low-pass,vd-jittered --method mean --jobs 1",
-        SMALL,
+        LOCAL,
     ),
     "train": GoldenRun("train phantom:brain phantom:t2w --lines 12 --method zero-filled --jobs 1", SMALL),
     "train-tried": GoldenRun(

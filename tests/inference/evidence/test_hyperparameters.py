@@ -122,18 +122,17 @@ def test_the_prior_evidence_is_the_dense_criterion_without_data(prior):
     model = GeneralizedLinearModel(cartesian([4], shape), np.zeros((1, 1, 8), complex), 1.0, tuple(blocks))
     phi, slopes = PriorEvidence.of(model, site_groups(model))(model.blocks)
     z = [np.full(b.site_shape, 1.0) for b in blocks]
+    dense = [b.analysis.to_dense() for b in blocks]
     for _ in range(400):
         pi = [b.potential.site_precision(one) for b, one in zip(blocks, z, strict=True)]
         A = 0
-        for b, one in zip(blocks, pi, strict=True):
-            B = b.analysis.to_dense()
+        for b, B, one in zip(blocks, dense, pi, strict=True):
             weights = np.broadcast_to(one, b.analysis.out_shape).ravel()
             A = A + B.conj().T @ (weights[:, None] * B)
         inverse = np.linalg.inv(A)
         z = []
-        for b in blocks:
-            B = b.analysis.to_dense()
-            each = 2 * np.einsum("ij,jk,ik->i", B, inverse, B.conj()).real
+        for b, B in zip(blocks, dense, strict=True):
+            each = 2 * np.sum((B @ inverse) * B.conj(), axis=1).real
             pooled = b.pooled(each.reshape(b.analysis.out_shape))
             for kind in np.unique(b.potential.start_variance):  # one pi per group
                 members = np.broadcast_to(b.potential.start_variance == kind, b.site_shape)
