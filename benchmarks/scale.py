@@ -87,13 +87,14 @@ def model(quick: bool) -> list[Row]:
         began = time.perf_counter()
         for number in range(20):
             write_text(folder / f"{number}.csv", "x" * 4096)
+        collect = (time.perf_counter() - began) / 20
         return [
             {
                 "grid": matrix,
                 "task": spent["task"] - spent["start"],
                 "start": spent["start"],
                 "hand_out": seconds_per_task(20 if quick else 500),
-                "collect": (time.perf_counter() - began) / 20,
+                "collect": collect,
                 "slice_bytes": int(np.load(scan).nbytes),
             }
         ]
@@ -191,9 +192,10 @@ there and {one.task:.0f} s for a slice. The one who waits spends {1e3 * one.hand
 all share.
 
 {markdown_text(model_rows(one, SLICES, WORKERS), None, formats)}
-What is done in one place would hold up {most_workers(one):.0f} workers. Before that, at {SLICES} workers, each has one
-slice, and more of them have nothing to do: a slice is the smallest piece, as every line of a design depends on the line
-before it. Up to there what is lost is the last round, where {SLICES} is no multiple of the workers, and the start.
+It stops at {min(SLICES, int(most_workers(one)))} workers: what is done in one place holds up {most_workers(one):.0f},
+and beyond {SLICES} there is no slice left for another one. A slice is the smallest piece, as every line of a design
+depends on the line before it. Up to there what is lost is the start, and the last round where {SLICES} is no multiple of
+the workers. Slices are taken as equally long, and machines as equally fast.
 """
 
 
