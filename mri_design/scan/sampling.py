@@ -113,6 +113,11 @@ class Sampling:
         return bool(self.samples[self.lines].all())
 
     @property
+    def holes(self) -> bool:
+        """True where measured lines hold different samples, so that only samples say what was measured, not lines."""
+        return not self.samples[self.lines][:, self.columns].all()
+
+    @property
     def full(self) -> bool:
         """True where nothing is missing but edges of k-space that were filled with zeros alike on both sides."""
         return self.whole_lines and not self.missing_lines
@@ -142,7 +147,7 @@ class Sampling:
         if self.whole_lines:
             return ""
         measured = self.samples[self.lines]
-        if measured[:, self.columns].all():
+        if not self.holes:
             kind = "the readout is zero-filled" if _alike(self.columns) else "a partial echo"
             return f"{kind}, columns {index_runs(~self.columns)} are empty in every line"
         held = measured.sum(axis=1)

@@ -43,6 +43,17 @@ def test_the_mask_of_a_design_gives_an_image_with_error_bars(
     assert int(metrics(designed[0])[0]["matvecs"]) < 0.8 * int(metrics(out)[0]["matvecs"])
 
 
+def test_of_lines_with_holes_samples_are_counted_and_recorded(run: Run, work: Path, tmp_path: Path) -> None:
+    rng, out = np.random.default_rng(0), tmp_path / "x"
+    held = rng.random((24, 20)) < 0.4
+    held[8:16, 6:14] = True
+    np.savez(tmp_path / "holes.npz", kspace=load_phantom("brain", shape=(24, 20), rng=rng).kspace * held)
+    assert run("recon", tmp_path / "holes.npz", "--method", "zero-filled", "--out", out).exit_code == 0
+    assert np.array_equal(np.load(out / "mask.npy"), held)
+    assert metrics(out)[0]["samples"] == str(held.sum())
+    assert json.loads((out / "manifest.json").read_text())["lines"] == np.flatnonzero(held).tolist()
+
+
 @pytest.mark.parametrize("method", ["map", "least-squares", "zero-filled"])
 def test_point_estimates_have_no_error_bars(run: Run, tmp_path: Path, method: str) -> None:
     out = tmp_path / "x"

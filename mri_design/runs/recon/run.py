@@ -114,11 +114,11 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     data = load_scan(request.source, recipe, run.seed, request.maps).select_slice(request.index)
     if isinstance(data, TrajectoryData):
         return reconstruct_trajectory(data, request.mask, recipe, record, run)
-    samples = data.samplings[0].samples
+    sampling = data.samplings[0]
     if request.mask is not None:
-        mask = read_mask(request.mask, data.measured, samples)
+        mask = read_mask(request.mask, data.measured, sampling.samples)
     else:
-        mask = samples if recipe.design.encoding == "plane" else data.measured
+        mask = sampling.samples if recipe.design.encoding == "plane" or sampling.holes else data.measured
     recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
     check_other_than_lines(recipe)
     lines = np.flatnonzero(mask).tolist()
