@@ -194,8 +194,8 @@ all share.
 {markdown_text(model_rows(one, SLICES, WORKERS), None, formats)}
 It stops at {min(SLICES, int(most_workers(one)))} workers: what is done in one place holds up {most_workers(one):.0f},
 and beyond {SLICES} there is no slice left for another one. A slice is the smallest piece, as every line of a design
-depends on the line before it. Up to there what is lost is the start, and the last round where {SLICES} is no multiple of
-the workers. Slices are taken as equally long, and machines as equally fast.
+depends on the line before it. Up to there what is lost is the start, and the last round where {SLICES} is no multiple
+of the workers. Slices are taken as equally long, and machines as equally fast.
 """
 
 
