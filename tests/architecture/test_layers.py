@@ -64,8 +64,8 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"admm": 4, "automatic": 5, "map_estimate": 6},
     "evaluation": {"": 1, "output": 2, "plots": 2, "predictions": 3},
     "evaluation/output": {"folder_ledger": 1, "folder_lock": 1, "manifest": 1, "tables": 1, "vector_picture": 1}
-    | {"progress_file": 1, "step_explorer": 1}
-    | {"picture": 2, "run_folder": 3, "identity": 4, "page": 4, "folder_status": 5, "run_files": 5},
+    | {"progress_file": 1, "pointed_curves": 1}
+    | {"picture": 2, "step_explorer": 2, "run_folder": 3, "identity": 4, "page": 4, "folder_status": 5, "run_files": 5},
     "evaluation/plots": {"style": 1, "*": 2},
     "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
     | {"check": 2, "shares": 3, "account": 4},

@@ -18,6 +18,7 @@ from mri_design.errors import InputError
 from mri_design.evaluation.colours import COLOURS, PALETTE
 from mri_design.evaluation.output.manifest import Manifest, manifest_text
 from mri_design.evaluation.output.picture import Drawing, svg_text
+from mri_design.evaluation.output.pointed_curves import pointed_curves
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.step_explorer import StepExplorer
 from mri_design.evaluation.output.tables import Row, column_names, format_cell, is_numeric, shown_texts
@@ -44,8 +45,9 @@ def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], capt
     """
     if not folder.reported:
         return ReportFigure("", caption)
-    path = folder.write_figure(name, draw())
-    return ReportFigure(path.with_suffix(".svg").read_text(encoding="utf-8"), caption)
+    drawing = draw()
+    path = folder.write_figure(name, drawing)
+    return ReportFigure(path.with_suffix(".svg").read_text(encoding="utf-8"), caption, pointed_curves(drawing))
 
 
 _ONE_LINE = 36  # letters of a cell that stay on one line
@@ -109,10 +111,13 @@ class ReportFigure:
         A drawn figure, or an SVG file's text (`picture.svg_text`).
     caption : str
         Says what to look for; also read out where the picture cannot be seen.
+    curves : str
+        `pointed_curves` of the figure, whose numbers the page shows under the pointer; empty for none.
     """
 
     picture: Drawing | str
     caption: str
+    curves: str = ""
     kind: str = field(default="figure", init=False)
 
     def inline(self, prefix: str) -> str:

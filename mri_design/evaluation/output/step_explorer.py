@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mri_design.evaluation.output.pointed_curves import json_for_script
 
 __all__ = ["ExploredImage", "ExploredStep", "StepExplorer"]
 
@@ -110,8 +111,7 @@ class StepExplorer:
                 for image in self.images
             ],
         }
-        text = json.dumps(content, separators=(",", ":"), allow_nan=False)
-        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+        return json_for_script(content)
 
 
 def _short(value: float) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import (
@@ -21,6 +22,7 @@ from mri_design.evaluation.output.page import (
     SideBySide,
     write_report,
 )
+from mri_design.evaluation.output.pointed_curves import pointed_curves
 from mri_design.evaluation.output.step_explorer import ExploredImage, ExploredStep, StepExplorer
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -47,7 +49,7 @@ USED = """<iframe src="report.html" style="width: WIDTHpx; height: 2000px; borde
 document.querySelector("iframe").onload = event => {
   const page = event.target.contentDocument, find = all => page.querySelector(all), seen = {};
   const column = () => [...page.querySelectorAll(".wide tbody tr")].map(row => row.cells[0].textContent);
-  const says = () => find(".says").textContent, reads = () => find(".reads").textContent;
+  const says = () => find(".says").textContent, reads = () => find(".explorer .reads").textContent;
   seen.hidden = find("figure.explorer").hidden;
   seen.table = [column()];
   for (const _ of [1, 2]) { find(".wide th button").click(); seen.table.push(column()); }
@@ -68,6 +70,16 @@ document.querySelector("iframe").onload = event => {
   const at = {clientX: box.left + box.width * 5.5 / 8, clientY: box.top + 5};
   find(".explorer svg").dispatchEvent(new event.target.contentWindow.PointerEvent("pointermove", at));
   seen.pointed = reads();
+  const plot = find("figure.pointed svg"), curve = () => find("figure.pointed .reads").textContent;
+  seen.curves = [curve()];
+  const area = plot.getBoundingClientRect();
+  const over = {clientX: area.left + area.width * 0.52, clientY: area.top + area.height * 0.5};
+  plot.dispatchEvent(new event.target.contentWindow.PointerEvent("pointermove", over));
+  seen.curves.push(curve());
+  plot.dispatchEvent(new event.target.contentWindow.KeyboardEvent("keydown", {key: "ArrowRight", cancelable: true}));
+  seen.curves.push(curve());
+  plot.dispatchEvent(new event.target.contentWindow.PointerEvent("pointerleave", {}));
+  seen.curves.push(curve());
   const boxes = [...page.querySelectorAll(".pictures div")];
   seen.pictures = boxes.map(e => !e.hidden && e.querySelector("img").src.slice(0, 14));
   seen.told = find(".pictures p").textContent;
@@ -91,6 +103,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     steps = [ExploredStep(6, scores[0], 0.5), ExploredStep(2, scores[1], None)]
     explorer = StepExplorer(8, (4,), steps, "score", [ExploredImage(2, png, png, b"", 0.25)], "A caption. " * 20)
     sections.append(Section("Three", [explorer]))
+    course = Figure(figsize=(4, 3))
+    axes = course.add_axes((0.1, 0.2, 0.8, 0.7), xlim=(1, 100), xscale="log", xlabel="lines")
+    axes.plot([1, 10, 100], [0.5, 0.25, -0.125], label="found")
+    axes.plot([1, 100], [0.4, 0.2], label="predicted")
+    sections.append(Section("Four", [ReportFigure(course, "A caption.", pointed_curves(course))]))
     write_report(folder / "report.html", "A title " * 9, {"a label": "a value " * 12, "b": "x" * 90}, sections)
     return folder
 
@@ -132,5 +149,7 @@ def test_tables_sort_and_steps_are_shown(report: Path) -> None:
     assert seen["bars"] == [2, 1, 5]
     assert seen["key"] == "ky \u22121 (line 3): not measured"
     assert seen["pointed"] == "ky 1 (line 5): not measured"
+    rest = "Point at a curve, or use the arrow keys on the picture, to read its values."
+    assert seen["curves"] == [rest, "lines 10: found 0.25", "lines 100: found \u22120.125; predicted 0.2", rest]
     assert seen["pictures"] == ["data:image/png", "data:image/png", False]
     assert seen["told"] == "The posterior mean of 2 lines; relative error of its magnitude 0.25."
