@@ -164,12 +164,27 @@ def adapt(
 
 
 def _form(source: str) -> StreamForm:
-    """How the messages of a file are written; those of the standard input are JSON lines."""
+    """How the messages of a file are written; those of the standard input are JSON lines.
+
+    Raises
+    ------
+    InputError
+        For a finished scan in the place of a stream of readouts.
+    """
+    from mri_design.errors import InputError
+    from mri_design.scan.io.hdf5 import is_hdf5
     from mri_design.scan.io.safe import check_file
 
     if source == "-":
         return "json lines"
     check_file(Path(source))
+    if is_hdf5(Path(source)):
+        raise InputError(
+            field=source,
+            got="a file of a finished scan (HDF5)",
+            wanted="readouts as they come: an MRD stream, or JSON lines",
+            cure=f"To replay a finished scan: mri-design design {source}.",
+        )
     with open(source, "rb") as stream:
         return "json lines" if stream.read(1) == b"{" else "mrd file"
 

@@ -117,8 +117,12 @@ class SliceGeometry:
             return ""
         plane = ("sagittal", "coronal", "transverse")[int(np.argmax(np.abs(self.normal)))]
         along = ("left to right", "front to back", "foot to head")[int(np.argmax(np.abs(self.phase)))]
-        straight = max(map(abs, self.normal)) > 1 - _RIGHT_ANGLE
-        return f"{plane if straight else f'oblique, nearest to {plane}'}, phase encoding {along}"
+        straight, turned = (max(map(abs, vector)) for vector in (self.normal, self.phase))
+        if straight <= 1 - _RIGHT_ANGLE:
+            return f"oblique, nearest to {plane}, phase encoding {along}"
+        if turned <= 1 - _RIGHT_ANGLE:
+            along = f"nearest to {along}, turned by {np.degrees(np.arccos(turned)):.0f} degrees in the plane"
+        return f"{plane}, phase encoding {along}"
 
     def slice_after(self, number: int) -> SliceGeometry:
         """That of a later slice of a stack, whose slices follow one another at the distance of their thickness.

@@ -293,6 +293,13 @@ def test_json_lines_come_in_and_go_out(work: Path, run: Run, tmp_path: Path, bli
     assert order(tmp_path / "run") == blind
 
 
+def test_a_finished_scan_is_no_stream(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "scan.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
+    result = run("adapt", tmp_path / "scan.h5", *BLIND, "--out", tmp_path / "run")
+    said = " ".join(result.output.split())
+    assert result.exit_code == 3 and "a file of a finished scan" in said and "mri-design design" in said
+
+
 def test_a_file_that_ends_early_makes_no_complete_design(work: Path, run: Run, tmp_path: Path) -> None:
     kspace = np.load(work / "scan.npz")["kspace"][0]
     header = json.dumps({"lines": 24, "samples": 20, "noise_variance": 4.9e-5})

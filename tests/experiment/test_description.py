@@ -50,6 +50,10 @@ def test_size_place_and_acceleration_are_told() -> None:
     assert rows["measured lines"] == "15 of 32, missing 0-8, 24-31: acceleration 2.13"
     straight = SliceGeometry((2.0, 1.5), None, (0.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
     assert straight.orientation == "sagittal, phase encoding foot to head"
+    c, d = np.cos(np.radians(20)), np.sin(np.radians(20))
+    in_plane = SliceGeometry((2.0, 1.5), None, (0.0, 0.0, 0.0), (-d, c, 0.0), (c, d, 0.0), (0.0, 0.0, 1.0))
+    along = ("left to right", "front to back")[int(np.argmax(np.abs(in_plane.phase)))]
+    assert in_plane.orientation == f"transverse, phase encoding nearest to {along}, turned by 20 degrees in the plane"
     assert "orientation" not in describe_scan(
         ScanOutline.of(replace(scan(), geometry=(SliceGeometry((2.0, 1.5), None),) * 3)), Recipe()
     )
