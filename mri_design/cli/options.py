@@ -54,7 +54,7 @@ __all__ = [
     "UntilGain",
 ]
 
-PHANTOMS = ("shepp-logan", "brain", "t2w", "t1w", "lf-gre")
+PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre")
 CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
 FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
 SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")

@@ -155,6 +155,10 @@ def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
     return replace(known, card={**known.card, "coil_maps_explain": f"{explained:.1%} of the central samples"})
 
 
+VOLUME_PART = 4
+"""A volume has this part of the recipe's matrix along each of its three axes."""
+
+
 def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
     rng = np.random.default_rng([seed, 1])
@@ -167,7 +171,8 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             known = ", ".join(PHANTOM_PREFIX + n for n in phantom_names())
             raise InputError(field="input", got=repr(source), wanted=f"a file, or one of: {known}")
         if phantom_kind(name) != "kspace":
-            shape = None if settings.matrix is None else (settings.matrix, settings.matrix)
+            part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
+            shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))

@@ -44,8 +44,9 @@ def _runs_verbs(page: Path) -> bool:
 def _smaller(command: str) -> list[str]:
     """The command for scans of an eighth of the lines, with a quick recipe where it names none, in one process."""
     words = command.split()[1:]
+    counts = {*COUNTS, "--slice", "--positions"} if "phantom:head-3d" in words else COUNTS  # planes of a volume
     for place, word in enumerate(words[:-1]):
-        if word in COUNTS:
+        if word in counts:
             words[place + 1] = re.sub(r"\d+", lambda number: str(int(number[0]) // FACTOR), words[place + 1])
     if "--recipe" in words:
         assert "phantom:" not in command, "a phantom with a recipe of its own would run at its full size"

@@ -1,9 +1,10 @@
-"""Scenes of ellipses read from JSON, with every row checked."""
+"""Scenes of ellipses, or ellipsoids, read from JSON, with every row checked."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.simulation.ellipses import EllipsePhantom
+from mri_design.scan.simulation.ellipsoids import EllipsoidPhantom
 
-__all__ = ["read_ellipse_table", "read_json_object"]
+__all__ = ["read_ellipse_table", "read_ellipsoid_table", "read_json_object"]
 
 _LARGEST_TABLE = 1 << 20  # bytes
 _MOST_ELLIPSES = 1000
 _ROW_NUMBERS = {"centre": (2,), "semi_axes": (2,), "angle_degrees": (1,), "intensity": (1, 2)}
+_VOLUME_NUMBERS = {"centre": (3,), "semi_axes": (3,), "intensity": (1, 2)}
 
 
 def read_ellipse_table(path: Path, *, name: str | None = None) -> EllipsePhantom:
@@ -42,11 +45,7 @@ def read_ellipse_table(path: Path, *, name: str | None = None) -> EllipsePhantom
         Naming file, row and field: not readable as JSON, larger than 1 MiB, no or more than 1000 rows,
         something else than finite numbers, or an ellipse that leaves the field of view.
     """
-    rows = read_json_object(path).get("ellipses")
-    if not isinstance(rows, list) or not 1 <= len(rows) <= _MOST_ELLIPSES:
-        got = f"{len(rows)} rows" if isinstance(rows, list) else "none"
-        raise InputError(field=f"{path.name}: ellipses", got=got, wanted=f"a list of 1 to {_MOST_ELLIPSES}")
-    read = [_read_row(row, f"{path.name}: ellipses[{i}]") for i, row in enumerate(rows)]
+    read = _rows(path, "ellipses", _ROW_NUMBERS)
     phantom = EllipsePhantom(
         centres=np.array([row["centre"] for row in read]),
         semi_axes=np.array([row["semi_axes"] for row in read]),
@@ -56,6 +55,47 @@ def read_ellipse_table(path: Path, *, name: str | None = None) -> EllipsePhantom
     )
     _refuse_outside(phantom, path.name)
     return phantom
+
+
+def read_ellipsoid_table(path: Path, *, name: str | None = None) -> EllipsoidPhantom:
+    """Read a scene of ellipsoids from JSON.
+
+    Parameters
+    ----------
+    path : Path
+        As for `read_ellipse_table`: ``{"ellipsoids": [row, ...]}``, a row has ``centre`` [x, y, z], ``semi_axes`` along
+        x, y and z, and ``intensity``.
+    name : str, optional
+        Name of the scene; by default the file's stem.
+
+    Raises
+    ------
+    InputError
+        As `read_ellipse_table`.
+    """
+    read = _rows(path, "ellipsoids", _VOLUME_NUMBERS)
+    phantom = EllipsoidPhantom(
+        centres=np.array([row["centre"] for row in read]),
+        semi_axes=np.array([row["semi_axes"] for row in read]),
+        intensities=_intensities([row["intensity"] for row in read]),
+        name=name or path.stem,
+    )
+    outside = (np.abs(phantom.centres) + phantom.semi_axes > 0.5).any(axis=1)
+    if outside.any():
+        raise InputError(
+            field=f"{path.name}: ellipsoids[{int(np.flatnonzero(outside)[0])}]",
+            got="an ellipsoid that leaves the field of view",
+            wanted="all of it within -0.5 to 0.5 along x, y and z",
+        )
+    return phantom
+
+
+def _rows(path: Path, key: str, numbers: Mapping[str, tuple[int, ...]]) -> list[dict[str, list[float]]]:
+    rows = read_json_object(path).get(key)
+    if not isinstance(rows, list) or not 1 <= len(rows) <= _MOST_ELLIPSES:
+        got = f"{len(rows)} rows" if isinstance(rows, list) else "none"
+        raise InputError(field=f"{path.name}: {key}", got=got, wanted=f"a list of 1 to {_MOST_ELLIPSES}")
+    return [_read_row(row, f"{path.name}: {key}[{i}]", numbers) for i, row in enumerate(rows)]
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
@@ -79,12 +119,12 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read_row(row: object, where: str) -> dict[str, list[float]]:
-    """The four fields of one row as lists of finite floats."""
+def _read_row(row: object, where: str, wanted_numbers: Mapping[str, tuple[int, ...]]) -> dict[str, list[float]]:
+    """The fields of one row as lists of finite floats."""
     if not isinstance(row, dict):
-        raise InputError(field=where, got=type(row).__name__, wanted="an object with " + ", ".join(_ROW_NUMBERS))
+        raise InputError(field=where, got=type(row).__name__, wanted="an object with " + ", ".join(wanted_numbers))
     read: dict[str, list[float]] = {}
-    for field, counts in _ROW_NUMBERS.items():
+    for field, counts in wanted_numbers.items():
         given = row.get(field)
         numbers: list[Any] = given if isinstance(given, list) else [given]
         if len(numbers) not in counts or not all(_is_finite_number(n) for n in numbers):

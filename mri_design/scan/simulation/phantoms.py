@@ -11,8 +11,9 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack
-from mri_design.scan.simulation.ellipse_table import read_ellipse_table, read_json_object
+from mri_design.scan.simulation.ellipse_table import read_ellipse_table, read_ellipsoid_table, read_json_object
 from mri_design.scan.simulation.ellipses import EllipsePhantom
+from mri_design.scan.simulation.ellipsoids import EllipsoidPhantom
 
 __all__ = [
     "PhantomKind",
@@ -22,12 +23,13 @@ __all__ = [
     "phantom_path",
     "phantoms_folder",
     "read_shipped_ellipses",
+    "read_shipped_ellipsoids",
     "read_shipped_images",
     "text_of_card",
 ]
 
-PhantomKind = Literal["ellipses", "images", "kspace"]
-"""An ellipse table, a magnitude slice from which k-space is simulated, or raw measured k-space."""
+PhantomKind = Literal["ellipses", "ellipsoids", "images", "kspace"]
+"""A table of ellipses or of ellipsoids, a magnitude slice from which k-space is simulated, or raw measured k-space."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class _Entry:
 _ENTRIES = {
     "shepp-logan": _Entry("shepp_logan.json", "shepp_logan.card.json", "ellipses"),
     "brain": _Entry("brain.json", "brain.card.json", "ellipses"),
+    "head-3d": _Entry("head_3d.json", "head_3d.card.json", "ellipsoids"),
     "t2w": _Entry("t2w_6A_slice.npz", "t2w_6A_slice.json", "images"),
     "t1w": _Entry("t1w_7A_slice.npz", "t1w_7A_slice.json", "images"),
     "lf-gre": _Entry("lf_6A_gre_slice.npy", "lf_6A_gre_slice.json", "kspace"),
@@ -52,7 +55,7 @@ def phantom_names() -> tuple[str, ...]:
 
 
 def phantom_kind(name: str) -> PhantomKind:
-    """What a shipped phantom is: "ellipses", "images" or "kspace".
+    """What a shipped phantom is: "ellipses", "ellipsoids", "images" or "kspace".
 
     Raises
     ------
@@ -113,6 +116,17 @@ def read_shipped_ellipses(name: str) -> EllipsePhantom:
         On an unknown name, a name that is no ellipse scene, or a file that does not match its card.
     """
     return read_ellipse_table(_checked_file(name, "ellipses"), name=name)
+
+
+def read_shipped_ellipsoids(name: str) -> EllipsoidPhantom:
+    """A shipped scene of ellipsoids, by name.
+
+    Raises
+    ------
+    InputError
+        As `read_shipped_ellipses`.
+    """
+    return read_ellipsoid_table(_checked_file(name, "ellipsoids"), name=name)
 
 
 def read_shipped_images(name: str) -> ImageStack:

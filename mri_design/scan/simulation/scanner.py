@@ -17,11 +17,12 @@ from mri_design.scan.simulation.brightness import bright_level
 from mri_design.scan.simulation.coil_maps import simulate_coil_maps
 from mri_design.scan.simulation.ellipse_object import EllipsePhase, drawn_object
 from mri_design.scan.simulation.ellipses import EllipsePhantom
+from mri_design.scan.simulation.ellipsoids import EllipsoidPhantom
 from mri_design.scan.simulation.phase import no_phase, rough_phase, smooth_phase
 from mri_design.scan.simulation.resize import fit_to_matrix, fitted_geometry
 from mri_design.scan.simulation.settings import checked_coil_count, checked_noise, checked_shape
 
-__all__ = ["ImagePhase", "simulate_ellipse_scan", "simulate_scan"]
+__all__ = ["ImagePhase", "simulate_ellipse_scan", "simulate_scan", "simulate_volume_scan"]
 
 ImagePhase = Literal["own", "smooth", "rough", "none"]
 
@@ -147,6 +148,49 @@ def simulate_ellipse_scan(
     settings |= _settings(noise, n_coils, grid)
     kspace = np.stack(phantom.kspace_of_products(grid, drawn.modulations))[None] / drawn.level
     return _scan(kspace, drawn.reference[None], maps, noise, phantom.name, {**(card or {}), **settings}, rng)
+
+
+def simulate_volume_scan(
+    phantom: EllipsoidPhantom,
+    shape: int | tuple[int, int],
+    *,
+    noise: float = 0.007,
+    rng: np.random.Generator,
+    card: Mapping[str, str] | None = None,
+) -> KSpaceData:
+    """Make three-dimensional k-space from ellipsoids in closed form, as one plane (ky, kz) per readout position.
+
+    Parameters
+    ----------
+    phantom : EllipsoidPhantom
+        The scene; its field of view is the scan's.
+    shape : int or (int, int)
+        Grid (ky, kz) of every plane; the readout has as many samples as ky has.
+    noise : float
+        As for `simulate_ellipse_scan`; the percentile is that of all voxels.
+    rng : numpy Generator
+        Draws the noise.
+    card : mapping of str to str, optional
+        Provenance to hand on.
+
+    Returns
+    -------
+    KSpaceData
+        A slice for every readout position, all measured, one coil, no phase but that of the intensities.
+        ``reference`` is the average over voxels, which k-space cut at the grid's frequencies does not show exactly.
+
+    Raises
+    ------
+    InputError
+        On a wrong setting.
+    """
+    grid, noise = checked_shape(shape), checked_noise(noise)
+    truth = phantom.image(grid[0], grid)
+    level = bright_level(truth, phantom.name)
+    planes = phantom.planes(grid[0], grid)[:, np.newaxis] / level
+    settings = {"simulated": "from ellipsoids, k-space in closed form", **_settings(noise, 1, grid)}
+    settings["volume"] = f"{grid[0]} readout positions, each a plane (ky, kz) of {grid}"
+    return _scan(planes, truth / level, None, noise, phantom.name, {**(card or {}), **settings}, rng)
 
 
 def _places(images: ImageStack, matrix: int | tuple[int, int] | None) -> tuple[SliceGeometry, ...] | None:

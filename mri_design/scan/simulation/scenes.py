@@ -16,15 +16,16 @@ from mri_design.scan.simulation.phantoms import (
     phantom_kind,
     phantom_path,
     read_shipped_ellipses,
+    read_shipped_ellipsoids,
     read_shipped_images,
     text_of_card,
 )
-from mri_design.scan.simulation.scanner import simulate_ellipse_scan, simulate_scan
+from mri_design.scan.simulation.scanner import simulate_ellipse_scan, simulate_scan, simulate_volume_scan
 from mri_design.scan.simulation.shots import SimulatedShots, simulate_ellipse_shots
 
 __all__ = ["load_phantom", "load_phantom_shots"]
 
-_USUAL_SIDE = 256
+_USUAL_SIDE, _VOLUME_SIDE = 256, 64
 
 
 def load_phantom(
@@ -40,12 +41,13 @@ def load_phantom(
 
     Parameters
     ----------
-    name : {"shepp-logan", "brain", "t2w", "t1w"}
-        The first two are ellipse scenes with closed-form k-space (`simulate_ellipse_scan`), the others
-        magnitude slices of 3 T scans (`simulate_scan`).
+    name : {"shepp-logan", "brain", "head-3d", "t2w", "t1w"}
+        The first two are ellipse scenes with closed-form k-space (`simulate_ellipse_scan`), the third is a volume of
+        ellipsoids (`simulate_volume_scan`), without phase, the others are magnitude slices of 3 T scans
+        (`simulate_scan`).
     shape : int or (int, int), optional
-        Grid (ky, kx); 256 x 256 where None. One field of view whatever the grid for ellipses; slices are
-        padded to its aspect.
+        Grid (ky, kx); 256 x 256 where None, of the volume 64 x 64 (ky, kz) at 64 positions. One field of view
+        whatever the grid for ellipses; slices are padded to its aspect.
     noise : float
         Standard deviation per real component, relative to a 99.5th percentile of 1.
     phase : {"smooth", "rough", "none"}
@@ -77,6 +79,17 @@ def load_phantom(
             rng=rng,
             card=text_of_card(phantom_card(name)),
         )
+    if kind == "ellipsoids":
+        if n_coils != 1:
+            raise InputError(
+                field="coils",
+                got=f"{n_coils} for {name}, whose k-space is known in closed form for one coil",
+                wanted="1",
+                cure="Several coils: phantom:brain, or an image.",
+            )
+        volume = read_shipped_ellipsoids(name)
+        side = _VOLUME_SIDE if shape is None else shape
+        return simulate_volume_scan(volume, side, noise=noise, rng=rng, card=text_of_card(phantom_card(name)))
     if kind == "images":
         images = read_shipped_images(name)
         return simulate_scan(images, matrix=grid, noise=noise, phase=phase, n_coils=n_coils, rng=rng)
