@@ -38,10 +38,13 @@ class MadeFiles:
         Contents.
     sentences : tuple of str
         What they hold, and what is not known.
+    warning : str
+        What the input holds beyond what was read of it; empty where that is nothing.
     """
 
     files: Mapping[Path, bytes]
     sentences: tuple[str, ...]
+    warning: str = ""
 
 
 def write_made_files(made: MadeFiles, *, overwrite: bool = False) -> None:

@@ -26,6 +26,7 @@ from mri_design.scan.io.safe import (
     errors_named,
 )
 from mri_design.scan.io.samples import to_complex64, to_float32
+from mri_design.scan.left_out import OTHERS_UNREAD
 
 __all__ = ["is_nifti", "read"]
 
@@ -110,7 +111,7 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
             known = sides if geometry.thickness is not None else sides[:2]
             card["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         if len(shape) == 4 and shape[3] > 1:
-            card["volumes"] = f"first of {shape[3]}; the others were not read"
+            card["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
         images = np.ascontiguousarray(np.transpose(pixels, (2, 1, 0)))
         return ImageStack(images, name=_stem(path), card=card, geometry=geometry)
 

@@ -133,7 +133,7 @@ def _read(
     )
     notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
     if acquisitions.dimensions[purposes.imaging].any():
-        notes["coordinates"] = "those of the samples were not read: by the header the scan is cartesian"
+        notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
     if times.max() > 1:
         counts = f"up to {times.max()} readouts a line, at least {times[times > 0].min()}"
         notes["duplicates"] = f"{duplicates} of {counts}"
