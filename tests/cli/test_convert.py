@@ -65,6 +65,27 @@ def test_refusals_name_what_is_wrong_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, work: Path, tmp_path: Path) -> None:
+    previous = "scan.npz"
+    for name in ("a.h5", "b.cfl", "c.mrd", "d.npz", "e.h5"):
+        result = run("convert", previous, tmp_path / name)
+        assert result.exit_code == 0, result.output
+        assert ("marked as not known" in result.stdout) == name.endswith((".h5", ".mrd"))
+        previous = str(tmp_path / name)
+        scan = read(previous, isolated=False)
+        assert isinstance(scan, KSpaceData) and scan.geometry is None
+    assert "field of view" not in run("info", previous).stdout
+    (tmp_path / "plain.toml").write_text('[reconstruction]\nmethod = "zero-filled"\n')
+    out = tmp_path / "run"
+    assert run("recon", previous, "--recipe", tmp_path / "plain.toml", "--out", out).exit_code == 0
+    refused = run("export", out, "--to", "seq", "--out", tmp_path / "s.seq")
+    assert refused.exit_code == 2 and "does not say how large pixels are" in refused.stderr
+    pydicom = pytest.importorskip("pydicom")
+    assert run("export", out, "--to", "dicom", "--out", tmp_path / "i.dcm").exit_code == 0
+    image = pydicom.dcmread(tmp_path / "i.dcm")
+    assert "PixelSpacing" not in image and "SliceThickness" not in image
+
+
 @pytest.fixture(scope="module")
 def echoes(run: Run, work: Path) -> Path:
     """echoes.h5: scan.npz as contrast 0, and twice as strong as contrast 1."""

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = ["EncodedSpace", "MrdEncoding", "MrdHeader", "parse_mrd_header"]
+__all__ = ["UNKNOWN_SIZES", "EncodedSpace", "MrdEncoding", "MrdHeader", "parse_mrd_header"]
 
+UNKNOWN_SIZES = "unknownSizes"
+"""User parameter (a string) of headers that this package writes: axes, of "x y z", along which ``fieldOfView_mm`` has a
+number only because the schema asks for one, and the length is not known."""
 _MAX_ENCODINGS = 64
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
 
@@ -25,7 +28,7 @@ class EncodedSpace:
     matrix : tuple of int
         Samples (x, y, z): readout, phase encode, partition.
     field_of_view : tuple of float
-        Millimetres (x, y, z); NaN where the header gives none.
+        Millimetres (x, y, z); NaN where the header gives none, or says that it is not known (`UNKNOWN_SIZES`).
     """
 
     matrix: tuple[int, int, int]
@@ -123,11 +126,12 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
             got=f"{len(encodings) or 'no'} <encoding>",
             wanted=f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings",
         )
+    unknown = _unknown_axes(root)
     bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
     channels = root.findtext("{*}acquisitionSystemInformation/{*}receiverChannels")
     return MrdHeader(
         tuple(
-            _encoding(field if not i else f"{field}: encoding {i}", encoding, limits)
+            _encoding(field if not i else f"{field}: encoding {i}", encoding, limits, unknown)
             for i, encoding in enumerate(encodings)
         ),
         None if bandwidth is None else _share(f"{field}: relativeReceiverNoiseBandwidth", bandwidth),
@@ -135,10 +139,19 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
     )
 
 
-def _encoding(field: str, encoding: ET.Element, limits: ReadLimits) -> MrdEncoding:
+def _unknown_axes(root: ET.Element) -> frozenset[str]:
+    """Axes whose lengths the header marks as not known; none where the mark is no list of axes."""
+    axes = set[str]()
+    for parameter in root.findall("{*}userParameters/{*}userParameterString"):
+        if (parameter.findtext("{*}name") or "").strip() == UNKNOWN_SIZES:
+            axes |= set((parameter.findtext("{*}value") or "").split())
+    return frozenset(axes if axes <= set("xyz") else ())
+
+
+def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: frozenset[str]) -> MrdEncoding:
     return MrdEncoding(
-        encoded=_space(field, encoding, "encodedSpace", limits),
-        reconstructed=_space(field, encoding, "reconSpace", limits),
+        encoded=_space(field, encoding, "encodedSpace", limits, unknown),
+        reconstructed=_space(field, encoding, "reconSpace", limits, unknown),
         centre_line=_centre(field, encoding, "kspace_encoding_step_1"),
         centre_partition=_centre(field, encoding, "kspace_encoding_step_2"),
         trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
@@ -151,7 +164,7 @@ def _centre(field: str, encoding: ET.Element, step: str) -> int | None:
     return None if text is None else _whole(f"{field}: {step}.center", text, 0, 65535)
 
 
-def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits) -> EncodedSpace:
+def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits, unknown: frozenset[str]) -> EncodedSpace:
     place = f"{field}: {name}.matrixSize"
     sizes = [encoding.findtext(f"{{*}}{name}/{{*}}matrixSize/{{*}}{axis}") for axis in "xyz"]
     if None in sizes:
@@ -160,7 +173,10 @@ def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits) -> E
         _whole(f"{place}.{axis}", str(size), 1, limits.max_side) for axis, size in zip("xyz", sizes, strict=True)
     )
     lengths = [encoding.findtext(f"{{*}}{name}/{{*}}fieldOfView_mm/{{*}}{axis}") for axis in "xyz"]
-    fov = tuple(_length(f"{field}: {name}.fieldOfView_mm.{a}", n) for a, n in zip("xyz", lengths, strict=True))
+    fov = tuple(
+        math.nan if a in unknown else _length(f"{field}: {name}.fieldOfView_mm.{a}", n)
+        for a, n in zip("xyz", lengths, strict=True)
+    )
     return EncodedSpace(matrix=(x, y, z), field_of_view=(fov[0], fov[1], fov[2]))
 
 
