@@ -113,4 +113,6 @@ def whose_it_is(source: SourceImage | None) -> list[str]:
     """A sentence about whom a DICOM file names; none where there is no source that names anybody."""
     if source is None:
         return []
+    if not source.image:
+        return ["Patient and study are those of the header of the raw data, as far as it names them."]
     return ["Patient and study are those of the DICOM image that it was made from, which the file names as its source."]

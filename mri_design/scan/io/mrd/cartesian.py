@@ -132,6 +132,7 @@ def _read(
         acquisitions, purposes.noise, places, coils, bandwidth=header.noise_bandwidth, repeats=repeats
     )
     notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
+    notes |= header.identifier_notes
     if acquisitions.dimensions[purposes.imaging].any():
         notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
     if times.max() > 1:
@@ -145,6 +146,7 @@ def _read(
         "noise_covariance": covariance,
         "calibration": None if calibration is None else images.kspace(only_coils(calibration, coils), plan.calibration),
         "geometry": images.geometry(acquisitions.heads, plan),
+        "source": header.source,
     }
 
 
