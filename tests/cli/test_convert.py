@@ -109,6 +109,17 @@ def test_a_contrast_is_chosen_by_its_number(
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy")[0], factor * np.load(work / "scan.npz")["kspace"][0])
 
 
+def test_info_tells_about_the_chosen_one(run: Run, echoes: Path) -> None:
+    peaks = []
+    for number in (0, 1):
+        result = run("info", echoes, "--contrast", number)
+        assert result.exit_code == 0 and f"contrast        {number}, " in result.stdout
+        peaks.append(float(result.stdout.partition("largest sample ")[2].split()[0]))
+    assert peaks[1] == pytest.approx(2 * peaks[0], rel=1e-3)
+    refused = run("info", echoes, "--contrast", 7)
+    assert refused.exit_code == 2 and "--contrast: " in refused.stderr
+
+
 def test_other_verbs_choose_it_too(run: Run, tmp_path: Path, echoes: Path) -> None:
     (tmp_path / "plain.toml").write_text('[reconstruction]\nmethod = "zero-filled"\n')
     images = []
@@ -120,13 +131,15 @@ def test_other_verbs_choose_it_too(run: Run, tmp_path: Path, echoes: Path) -> No
     np.testing.assert_allclose(images[1], 2 * images[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("verb", [("design", "--lines", 8), ("recon",), ("train", "--lines", 8), ("convert",)])
+@pytest.mark.parametrize(
+    "verb", [("design", "--lines", 8), ("recon",), ("train", "--lines", 8), ("convert",), ("info",)]
+)
 @pytest.mark.parametrize("option", ["--contrast", "--phase", "--repetition", "--set"])
 def test_a_number_that_is_not_there_is_refused_by_its_option(
     run: Run, work: Path, tmp_path: Path, verb: tuple[object, ...], option: str
 ) -> None:
     name, *more = verb
-    where = [tmp_path / "a.npz"] if name == "convert" else ["--out", tmp_path / "a"]
+    where = {"convert": [tmp_path / "a.npz"], "info": []}.get(name, ["--out", tmp_path / "a"])
     result = run(name, "scan.npz", *where, *more, option, 3)
     assert result.exit_code == 2, result.output
     assert f"{option}: " in result.stderr and "no numbers of this kind" in result.stderr
