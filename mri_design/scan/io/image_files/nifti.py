@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import math
 import os
 import struct
@@ -38,6 +39,8 @@ _HEADER_SIZES = (348, 540)
 _HEADER, _LARGEST_HEADER, _CHUNK = 352, 2**20, 2**20
 _MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
 """By what lengths of a unit, as nibabel names it, are multiplied."""
+_UNHEARD = logging.Logger("mended headers")
+_UNHEARD.disabled = True
 WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
 """What a card says of such images."""
 
@@ -103,7 +106,7 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         kind = nibabel.Nifti2Image if content[4:8] in _MAGIC else nibabel.Nifti1Image
         if kind is nibabel.Nifti2Image:
             content += stream.read(544 - _HEADER)
-        header = _header(nibabel, kind, content)
+        header, sides = _header(kind, content)
         shape = tuple(int(side) for side in header.get_data_shape())
         if len(shape) not in (2, 3, 4):
             raise InputError(field="dim", got=f"{shape}", wanted="images (x, y), (x, y, z) or (x, y, z, time)")
@@ -127,7 +130,6 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         _read_on(stream, limits.max_bytes)
         stored = np.frombuffer(data, dtype).reshape(volume, order="F")
         pixels = _scaled(stored, *header.get_slope_inter())
-        sides = _sides(header, kind, content)
         geometry = _geometry(header, sides, volume)
     with errors_named(path):
         card = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
@@ -142,21 +144,18 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         return ImageStack(images, name=_stem(path), card=card, geometry=geometry)
 
 
-def _header(nibabel: Any, kind: Any, content: bytes) -> Any:
-    """The header, checked and where possible mended by nibabel, which is not to talk about that."""
-    with nibabel.imageglobals.LoggingOutputSuppressor():
-        return kind.header_class(content[: kind.header_class.template_dtype.itemsize])
+def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
+    """The header, checked and where possible mended by nibabel, and the sides of a voxel in millimetres.
 
-
-def _sides(header: Any, kind: Any, content: bytes) -> list[float]:
-    """Sides of a voxel in millimetres; NaN where the file has 0, for which nibabel puts 1.
-
-    Sizes without a unit are taken as millimetres, as other programs take them.
+    A side is NaN where the file has 0, for which nibabel puts 1. Sizes without a unit are taken as millimetres, as
+    other programs take them.
     """
-    stored = kind.header_class(content[: kind.header_class.template_dtype.itemsize], check=False)["pixdim"][1:4]
+    header = kind.header_class(content[: kind.header_class.template_dtype.itemsize], check=False)
+    stored = header["pixdim"][1:4].tolist()
+    header.check_fix(logger=_UNHEARD)
     factor = _MILLIMETRES.get(header.get_xyzt_units()[0], math.nan)
     sizes = zip(header.get_zooms()[:3], stored, strict=False)
-    return [float(side) * factor if one else math.nan for side, one in sizes]
+    return header, [float(side) * factor if one else math.nan for side, one in sizes]
 
 
 def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> SliceGeometry | None:

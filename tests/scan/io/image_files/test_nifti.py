@@ -93,7 +93,7 @@ def test_places_come_in_the_unit_of_the_sizes(tmp_path: Path) -> None:
 )
 def test_a_size_of_zero_is_not_known_and_nibabel_does_not_talk_about_it(
     tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
     place: int,
     pixel: tuple[float, float] | None,
     thickness: float | None,
@@ -102,7 +102,7 @@ def test_a_size_of_zero_is_not_known_and_nibabel_does_not_talk_about_it(
     assert isinstance(stack, ImageStack)
     found = None if stack.geometry is None else (stack.geometry.pixel, stack.geometry.thickness)
     assert found == (None if pixel is None else (pixel, thickness))
-    assert capfd.readouterr().err == ""
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("name", ["head.hdr", "head.img"])
