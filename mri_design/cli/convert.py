@@ -20,7 +20,7 @@ from mri_design.cli.options import (
     Replace,
     SetNumber,
 )
-from mri_design.cli.terminal import DONE, exits, say
+from mri_design.cli.terminal import DONE, exits, say, warn
 
 __all__ = ["convert"]
 
@@ -64,6 +64,8 @@ def convert(
     settings = load_recipe(recipe).replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     made = convert_file(source, out, settings, field_of_view=extents_of(fov), index=index)
     write_made_files(made, overwrite=overwrite)
+    if made.warning:
+        warn(made.warning, quiet)
     for sentence in made.sentences:
         say(sentence, quiet)
     return DONE

@@ -37,6 +37,7 @@ __all__ = [
     "progress",
     "run_into",
     "say",
+    "warn",
 ]
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -104,6 +105,11 @@ def say(text: str, quiet: bool = False, where: TextIO | None = None) -> None:
     """One line of result, on stdout by default."""
     if not quiet:
         print(text, file=where)
+
+
+def warn(text: str, quiet: bool = False) -> None:
+    """One line on stderr about something that people may not expect."""
+    say(f"mri-design: {text}", quiet, sys.stderr)
 
 
 class _Forgiving:
@@ -241,7 +247,11 @@ def run_into(
     with RunFolder(out, overwrite=overwrite, command=command, reported=reported) as folder, progress(quiet) as bar:
         if folder.taken_over:
             print(f"mri-design: {folder.taken_over}", file=sys.stderr)
-        watching = Watching(bar.update, lambda text: say(text, quiet, None if aloud else sys.stderr))
+        watching = Watching(
+            bar.update,
+            lambda text: say(text, quiet, None if aloud else sys.stderr),
+            lambda text: warn(text, quiet),
+        )
         watching = watching.also(folder.progress.show)
         yield Run(
             folder=folder,

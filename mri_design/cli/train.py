@@ -25,7 +25,7 @@ from mri_design.cli.options import (
     SetNumber,
     Slices,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say, warn
 
 __all__ = ["train"]
 
@@ -89,9 +89,8 @@ def train(
     request = TrainingRequest(scan_sources(sources, slices, maps or []), settings, chosen, lines, start)
     file = OrderFile(out, overwrite, sys.argv[1:])
     with kept_on_interruption(file.beginning), progress(quiet) as bar:
-        work = Work(
-            seed=seed, jobs=jobs, executor=executor, progress=Progress(bar.update, lambda text: say(text, quiet))
-        )
+        watching = Progress(bar.update, lambda text: say(text, quiet), lambda text: warn(text, quiet))
+        work = Work(seed=seed, jobs=jobs, executor=executor, progress=watching)
         ended = report_order(file, learn_order(request, file, work))
     say(f"{lines} lines by {rule}, {ended.status}: {out}", quiet)
     return ending(ended.status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,8 @@ class ReferenceSlice:
         What the reference's own noise makes of an error, see `evaluation.reference_noise`; None for a true image.
     source : str
         File or phantom that it comes from.
+    left_out : str
+        What that file holds beyond what was read of it; empty where that is nothing.
 
     Raises
     ------
@@ -87,10 +89,12 @@ class ReferenceSlice:
     name: str
     slice_model: MRSlice
     reference: Array
+    _: KW_ONLY
     calibration_lines: int = 0
     simulated: str = ""
     noise: float | None = None
     source: str = ""
+    left_out: str = ""
 
     def __post_init__(self) -> None:
         if self.reference.shape != self.slice_model.shape:

@@ -25,7 +25,7 @@ __all__ = [
 WITHOUT_UNIT = "the file has sizes of 1 without a unit"
 """What a NIfTI file has in their place."""
 NO_SIZES = SliceGeometry((1.0, 1.0), None)
-"""What formats that need a size of pixels are given where nobody says one."""
+"""What a field of view is put into where nobody says sizes of pixels."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,13 @@ class MadeFiles:
         Contents.
     sentences : tuple of str
         What they hold, and what is not known.
+    warning : str
+        What the input holds beyond what was read of it; empty where that is nothing.
     """
 
     files: Mapping[Path, bytes]
     sentences: tuple[str, ...]
+    warning: str = ""
 
 
 def write_made_files(made: MadeFiles, *, overwrite: bool = False) -> None:
@@ -83,7 +86,7 @@ def name_beside(path: Path, ending: str, mark: str) -> Path:
 
 
 def what_is_unknown(
-    whose: str, geometry: SliceGeometry | None, instead: str = "those of 1 mm are written"
+    whose: str, geometry: SliceGeometry | None, instead: str = "those of 1 mm are written, marked as not known"
 ) -> list[str]:
     """Sentences about sizes and places that a format asks for and nobody knows.
 
@@ -100,7 +103,7 @@ def what_is_unknown(
         return [f"{whose} does not say how large pixels are: {instead}. --fov gives the field of view."]
     unknown = []
     if geometry.thickness is None:
-        unknown.append("The thickness of the slice is not known: 1 mm is written.")
+        unknown.append("The thickness of the slice is not known: 1 mm is written, marked as not known.")
     if not geometry.placed:
         unknown.append("Where the slice lies is not known: the file has sizes of pixels, but no place or directions.")
     return unknown
@@ -110,4 +113,6 @@ def whose_it_is(source: SourceImage | None) -> list[str]:
     """A sentence about whom a DICOM file names; none where there is no source that names anybody."""
     if source is None:
         return []
+    if not source.image:
+        return ["Patient and study are those of the header of the raw data, as far as it names them."]
     return ["Patient and study are those of the DICOM image that it was made from, which the file names as its source."]

@@ -35,10 +35,13 @@ class Progress:
         Takes what is being done, how much of it is done, and of how many.
     say : callable
         Takes a line of text that people should see.
+    warn : callable
+        Takes a line of text about something that people may not expect.
     """
 
     show: Callable[[str, int, int], None] = _show_nothing
     say: Callable[[str], None] = _say_nothing
+    warn: Callable[[str], None] = _say_nothing
 
     def also(self, show: Callable[[str, int, int], None]) -> Progress:
         """The same, and what is done is shown to one more."""

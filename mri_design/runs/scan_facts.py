@@ -1,29 +1,40 @@
-"""What a run knew about its scan before it began: noise, signal, and whether k-space was simulated."""
+"""What a run knew about its scan before it began: noise, signal, what was not read, and whether it was simulated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
+from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
+from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.left_out import left_out, left_out_text
+from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = [
     "KnownScan",
     "calibration_settings",
     "calibration_summary",
+    "left_out_of_all",
+    "left_out_settings",
+    "left_out_summary",
     "level_settings",
     "level_summary",
     "simulated_from",
     "simulation_summary",
+    "warn_of_left_out",
 ]
 
+_LEFT_OUT = "left out of the scan"
 _CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil_maps_file", "coil_maps_explain")
 
 
@@ -47,6 +58,34 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     some = sum(bool(origin) for origin in listed)
     share = "" if some == len(listed) else f" ({some} of {len(listed)} images)"
     return {"k-space": f"simulated {' and '.join(kinds)}{share}"}
+
+
+def warn_of_left_out(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress: Progress) -> None:
+    """Say in one line what the file of a scan holds beyond what was read, but for series that somebody chose."""
+    text = left_out_text(scan.card, asked=recipe.input.counters)
+    if text:
+        progress.warn(f"{scan.name}: {text}")
+
+
+def left_out_settings(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
+    """The same for a manifest, chosen series included; nothing where everything was read."""
+    entries = left_out(scan.card)
+    return {"left_out_of_scan": entries} if entries else {}
+
+
+def left_out_summary(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
+    """The same for a report's table."""
+    text = left_out_text(scan.card)
+    return {_LEFT_OUT: text} if text else {}
+
+
+def left_out_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:
+    """The same of the files of several slices: for a manifest, by file, and for a report's table."""
+    told = {image.source: image.left_out for image in images if image.left_out}
+    if not told:
+        return {}, {}
+    listed = "; ".join(f"{Path(file).name}: {text}" for file, text in told.items())
+    return {"left_out_of_scans": told}, {_LEFT_OUT: listed}
 
 
 def calibration_settings(scan: PreparedScan) -> dict[str, object]:
@@ -116,7 +155,7 @@ class KnownScan:
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())
 
     def settings(self) -> dict[str, object]:
-        """For a manifest: noise, coil maps, signal, missing samples, where the slice lies, and whose it is."""
+        """For a manifest: noise, coil maps, signal, what is missing or left out, the slice's place, whose it is."""
         noise = {} if self.reference_noise is None else {"reference_noise": self.reference_noise}
         levels = level_settings(self.slice_model.noise_variance, self.signal, self.scan.unit)
         sampling = self.data.samplings[0]
@@ -124,9 +163,10 @@ class KnownScan:
         place = self.data.geometry
         geometry = {} if place is None else {"geometry": place[0].as_settings()}
         source = {} if self.data.source is None else {"source_image": self.data.source.as_settings()}
-        return {**calibration_settings(self.scan), **noise, **levels, **missing, **geometry, **source}
+        found = {**calibration_settings(self.scan), **noise, **levels, **missing, **left_out_settings(self.data)}
+        return {**found, **geometry, **source}
 
     def summary(self) -> dict[str, object]:
         """The same for a report's table."""
         levels = level_summary(self.slice_model.noise_variance, self.signal, self.scan.unit)
-        return {**calibration_summary(self.scan), **levels}
+        return {**calibration_summary(self.scan), **levels, **left_out_summary(self.data)}

@@ -11,14 +11,16 @@ from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.operators.encodings import KINDS
-from mri_design.runs.scan_facts import simulated_from
+from mri_design.runs.run import Work
+from mri_design.runs.scan_facts import simulated_from, warn_of_left_out
 from mri_design.scan.data import Orientation
+from mri_design.scan.left_out import left_out_text
 from mri_design.scan.sampling import require_whole_lines
 
 __all__ = ["load_images", "require_apart"]
 
 
-def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tuple[list[ReferenceSlice], Orientation]:
+def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tuple[list[ReferenceSlice], Orientation]:
     """Calibrated slices whose truth is known, and the orientation of the first.
 
     Parameters
@@ -27,8 +29,8 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
         Files or phantoms, their slices and coil maps.
     recipe : Recipe
         Simulation, calibration and prior.
-    seed : int
-        Of simulations.
+    work : Work
+        Its seed is that of simulations, and what a file holds beyond what was read is said as a warning.
 
     Raises
     ------
@@ -43,7 +45,8 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
     on_grid = recipe.replacing("design", encoding="lines") if shots else recipe
     orientation: Orientation = "ky-rows"
     for source in sources:
-        data = load_input(source.path, recipe, seed, source.maps)
+        data = load_input(source.path, recipe, work.seed, source.maps)
+        warn_of_left_out(data, recipe, work.progress)
         orientation = data.orientation if not images else orientation
         for index in source.slices.indices(data.n_slices):
             chosen = data.select_slice(index)
@@ -64,7 +67,14 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, seed: int) -> tup
             noise = reference_noise(scan.data, reference)
             images.append(
                 ReferenceSlice(
-                    name, slice_model, reference, scan.calibration_lines, simulated_from(data), noise, source.path
+                    name,
+                    slice_model,
+                    reference,
+                    calibration_lines=scan.calibration_lines,
+                    simulated=simulated_from(data),
+                    noise=noise,
+                    source=source.path,
+                    left_out=left_out_text(data.card),
                 )
             )
     names = [image.name for image in images]

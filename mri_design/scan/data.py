@@ -46,7 +46,7 @@ class KSpaceData:
     geometry : tuple of SliceGeometry, optional
         Size and place of every slice; None where the file does not say.
     source : SourceImage, optional
-        The DICOM image that k-space was simulated from.
+        The DICOM image that k-space was simulated from, or whom and what raw data say that they show.
     reference : complex64 array, shape (slice, ky, kx), optional
         True image (simulated data only); None for scans.
     orientation : {"ky-rows", "ky-columns"}

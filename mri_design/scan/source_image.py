@@ -1,4 +1,4 @@
-"""Whom and what a DICOM image shows: the identifiers that an image made from it has to repeat."""
+"""Whom and what a DICOM image or a scan shows: the identifiers that an image made from it has to repeat."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_instance
 
 __all__ = ["SourceImage"]
 
@@ -16,11 +16,16 @@ _DATE = re.compile(r"\d{8}")
 _TIME = re.compile(r"\d{2}(?:\d{2}(?:\d{2}(?:\.\d{1,6})?)?)?")
 _NAME, _LONG, _SHORT = (re.compile(rf"[^\\]{{1,{longest}}}") for longest in (194, 64, 16))
 
-_PATIENT = {"PatientName": _NAME, "PatientID": _LONG, "IssuerOfPatientID": _LONG, "PatientBirthDate": _DATE}
+_PATIENT = {
+    "PatientName": _NAME,
+    "PatientID": _LONG,
+    "IssuerOfPatientID": _LONG,
+    "PatientBirthDate": _DATE,
+    "PatientSex": re.compile(r"[MFO]"),
+}
 _STUDY = {"StudyDate": _DATE, "StudyTime": _TIME, "StudyID": _SHORT, "AccessionNumber": _SHORT}
 _KNOWN = {
     **_PATIENT,
-    "PatientSex": re.compile(r"[MFO]"),
     "StudyInstanceUID": _UID,
     **_STUDY,
     "ReferringPhysicianName": _NAME,
@@ -29,24 +34,30 @@ _KNOWN = {
     "SOPClassUID": _UID,
     "SOPInstanceUID": _UID,
 }
-_NEEDED = ("StudyInstanceUID", "SOPClassUID", "SOPInstanceUID")
+_OF_RAW_DATA = {"ProtocolName": _LONG, "SeriesInstanceUIDRoot": _UID}
+"""What only headers of raw data are asked for; the root is what the identifiers of series made from them begin with."""
+_OF_IMAGE = ("SOPClassUID", "SOPInstanceUID")
+_NEEDED = ("StudyInstanceUID", *_OF_IMAGE)
 _DECISIVE = (*_NEEDED, "PatientID", "IssuerOfPatientID")
 """Without one of these that the file has, the others would mean somebody or something else."""
 
 
 @dataclass(frozen=True)
 class SourceImage:
-    """The identifiers of a DICOM image, by the standard's own keywords.
+    """The identifiers of a DICOM image, or of a scan by the header of its raw data, by the standard's own keywords.
 
     Parameters
     ----------
     identifiers : mapping of str to str
         Some of `SourceImage.keywords`, each in the form that the standard asks of it; those of the study and of the
-        image itself are needed, because the others mean nothing without them.
+        image itself are needed, because the others mean nothing without them. Of raw data any but those of an image,
+        the ``ProtocolName``, and ``SeriesInstanceUIDRoot``, with which identifiers of series begin.
     frames : int
         Images in the file.
     frame : int, optional
         Which of several frames is meant, counted from 1; None for all of them, or where there is one.
+    image : bool
+        Whether there is a DICOM image; False for raw data.
 
     Raises
     ------
@@ -57,13 +68,15 @@ class SourceImage:
     identifiers: Mapping[str, str] = field(default_factory=dict)
     frames: int = 1
     frame: int | None = None
+    image: bool = True
 
     def __post_init__(self) -> None:
-        for name in _NEEDED:
+        require_instance(bool, wanted="true of a DICOM image, false of raw data", image=self.image)
+        for name in _NEEDED if self.image else ():
             if name not in self.identifiers:
                 raise InputError(field=name, got="none", wanted="that of the image")
         for name, text in self.identifiers.items():
-            if not _is_valid(name, text):
+            if not _is_valid(name, text, image=self.image):
                 raise InputError(field=str(name)[:60], got=repr(text)[:60], wanted="an identifier as DICOM has it")
         counts = (self.frames, self.frames if self.frame is None else self.frame)
         if not all(type(count) is int for count in counts) or not 1 <= counts[1] <= self.frames:
@@ -99,13 +112,38 @@ class SourceImage:
             return None, wrong
         return cls({name: text for name, text in given.items() if name not in wrong}, frames), wrong
 
+    @classmethod
+    def of_raw_data(cls, elements: Mapping[str, str]) -> tuple[SourceImage | None, tuple[str, ...]]:
+        """What the header of raw data says, and the names of what is not as DICOM has it.
+
+        Where the patient's number is wrong nothing of the patient is kept: without it, it could be somebody else.
+
+        Parameters
+        ----------
+        elements : mapping of str to str
+            Values of `keywords`, ``ProtocolName`` and ``SeriesInstanceUIDRoot``, empty ones among them.
+
+        Returns
+        -------
+        source : SourceImage or None
+            None where nothing is left.
+        left_out : tuple of str
+            Names of the elements that were not kept.
+        """
+        given = {name: text for name, text in elements.items() if text}
+        wrong = {name for name, text in given.items() if not _is_valid(name, text, image=False)}
+        wrong |= set(_PATIENT) if "PatientID" in wrong else set()
+        kept = {name: text for name, text in given.items() if name not in wrong}
+        return cls(kept, image=False) if kept else None, tuple(name for name in given if name in wrong)
+
     def of_frame(self, number: int) -> SourceImage:
         """The same about one frame, counted from 0."""
         return self if self.frames == 1 else replace(self, frame=number + 1)
 
     def as_settings(self) -> dict[str, Any]:
         """For a manifest."""
-        return {"identifiers": dict(self.identifiers), "frames": self.frames, "frame": self.frame}
+        of_raw_data = {} if self.image else {"image": False}
+        return {"identifiers": dict(self.identifiers), "frames": self.frames, "frame": self.frame, **of_raw_data}
 
     @classmethod
     def from_settings(cls, field: str, stored: object) -> SourceImage:
@@ -118,11 +156,12 @@ class SourceImage:
         """
         try:
             known: Any = dict(stored)  # type: ignore[call-overload]
-            return cls(dict(known["identifiers"]), known["frames"], known["frame"])
+            return cls(dict(known["identifiers"]), known["frames"], known["frame"], known.get("image", True))
         except (TypeError, ValueError, KeyError) as error:
             raise InputError(field=field, got=str(error)[:120], wanted="identifiers, as runs write them") from error
 
 
-def _is_valid(name: str, text: object) -> bool:
-    pattern = _KNOWN.get(name)
+def _is_valid(name: str, text: object, *, image: bool = True) -> bool:
+    known = _KNOWN if image else {**_KNOWN, **_OF_RAW_DATA}
+    pattern = None if not image and name in _OF_IMAGE else known.get(name)
     return pattern is not None and isinstance(text, str) and text.isprintable() and bool(pattern.fullmatch(text))

@@ -65,6 +65,27 @@ def test_refusals_name_what_is_wrong_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, work: Path, tmp_path: Path) -> None:
+    previous = "scan.npz"
+    for name in ("a.h5", "b.cfl", "c.mrd", "d.npz", "e.h5"):
+        result = run("convert", previous, tmp_path / name)
+        assert result.exit_code == 0, result.output
+        assert ("marked as not known" in result.stdout) == name.endswith((".h5", ".mrd"))
+        previous = str(tmp_path / name)
+        scan = read(previous, isolated=False)
+        assert isinstance(scan, KSpaceData) and scan.geometry is None
+    assert "field of view" not in run("info", previous).stdout
+    (tmp_path / "plain.toml").write_text('[reconstruction]\nmethod = "zero-filled"\n')
+    out = tmp_path / "run"
+    assert run("recon", previous, "--recipe", tmp_path / "plain.toml", "--out", out).exit_code == 0
+    refused = run("export", out, "--to", "seq", "--out", tmp_path / "s.seq")
+    assert refused.exit_code == 2 and "does not say how large pixels are" in refused.stderr
+    pydicom = pytest.importorskip("pydicom")
+    assert run("export", out, "--to", "dicom", "--out", tmp_path / "i.dcm").exit_code == 0
+    image = pydicom.dcmread(tmp_path / "i.dcm")
+    assert "PixelSpacing" not in image and "SliceThickness" not in image
+
+
 @pytest.fixture(scope="module")
 def echoes(run: Run, work: Path) -> Path:
     """echoes.h5: scan.npz as contrast 0, and twice as strong as contrast 1."""
@@ -88,6 +109,17 @@ def test_a_contrast_is_chosen_by_its_number(
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy")[0], factor * np.load(work / "scan.npz")["kspace"][0])
 
 
+def test_info_tells_about_the_chosen_one(run: Run, echoes: Path) -> None:
+    peaks = []
+    for number in (0, 1):
+        result = run("info", echoes, "--contrast", number)
+        assert result.exit_code == 0 and f"contrast        {number}, " in result.stdout
+        peaks.append(float(result.stdout.partition("largest sample ")[2].split()[0]))
+    assert peaks[1] == pytest.approx(2 * peaks[0], rel=1e-3)
+    refused = run("info", echoes, "--contrast", 7)
+    assert refused.exit_code == 2 and "--contrast: " in refused.stderr
+
+
 def test_other_verbs_choose_it_too(run: Run, tmp_path: Path, echoes: Path) -> None:
     (tmp_path / "plain.toml").write_text('[reconstruction]\nmethod = "zero-filled"\n')
     images = []
@@ -99,13 +131,15 @@ def test_other_verbs_choose_it_too(run: Run, tmp_path: Path, echoes: Path) -> No
     np.testing.assert_allclose(images[1], 2 * images[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("verb", [("design", "--lines", 8), ("recon",), ("train", "--lines", 8), ("convert",)])
+@pytest.mark.parametrize(
+    "verb", [("design", "--lines", 8), ("recon",), ("train", "--lines", 8), ("convert",), ("info",)]
+)
 @pytest.mark.parametrize("option", ["--contrast", "--phase", "--repetition", "--set"])
 def test_a_number_that_is_not_there_is_refused_by_its_option(
     run: Run, work: Path, tmp_path: Path, verb: tuple[object, ...], option: str
 ) -> None:
     name, *more = verb
-    where = [tmp_path / "a.npz"] if name == "convert" else ["--out", tmp_path / "a"]
+    where = {"convert": [tmp_path / "a.npz"], "info": []}.get(name, ["--out", tmp_path / "a"])
     result = run(name, "scan.npz", *where, *more, option, 3)
     assert result.exit_code == 2, result.output
     assert f"{option}: " in result.stderr and "no numbers of this kind" in result.stderr

@@ -137,6 +137,33 @@ def test_what_a_scan_s_header_says_reaches_the_image(run: Run, tmp_path: Path, w
     np.testing.assert_allclose(read.get_fdata()[:, :, 0].T, np.abs(np.load(tmp_path / "recon/recon.npy")), rtol=1e-6)
 
 
+@pytest.mark.parametrize("study", ["1.2.3", "not an identifier"])
+def test_the_image_of_raw_data_is_that_of_their_header_s_patient(
+    run: Run, tmp_path: Path, work: Path, study: str
+) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    assert run("convert", "scan.npz", tmp_path / "scan.h5", "--fov", "0.24,0.2").exit_code == 0
+    with ismrmrd.Dataset(str(tmp_path / "scan.h5"), mode="r+") as file:
+        known = ismrmrd.xsd.CreateFromDocument(file.read_xml_header())
+        known.subjectInformation = ismrmrd.xsd.subjectInformationType(patientName="Somebody^Else", patientID="77")
+        known.studyInformation = ismrmrd.xsd.studyInformationType(studyInstanceUID=study, studyID="5")
+        file.write_xml_header(ismrmrd.xsd.ToXML(known).encode())
+    (tmp_path / "plain.toml").write_text('[reconstruction]\nmethod = "zero-filled"\n')
+    words = ["--recipe", tmp_path / "plain.toml", "--out", tmp_path / "recon"]
+    made = run("recon", tmp_path / "scan.h5", *words)
+    assert made.exit_code == 0, made.output
+    assert ("identifiers left out: StudyInstanceUID" in made.stderr) == (study != "1.2.3")
+    assert "Somebody" not in (tmp_path / "recon/report.html").read_text()
+    result = run("export", tmp_path / "recon", "--to", "dicom", "--out", tmp_path / "a.dcm")
+    assert result.exit_code == 0 and "those of the header of the raw data" in result.stdout
+    image = pydicom.dcmread(tmp_path / "a.dcm")
+    assert (image.PatientID, str(image.PatientName), image.StudyID) == ("77", "Somebody^Else", "5")
+    assert image.StudyInstanceUID.is_valid and (image.StudyInstanceUID == "1.2.3") == (study == "1.2.3")
+    assert "SourceImageSequence" not in image
+    converted = run("convert", tmp_path / "scan.h5", tmp_path / "a.npz")
+    assert "identifiers of the patient and of the study" in converted.stdout
+
+
 def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, work: Path) -> None:
     pydicom = pytest.importorskip("pydicom")
     np.save(tmp_path / "image.npy", np.abs(np.load(work / "scan.npz")["reference"][0]))

@@ -45,6 +45,33 @@ def test_without_a_decisive_one_none_is_kept(name: str) -> None:
         assert SourceImage.of_elements({**NEEDED, **PATIENT, name: ""}) == (None, ())
 
 
+RAW = {**PATIENT, "StudyDate": "20200304", "FrameOfReferenceUID": "1.2.9", "SeriesInstanceUIDRoot": "1.2.8"}
+
+
+def test_raw_data_have_no_image_and_may_say_little() -> None:
+    source, left_out = SourceImage.of_raw_data({**RAW, "StudyInstanceUID": ""})
+    assert source is not None and not source.image and left_out == ()
+    assert source.identifiers == RAW
+    assert SourceImage.from_settings("manifest", source.as_settings()) == source
+    assert SourceImage.of_raw_data({"PatientName": ""}) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("StudyInstanceUID", "1.2.x"), ("SeriesInstanceUIDRoot", "1." * 40 + "1"), ("PatientName", "x" * 195)],
+)
+def test_what_is_wrong_in_raw_data_is_left_out_alone(name: str, text: str) -> None:
+    source, left_out = SourceImage.of_raw_data({**RAW, name: text})
+    assert source is not None and left_out == (name,)
+    assert source.identifiers == {key: value for key, value in RAW.items() if key != name}
+
+
+def test_without_the_patient_s_number_the_name_could_be_somebody_else_s() -> None:
+    source, left_out = SourceImage.of_raw_data({**RAW, "PatientID": "7" * 65})
+    assert source is not None and left_out == tuple(PATIENT)
+    assert not source.identifiers.keys() & PATIENT.keys() and "StudyDate" in source.identifiers
+
+
 @pytest.mark.parametrize(
     "stored",
     [
@@ -55,6 +82,9 @@ def test_without_a_decisive_one_none_is_kept(name: str) -> None:
         {"identifiers": {**NEEDED, "Diagnosis": "none"}, "frames": 1, "frame": None},
         {"identifiers": {**NEEDED, "PatientID": 77}, "frames": 1, "frame": None},
         {"identifiers": PATIENT, "frames": 1, "frame": None},
+        {"identifiers": {**PATIENT, "SOPInstanceUID": "1.2.3"}, "frames": 1, "frame": None, "image": False},
+        {"identifiers": PATIENT, "frames": 1, "frame": None, "image": 0},
+        {"identifiers": {**NEEDED, "SeriesInstanceUIDRoot": "1.2"}, "frames": 1, "frame": None},
     ],
 )
 def test_anything_else_is_refused(stored: object) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from mri_design.cli.options import Input, Maps, RecipeFile
+from mri_design.cli.options import Contrast, Input, Maps, Phase, RecipeFile, Repetition, SetNumber
 from mri_design.cli.terminal import DONE, exits, say
 
 __all__ = ["info"]
 
 
 @exits
-def info(source: Input, maps: Maps = None, recipe: RecipeFile = None) -> int:
+def info(
+    source: Input,
+    maps: Maps = None,
+    recipe: RecipeFile = None,
+    contrast: Contrast = None,
+    phase: Phase = None,
+    repetition: Repetition = None,
+    set_: SetNumber = None,
+) -> int:
     """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
 
     Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the
@@ -20,6 +28,12 @@ def info(source: Input, maps: Maps = None, recipe: RecipeFile = None) -> int:
     from mri_design.runs.info.run import describe_input
 
     require_no_slices(source, "info tells about all slices of {0}")
-    for label, text in describe_input(source, load_recipe(recipe), maps).items():
+    settings, counters = (
+        load_recipe(recipe),
+        {"contrast": contrast, "phase": phase, "repetition": repetition, "set": set_},
+    )
+    if any(number is not None for number in counters.values()):  # to check a recipe anew loads the models
+        settings = settings.replacing("input", **counters)
+    for label, text in describe_input(source, settings, maps).items():
         say(f"{label:15s} {text}")
     return DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,7 +22,7 @@ from mri_design.runs.compare.run import ComparisonResult, ShownMask, StrategyErr
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import simulation_summary
+from mri_design.runs.scan_facts import left_out_of_all, simulation_summary
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
 
@@ -50,16 +51,19 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         sections.append(Section("Densities tuned on the training scans", [ReportTable(result.tuned)]))
     if result.shown:
         sections.append(_pictures_section(folder, comparison.tests[0], result.shown, result.orientation))
+    facts, told = left_out_of_all([*comparison.tests, *comparison.training])
     numbers = {
         "test images": len(comparison.tests),
         "training images": len(comparison.training),
         **simulation_summary([t.simulated for t in (*comparison.tests, *comparison.training)]),
+        **told,
         "strategies": len(errors.runs),
         f"{comparison.counted.removesuffix('s')} counts": ", ".join(map(str, comparison.lines)),
         "reconstruction": comparison.recipe.reconstruction.method,
         "draws of random masks": comparison.seeds,
     }
-    return run.finish(result.ending, result.record, "Comparison of sampling strategies", numbers, sections)
+    record = replace(result.record, settings={**result.record.settings, **facts})
+    return run.finish(result.ending, record, "Comparison of sampling strategies", numbers, sections)
 
 
 def _errors_section(folder: RunFolder, comparison: Comparison, errors: StrategyErrors) -> Section:

@@ -242,8 +242,8 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     """
     recipe = request.recipe
     record = request.record(run)
-    tests, orientation = load_images(request.sources, recipe, run.seed)
-    training, _ = load_images(request.train, recipe, run.seed)
+    tests, orientation = load_images(request.sources, recipe, run)
+    training, _ = load_images(request.train, recipe, run)
     require_apart(training, tests)
     recipe = with_calibration(recipe, max(image.calibration_lines for image in (*tests, *training)))
     lines = request.counts(tests[0].slice_model.candidates.size)

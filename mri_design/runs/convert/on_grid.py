@@ -51,8 +51,8 @@ def _mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
     if extents is not None:
         known = places or (NO_SIZES,) * scan.n_slices
         places = tuple(place.with_field_of_view(extents, scan.grid_shape) for place in known)
-    content = mrd_scan_bytes(scan, places or (NO_SIZES,) * scan.n_slices)
     unknown = what_is_unknown("The input", None if places is None else places[0])
+    content = mrd_scan_bytes(scan, places)
     return MadeFiles({out: content}, (f"{described_kspace(scan)}: {out}", *unknown, *left_out(scan, ("geometry",))))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from mri_design.errors import UsageError
@@ -16,6 +17,7 @@ from mri_design.runs.made_files import MadeFiles, ending_of
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
+from mri_design.scan.left_out import left_out_text
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["ENDINGS", "convert_file"]
@@ -75,7 +77,8 @@ def convert_file(
     if not phantom:
         _refuse_changes_of(Path(source), made)
     _refuse_foreign_card(out, made)
-    return made
+    unread = left_out_text(data.card, asked=policy.counters)
+    return replace(made, warning=f"{data.name}: {unread}") if unread else made
 
 
 def _made(

@@ -22,6 +22,7 @@ _PARTS = {
     "calibration": "the calibration scan",
     "geometry": "sizes and places of slices",
     "reference": "the true image",
+    "source": "identifiers of the patient and of the study",
 }
 
 

@@ -18,6 +18,8 @@ from mri_design.experiment.slice_choice import ScanSource
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.runs.run import Work
+from mri_design.runs.scan_facts import warn_of_left_out
 from mri_design.scan.sampling import require_whole_lines
 
 __all__ = ["EarlierImage", "contradicted", "earlier_share", "informed", "load_earlier"]
@@ -82,7 +84,7 @@ class EarlierImage:
         return replace(slice_model, kspace=kspace), brightness * self.image
 
 
-def load_earlier(source: ScanSource, recipe: Recipe, seed: int) -> EarlierImage:
+def load_earlier(source: ScanSource, recipe: Recipe, work: Work) -> EarlierImage:
     """The earlier scan's image from all the lines that it has.
 
     Raises
@@ -92,14 +94,15 @@ def load_earlier(source: ScanSource, recipe: Recipe, seed: int) -> EarlierImage:
     UsageError
         Where more than one slice is named.
     """
-    data = load_input(source.path, recipe, seed + 1, source.maps)  # where it is simulated, with noise of its own
+    data = load_input(source.path, recipe, work.seed + 1, source.maps)  # where it is simulated, with noise of its own
+    warn_of_left_out(data, recipe, work.progress)
     slices = source.slices.indices(data.n_slices)
     if len(slices) != 1:
         raise UsageError(f"--seen {source.label}: give one slice, as {source.path}#0")
     chosen = data.select_slice(slices[0])
     require_whole_lines(chosen.name, chosen.samplings[0])
     slice_model = prepare(chosen, recipe, ordinary=True).slice_model(0, recipe)
-    return EarlierImage.of(source.label, slice_model, recipe, np.random.default_rng([seed, 3]))
+    return EarlierImage.of(source.label, slice_model, recipe, np.random.default_rng([work.seed, 3]))
 
 
 def informed(

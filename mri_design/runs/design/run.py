@@ -56,7 +56,7 @@ from mri_design.runs.executors import LOCAL
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, simulated_from
+from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
@@ -283,6 +283,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
     every = load_input(request.source, recipe, run.seed, request.maps)
+    warn_of_left_out(every, recipe, run.progress)
     data = every.select_slice(request.index)
     encoding = _candidates(request, data)
     if recipe.design.encoding != "plane":
@@ -315,7 +316,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, encoding)
     most = lines or most_lines(measurable, first, recipe, encoding)
     if request.seen is not None:
-        strategy = informed(load_earlier(request.seen, recipe, run.seed), slice_model, first, recipe, run.seed)
+        strategy = informed(load_earlier(request.seen, recipe, run), slice_model, first, recipe, run.seed)
     run.begin()
     checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), record.identity)
     if not checkpoint.path.exists():

@@ -208,7 +208,7 @@ def _npy(request: ExportRequest, run: StoredRun) -> MadeFiles:
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
     shape = (len(run.mask), len(run.mask)) if run.image is None else run.image.shape
     known = _geometry(request, run, (shape[0], shape[1]))
-    content = mrd_skeleton_bytes(run.order.trains, (shape[0], shape[1]), known or NO_SIZES)
+    content = mrd_skeleton_bytes(run.order.trains, (shape[0], shape[1]), known)
     said = [f"{len(run.order.lines)} readouts with their labels, samples zero: {request.out}"]
     if run.image is None:
         said.append(f"The run does not know its readouts: they have {shape[1]} samples, as many as there are lines.")

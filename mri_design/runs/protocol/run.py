@@ -265,8 +265,8 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     """
     recipe, lines, show = request.recipe, request.lines, run.progress.show
     record = request.record(run)
-    training, _ = load_images(request.sources, recipe, run.seed)
-    tests, _ = load_images(request.test, recipe, run.seed)
+    training, _ = load_images(request.sources, recipe, run)
+    tests, _ = load_images(request.test, recipe, run)
     require_apart(training, tests)
     _require_one_grid(training)
     for image in (*training, *tests):

@@ -8,7 +8,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import Section, saved_figure
 from mri_design.runs.recon.trajectory import TrajectoryResult
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import level_settings, level_summary
+from mri_design.runs.scan_facts import left_out_settings, left_out_summary, level_settings, level_summary
 from mri_design.runs.sections.images import image_sections, save_images
 
 __all__ = ["report_trajectory"]
@@ -59,6 +59,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         "noise": scan.noise_source,
         "coil maps": scan.maps_source,
         **level_summary(*levels),
+        **left_out_summary(data),
         **({"left out": left_out} if left_out else {}),
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
@@ -68,6 +69,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         "readouts": data.readouts,
         "matrix": list(data.grid_shape),
         **level_settings(*levels),
+        **left_out_settings(data),
     }
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, f"Reconstruction: {data.name}", summary, sections)

@@ -31,6 +31,7 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, erro
 from mri_design.scan.io.samples import measured_lines, to_complex64
 from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, measured_samples
+from mri_design.scan.source_image import SourceImage
 
 __all__ = ["outline", "read"]
 
@@ -107,6 +108,7 @@ class _Volume:
     declared: NDArray[np.bool_] | None
     card: dict[str, str]
     encoded: EncodedSpace | None
+    source: SourceImage | None
 
     def arranged(self, stored: NDArray[Any]) -> NDArray[Any]:
         """Samples (slice, [coil,] row, column) as (slice, coil, ky, kx)."""
@@ -132,6 +134,7 @@ class _Volume:
             orientation="ky-columns",
             card={**self.card, **notes},
             geometry=_geometry(self.encoded, kspace.shape),
+            source=self.source,
         )
 
 
@@ -176,9 +179,11 @@ def _mask(stored: NDArray[np.generic], n_lines: int) -> NDArray[np.bool_]:
     return stored.reshape(-1).astype(bool)
 
 
-def _card(file: h5py.File, path: Path, limits: ReadLimits) -> tuple[dict[str, str], EncodedSpace | None]:
-    """What is known in words, and the space that the header says was encoded; None without a header."""
-    encoded = None
+def _card(
+    file: h5py.File, path: Path, limits: ReadLimits
+) -> tuple[dict[str, str], EncodedSpace | None, SourceImage | None]:
+    """What is known in words, and what the header says was encoded, and of whom; None without a header."""
+    encoded, source = None, None
     card = {"file": path.name, "format": "fastMRI HDF5"}
     for name in _ATTRIBUTES:
         # Sizes first: an attribute, too, can declare more than it should.
@@ -188,9 +193,11 @@ def _card(file: h5py.File, path: Path, limits: ReadLimits) -> tuple[dict[str, st
             card[name] = text[:200]
     if has_object(file, "ismrmrd_header"):
         header = parse_mrd_header(f"{path}: ismrmrd_header", read_text(file, "ismrmrd_header", limits), limits)
+        source = header.source
+        card |= header.identifier_notes
         encoded, reconstructed = header.encodings[0].encoded, header.encodings[0].reconstructed
         card["encoded_matrix"] = "{} x {} x {}".format(*encoded.matrix)
         card["reconstruction_matrix"] = "{} x {} x {}".format(*reconstructed.matrix)
         if not math.isnan(reconstructed.field_of_view[0]):
             card["reconstruction_field_of_view_mm"] = "{:g} x {:g} x {:g}".format(*reconstructed.field_of_view)
-    return card, encoded
+    return card, encoded, source

@@ -135,6 +135,7 @@ _READERS = {
 def _format_of(path: str | os.PathLike[str]) -> str:
     """What a file is by its first bytes, or its name: one of `_READERS`, or twix."""
     path = Path(path)
+    nifti.refuse_pair(path)
     if bart.is_bart(path):
         return "BART"
     check_file(path)

@@ -29,6 +29,7 @@ from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling
+from mri_design.scan.source_image import SourceImage
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["read_isolated", "serve"]
@@ -160,7 +161,9 @@ def _values(scan: KSpaceData | TrajectoryData | ScanOutline) -> dict[str, Any]:
     if isinstance(scan, TrajectoryData):
         return values
     del values["grid_shape"]  # that of the array
-    return {**values, "measured": np.flatnonzero(scan.measured).tolist(), "geometry": _places(scan.geometry)}
+    source = None if scan.source is None else scan.source.as_settings()
+    lines = np.flatnonzero(scan.measured).tolist()
+    return {**values, "measured": lines, "geometry": _places(scan.geometry), "source": source}
 
 
 def _places(geometry: tuple[SliceGeometry, ...] | None) -> list[dict[str, Any]] | None:
@@ -202,7 +205,12 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryD
 def _scan(arrays: Mapping[str, Any], values: dict[str, Any]) -> KSpaceData:
     measured = np.zeros(arrays["kspace"].shape[2], dtype=bool)
     measured[values.pop("measured")] = True
-    return KSpaceData(measured=measured, **arrays, **{**values, "geometry": _geometry(values)})
+    source = values.get("source")
+    known = {
+        "geometry": _geometry(values),
+        "source": None if source is None else SourceImage.from_settings("source", source),
+    }
+    return KSpaceData(measured=measured, **arrays, **{**values, **known})
 
 
 def _geometry(values: Mapping[str, Any]) -> tuple[SliceGeometry, ...] | None:

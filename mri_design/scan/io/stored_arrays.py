@@ -16,6 +16,7 @@ from mri_design.scan.io.axes import KSpaceAxes, kspace_axes
 from mri_design.scan.io.card import ArrayCard
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
+from mri_design.scan.left_out import OTHERS_UNREAD
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.trajectory_data import TrajectoryData
 
@@ -151,7 +152,7 @@ def _kspace(
     if axes.volume:
         provenance["volume"] = volume_note(len(kspace), kspace.shape[2:])
     if "rep" in axes.roles:
-        provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; the others were not read"
+        provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; {OTHERS_UNREAD}"
     declared = _declared_lines(path, card, arrays.get("measured"), n_lines)
     return KSpaceData(
         kspace=kspace,

@@ -146,6 +146,7 @@ class Arrivals:
             noise_covariance=covariance,
             card={"file": name, "format": "readouts as they came", **notes},
             geometry=None if self._geometry is None else (self._geometry,),
+            source=self.header.source,
         )
 
     def _noise_covariance(self, coils: int) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:

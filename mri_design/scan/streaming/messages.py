@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.source_image import SourceImage
 
 __all__ = [
     "STREAM_LIMITS",
@@ -47,12 +48,15 @@ class ScanHeader:
         Per real component; None where the header does not say.
     noise_bandwidth : float, optional
         See `MrdHeader`.
+    source : SourceImage, optional
+        Whom and what the scan shows; None where the header does not say.
     """
 
     shape: tuple[int, int]
     coils: int | None = None
     noise_variance: float | None = None
     noise_bandwidth: float | None = None
+    source: SourceImage | None = None
 
 
 @dataclass(frozen=True)

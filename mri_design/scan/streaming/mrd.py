@@ -117,9 +117,8 @@ class MrdStream:
         _require_slices(encoding)
         self._header, self._text = header, text
         columns = GridImages(encoding).columns
-        return ScanHeader(
-            (encoding.encoded.matrix[1], columns.stop - columns.start), header.channels, None, header.noise_bandwidth
-        )
+        shape = (encoding.encoded.matrix[1], columns.stop - columns.start)
+        return ScanHeader(shape, header.channels, None, header.noise_bandwidth, header.source)
 
     def _acquisition(self, taken: _Taken) -> Message:
         heads = np.frombuffer(taken.next(ACQUISITION_HEADER.itemsize), ACQUISITION_HEADER)

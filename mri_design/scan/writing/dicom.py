@@ -18,6 +18,8 @@ from mri_design.scan.source_image import SourceImage
 __all__ = ["DicomLabels", "dicom_bytes"]
 
 _GREYS = 65535
+_LONGEST, _FEWEST_DIGITS = 64, 12
+"""Characters of a unique identifier, and digits that are enough to tell one from all others below the same root."""
 _OF_PLACE = ("FrameOfReferenceUID", "PositionReferenceIndicator")
 
 
@@ -38,7 +40,7 @@ class DicomLabels:
     instance : int
         Of the image within the series.
     source : SourceImage, optional
-        The DICOM image that this one is derived from.
+        The DICOM image that this one is derived from, or what the header of its raw data says.
     """
 
     series: str
@@ -53,9 +55,10 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
     """A real image as a DICOM secondary capture of 16 bits, derived.
 
     Grey values times ``RescaleSlope`` are the image. The patient, the study and, for an image whose place is known, the
-    frame of reference are those of the source, which the file refers to. Without a source the patient and all dates
-    are empty, and the study gets an identifier that is made from the contents. Series and image always have
-    identifiers of their own that are made from the contents, so that equal images give equal bytes.
+    frame of reference are those of the source, which the file refers to if it is an image. What the source does not say
+    is empty, and the study, then, gets an identifier that is made from the contents. Series and image always have
+    identifiers of their own that are made from the contents, so that equal images give equal bytes; that of the series
+    begins with the root that raw data give for it, if they give one that leaves room.
 
     Parameters
     ----------
@@ -125,16 +128,20 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
 def _derive(made: Any, source: SourceImage, pydicom: Any) -> None:
     """Whose image it is, and which one it was made from."""
     known = dict(source.identifiers)
-    kind, image = known.pop("SOPClassUID"), known.pop("SOPInstanceUID")
+    root, *image = (known.pop(name, "") for name in ("SeriesInstanceUIDRoot", "SOPClassUID", "SOPInstanceUID"))
+    if root:
+        made.SeriesInstanceUID = _below(root, made.SeriesInstanceUID)
     for name, text in known.items():
         if "FrameOfReferenceUID" in made or name not in _OF_PLACE:
             setattr(made, name, text)
     if not all(text.isascii() for text in known.values()):
         made.SpecificCharacterSet = "ISO_IR 192"  # UTF-8
+    if not source.image:
+        return
     purpose, referred = pydicom.Dataset(), pydicom.Dataset()
     purpose.CodeValue, purpose.CodingSchemeDesignator = "121322", "DCM"
     purpose.CodeMeaning = "Source image for image processing operation"
-    referred.ReferencedSOPClassUID, referred.ReferencedSOPInstanceUID = kind, image
+    referred.ReferencedSOPClassUID, referred.ReferencedSOPInstanceUID = image
     if source.frame is not None:
         referred.ReferencedFrameNumber = source.frame
     referred.PurposeOfReferenceCodeSequence = [purpose]
@@ -143,6 +150,13 @@ def _derive(made: Any, source: SourceImage, pydicom: Any) -> None:
 
 def _decimal(number: float) -> str:
     return f"{float(number) + 0.0:.8g}"
+
+
+def _below(root: str, identifier: str) -> str:
+    """An identifier below a root, of digits that follow from another one; that one where there is too little room."""
+    room = _LONGEST - len(root) - 1
+    digits = str(int.from_bytes(hashlib.sha256(identifier.encode()).digest(), "big"))
+    return identifier if room < _FEWEST_DIGITS else f"{root}.{digits[:room]}"
 
 
 def _identifier(*parts: bytes) -> str:

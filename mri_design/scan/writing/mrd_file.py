@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd.header import parse_mrd_header
+from mri_design.scan.io.mrd.header import UNKNOWN_SIZES, parse_mrd_header
 from mri_design.scan.io.mrd.purposes import sort_by_purpose
 from mri_design.scan.io.mrd.readouts import plan_readouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS
@@ -39,12 +39,16 @@ _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
   </encodingLimits>
   <trajectory>cartesian</trajectory>
   <echoTrainLength>{echoes}</echoTrainLength>
- </encoding>
+ </encoding>{unknown}
 </ismrmrdHeader>
 """
 _SPACE = (
     "<matrixSize><x>{}</x><y>{}</y><z>1</z></matrixSize>"
     "<fieldOfView_mm><x>{:.9g}</x><y>{:.9g}</y><z>{:.9g}</z></fieldOfView_mm>"
+)
+_UNKNOWN = (
+    f"\n <userParameters><userParameterString><name>{UNKNOWN_SIZES}</name><value>{{}}</value></userParameterString>"
+    "</userParameters>"
 )
 _LIMIT = "<minimum>0</minimum><maximum>{}</maximum><center>{}</center>"
 
@@ -57,8 +61,9 @@ class MrdLayout:
     ----------
     shape : tuple of int
         Grid (ky, kx).
-    places : sequence of SliceGeometry
-        Size of pixels, the same for all, and place of every slice. A thickness that is not known is written as 1 mm.
+    places : sequence of (SliceGeometry or None)
+        Size of pixels, the same for all, and place of every slice; None where nobody says them. What is not known is
+        written as 1 mm, because the schema asks for a number, and marked as unknown (`UNKNOWN_SIZES`).
     shots, echoes : int
         Echo trains, and lines of the longest one.
 
@@ -69,7 +74,7 @@ class MrdLayout:
     """
 
     shape: tuple[int, int]
-    places: Sequence[SliceGeometry]
+    places: Sequence[SliceGeometry | None]
     _: KW_ONLY
     shots: int = 1
     echoes: int = 1
@@ -78,14 +83,16 @@ class MrdLayout:
         if max(*self.shape, self.shots, len(self.places)) > _MOST:
             got = f"{self.shape}, {self.shots} trains, {len(self.places)} slices"
             raise InputError(field="grid", got=got, wanted=f"at most {_MOST} along each")
-        if len({(place.pixel, place.thickness) for place in self.places}) != 1:
+        if len({None if place is None else (place.pixel, place.thickness) for place in self.places}) != 1:
             raise InputError(field="geometry", got="slices with pixels of different sizes", wanted="one size")
 
     @property
     def header(self) -> str:
         """The XML text."""
         (n_y, n_x), place = self.shape, self.places[0]
-        extents = (n_x * place.pixel[1], n_y * place.pixel[0], place.thickness or 1.0)
+        pixel, thickness = ((1.0, 1.0), None) if place is None else (place.pixel, place.thickness)
+        extents = (n_x * pixel[1], n_y * pixel[0], thickness or 1.0)
+        unknown = "x y z" if place is None else "z" if thickness is None else ""
         return _HEADER.format(
             space=_SPACE.format(n_x, n_y, *extents),
             along_x=_LIMIT.format(n_x - 1, n_x // 2),
@@ -93,6 +100,7 @@ class MrdLayout:
             slices=_LIMIT.format(len(self.places) - 1, 0),
             shots=_LIMIT.format(self.shots - 1, 0),
             echoes=self.echoes,
+            unknown=_UNKNOWN.format(unknown) if unknown else "",
         )
 
 
@@ -135,7 +143,7 @@ def readout_heads(layout: MrdLayout, lines: Sequence[tuple[int, int]], coils: in
     heads["flags"][[*ends, -1]] |= _flag(_LAST_IN_SLICE)
     heads["flags"][-1] |= _flag(_LAST_IN_MEASUREMENT)
     for number, place in enumerate(layout.places):
-        if place.placed:
+        if place is not None and place.placed:
             for name, vector in zip(("position", "phase_dir", "read_dir", "slice_dir"), place.vectors, strict=True):
                 heads[name][slices == number] = vector
     return heads

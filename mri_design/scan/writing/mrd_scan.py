@@ -14,7 +14,7 @@ from mri_design.scan.writing.mrd_file import MrdLayout, mrd_file_bytes, readout_
 __all__ = ["mrd_scan_bytes"]
 
 
-def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry]) -> bytes:
+def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> bytes:
     """An MRD file with one readout for every measured line, slice by slice and line by line.
 
     Columns that are empty at one end of all readouts are left out, as a scanner leaves them out of a partial echo:
@@ -26,8 +26,8 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry]) -> bytes:
     scan : KSpaceData
         Slices may hold lines of their own. Its coil maps, noise, calibration scan and reference have no place in such a
         file.
-    places : sequence of SliceGeometry
-        Of every slice.
+    places : sequence of SliceGeometry, optional
+        Of every slice. None where nobody says how large pixels are: the file then has 1 mm, marked as not known.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry]) -> bytes:
     """
     held = np.stack([sampling.samples for sampling in scan.samplings])
     lines = [(int(number), int(line)) for number, line in np.argwhere(held.any(axis=2))]
-    layout = MrdLayout(scan.grid_shape, places)
+    layout = MrdLayout(scan.grid_shape, (None,) * scan.n_slices if places is None else places)
     heads = readout_heads(layout, lines, scan.n_coils)
     window = _window(np.asarray(held.any(axis=(0, 1))))
     heads["number_of_samples"] = window.stop - window.start

@@ -12,7 +12,9 @@ from mri_design.scan.writing.mrd_file import MrdLayout, mrd_file_bytes, readout_
 __all__ = ["mrd_skeleton_bytes"]
 
 
-def mrd_skeleton_bytes(trains: Sequence[Sequence[int]], shape: tuple[int, int], geometry: SliceGeometry) -> bytes:
+def mrd_skeleton_bytes(
+    trains: Sequence[Sequence[int]], shape: tuple[int, int], geometry: SliceGeometry | None
+) -> bytes:
     """An MRD file with one readout of zeros for every line, in the order of measurement.
 
     ``kspace_encode_step_1`` is the line, ``segment`` the echo train, and the header has the matrix, the field of view
@@ -25,8 +27,8 @@ def mrd_skeleton_bytes(trains: Sequence[Sequence[int]], shape: tuple[int, int], 
         Lines of every echo train, numbered from 0.
     shape : tuple of int
         Grid (ky, kx).
-    geometry : SliceGeometry
-        Pixel size, and place where it is known.
+    geometry : SliceGeometry or None
+        Pixel size, and place where it is known. None writes 1 mm, marked as not known.
 
     Raises
     ------

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
+from mri_design.scan.data import KSpaceData
 from mri_design.scan.io import fastmri
+from mri_design.scan.io.formats import read
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>
 <encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></encodedSpace>
@@ -61,6 +63,17 @@ def test_the_card_holds_the_reconstruction_size_but_no_patient(tmp_path: Path, s
     assert card["reconstruction_field_of_view_mm"] == "220 x 220 x 5"
     assert card["acquisition"] == "CORPD_FBK"
     assert "1234" not in card.values()
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_whose_scan_it_is_comes_along_apart_from_the_card(tmp_path: Path, scan: np.ndarray, isolated: bool) -> None:
+    said = "<subjectInformation><patientID>1234</patientID><patientGender>none</patientGender></subjectInformation>"
+    header = HEADER.replace("<encoding>", f"{said}<encoding>", 1)
+    got = read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=header.encode()), isolated=isolated)
+    assert isinstance(got, KSpaceData) and got.source is not None and not got.source.image
+    assert got.source.identifiers == {"PatientID": "1234"} and "1234" not in got.card.values()
+    assert got.card["identifiers_left_out"].startswith("PatientSex: ")
+    assert got.select_slice(1).source == got.source
 
 
 @pytest.mark.parametrize("names", [("r", "i"), ("real", "imag")])

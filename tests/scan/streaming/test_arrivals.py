@@ -3,6 +3,7 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.source_image import SourceImage
 from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.messages import LineReadout, NoiseReadout, ScanHeader
 
@@ -11,6 +12,14 @@ def begun(kspace: np.ndarray, **settings: object) -> Arrivals:
     arrivals = Arrivals(**settings)  # type: ignore[arg-type]
     arrivals.take(ScanHeader(kspace.shape[1:]))
     return arrivals
+
+
+def test_whose_scan_it_is_stays_with_the_data(kspace: np.ndarray) -> None:
+    source = SourceImage({"PatientID": "77"}, image=False)
+    arrivals = Arrivals()
+    arrivals.take(ScanHeader(kspace.shape[1:], source=source))
+    arrivals.take(LineReadout(6, kspace[:, 6]))
+    assert arrivals.data("scan").source == source
 
 
 def test_lines_in_any_order_fill_the_grid(kspace: np.ndarray) -> None:

@@ -90,6 +90,33 @@ def test_patient_and_study_are_those_of_the_source_which_is_named(source: Source
     assert read.SOPInstanceUID.startswith("2.25.") and read.SeriesInstanceUID.startswith("2.25.")
 
 
+@pytest.fixture
+def scanned() -> SourceImage:
+    """What raw data say of somebody."""
+    said = {"PatientName": "Doe^Jo", "PatientID": "77", "StudyInstanceUID": "1.2.3", "ProtocolName": "t2_tse"}
+    return SourceImage({**said, "FrameOfReferenceUID": "1.2.9", "SeriesInstanceUIDRoot": "1.2.840.7"}, image=False)
+
+
+def test_raw_data_name_patient_and_study_and_no_image(scanned: SourceImage) -> None:
+    read = _read(dicom_bytes(IMAGE, PLACED, replace(LABELS, source=scanned)))
+    for name in set(scanned.identifiers) - {"SeriesInstanceUIDRoot"}:
+        assert str(read[name].value) == scanned.identifiers[name], name
+    assert "SourceImageSequence" not in read and not read.StudyDate
+    other = _read(dicom_bytes(IMAGE, PLACED, replace(LABELS, series="standard deviation", source=scanned)))
+    for uid in (read.SeriesInstanceUID, other.SeriesInstanceUID):
+        assert uid.is_valid and uid.startswith("1.2.840.7.") and len(uid) <= 64
+    assert read.SeriesInstanceUID != other.SeriesInstanceUID and read.SOPInstanceUID.startswith("2.25.")
+
+
+@pytest.mark.parametrize("length", [51, 52, 64])
+def test_a_root_without_room_for_a_series_is_not_used(scanned: SourceImage, length: int) -> None:
+    root = ("1.2." + "3" * 64)[:length]
+    known = {**scanned.identifiers, "SeriesInstanceUIDRoot": root}
+    read = _read(dicom_bytes(IMAGE, PLACED, replace(LABELS, source=SourceImage(known, image=False))))
+    assert read.SeriesInstanceUID.is_valid and len(read.SeriesInstanceUID) <= 64
+    assert read.SeriesInstanceUID.startswith(f"{root}." if length == 51 else "2.25.")
+
+
 def test_an_image_without_a_place_is_in_no_frame_of_reference(source: SourceImage) -> None:
     read = _read(dicom_bytes(IMAGE, None, replace(LABELS, source=replace(source, frames=1, frame=None))))
     assert "FrameOfReferenceUID" not in read and read.StudyInstanceUID == "1.2.3"

@@ -74,6 +74,31 @@ def test_equal_scans_give_equal_bytes() -> None:
     assert mrd_scan_bytes(_scan(), PLACES) == mrd_scan_bytes(_scan(), PLACES)
 
 
+@pytest.mark.parametrize(
+    ("places", "axes", "expected"),
+    [
+        (None, "x y z", None),
+        ([SliceGeometry((1.5, 2.0), None)] * 2, "z", (SliceGeometry((1.5, 2.0), None),) * 2),
+        ([SliceGeometry((1.0, 1.0), 1.0)] * 2, "", (SliceGeometry((1.0, 1.0), 1.0),) * 2),
+    ],
+    ids=["nothing known", "thickness unknown", "all known"],
+)
+def test_sizes_that_nobody_knows_are_marked_and_come_back_as_unknown(
+    tmp_path: Path, places: list[SliceGeometry] | None, axes: str, expected: tuple[SliceGeometry, ...] | None
+) -> None:
+    file = tmp_path / "scan.h5"
+    file.write_bytes(mrd_scan_bytes(_scan(), places))
+    with ismrmrd.Dataset(str(file), mode="r") as opened:
+        header = ismrmrd.xsd.CreateFromDocument(opened.read_xml_header())
+    named = [] if header.userParameters is None else header.userParameters.userParameterString
+    assert [(parameter.name, parameter.value) for parameter in named] == ([("unknownSizes", axes)] if axes else [])
+    assert header.encoding[0].encodedSpace.fieldOfView_mm.z == 1.0
+    again = read(file, isolated=False)
+    assert isinstance(again, KSpaceData) and again.geometry == expected
+    # Written again, the file says the same.
+    assert mrd_scan_bytes(again, again.geometry) == file.read_bytes()
+
+
 def test_what_such_a_file_cannot_hold_is_refused() -> None:
     scan = _scan()
     with pytest.raises(InputError, match="pixels of different sizes"):

@@ -101,7 +101,7 @@ def _images(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     card = _card(file, path, pixels)
     if wrong:
         left = f"without {', '.join(wrong)}, which DICOM has in another form"
-        card["identifiers"] = left if source is not None else f"none, {left}"
+        card["identifiers_left_out"] = left if source is not None else f"none, {left}"
     geometry = _geometry(file, rows, columns)
     return ImageStack(pixels, name=path.stem, card=card, geometry=geometry, source=source)
 

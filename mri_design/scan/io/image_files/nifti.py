@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import math
 import os
 import struct
@@ -26,13 +27,20 @@ from mri_design.scan.io.safe import (
     errors_named,
 )
 from mri_design.scan.io.samples import to_complex64, to_float32
+from mri_design.scan.left_out import OTHERS_UNREAD
 
-__all__ = ["is_nifti", "read"]
+__all__ = ["is_nifti", "read", "refuse_pair"]
 
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"n+1\x00", b"n+2\x00")
 _SAME_SIZE = 1e-3
+_HEADER_SIZES = (348, 540)
+"""Bytes of a header, which stand at its beginning."""
 _HEADER, _LARGEST_HEADER, _CHUNK = 352, 2**20, 2**20
+_MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
+"""By what lengths of a unit, as nibabel names it, are multiplied."""
+_UNHEARD = logging.Logger("mended headers")
+_UNHEARD.disabled = True
 WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
 """What a card says of such images."""
 
@@ -45,6 +53,28 @@ def is_nifti(path: Path) -> bool:
     except (OSError, EOFError, zlib.error):
         return False
     return head[344:348] in _MAGIC or head[4:8] in _MAGIC
+
+
+def refuse_pair(path: Path) -> None:
+    """Refuse the older form of such images, in two files NAME.hdr and NAME.img, whose header a BART pair has, too.
+
+    Raises
+    ------
+    InputError
+        With the command that makes one file of the two.
+    """
+    image = path.with_suffix(".img")
+    if path.suffix not in (".hdr", ".img") or not (image.is_file() and path.with_suffix(".hdr").is_file()):
+        return
+    with path.with_suffix(".hdr").open("rb") as stream:
+        first = stream.read(4)
+    if any(int.from_bytes(first, order) in _HEADER_SIZES for order in ("little", "big")):
+        raise InputError(
+            field=str(path),
+            got="a NIfTI or Analyze image in two files, .hdr and .img",
+            wanted="one file, .nii or .nii.gz",
+            cure=f"Make one of the two, for example by nibabel's `nib-convert {image.name} {path.stem}.nii`.",
+        )
 
 
 def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
@@ -76,7 +106,7 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         kind = nibabel.Nifti2Image if content[4:8] in _MAGIC else nibabel.Nifti1Image
         if kind is nibabel.Nifti2Image:
             content += stream.read(544 - _HEADER)
-        header = kind.header_class(content[: kind.header_class.template_dtype.itemsize])
+        header, sides = _header(kind, content)
         shape = tuple(int(side) for side in header.get_data_shape())
         if len(shape) not in (2, 3, 4):
             raise InputError(field="dim", got=f"{shape}", wanted="images (x, y), (x, y, z) or (x, y, z, time)")
@@ -100,34 +130,47 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         _read_on(stream, limits.max_bytes)
         stored = np.frombuffer(data, dtype).reshape(volume, order="F")
         pixels = _scaled(stored, *header.get_slope_inter())
-        sides = [float(side) for side in header.get_zooms()[:3]]
         geometry = _geometry(header, sides, volume)
     with errors_named(path):
         card = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
         if geometry is None:
-            card["pixel_size"] = "unknown: the file has no sizes in millimetres"
+            card["pixel_size"] = "unknown: the file has no sizes"
         else:
             known = sides if geometry.thickness is not None else sides[:2]
             card["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         if len(shape) == 4 and shape[3] > 1:
-            card["volumes"] = f"first of {shape[3]}; the others were not read"
+            card["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
         images = np.ascontiguousarray(np.transpose(pixels, (2, 1, 0)))
         return ImageStack(images, name=_stem(path), card=card, geometry=geometry)
+
+
+def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
+    """The header, checked and where possible mended by nibabel, and the sides of a voxel in millimetres.
+
+    A side is NaN where the file has 0, for which nibabel puts 1. Sizes without a unit are taken as millimetres, as
+    other programs take them.
+    """
+    header = kind.header_class(content[: kind.header_class.template_dtype.itemsize], check=False)
+    stored = header["pixdim"][1:4].tolist()
+    header.check_fix(logger=_UNHEARD)
+    factor = _MILLIMETRES.get(header.get_xyzt_units()[0], math.nan)
+    sizes = zip(header.get_zooms()[:3], stored, strict=False)
+    return header, [float(side) * factor if one else math.nan for side, one in sizes]
 
 
 def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> SliceGeometry | None:
     """Sizes, and place and directions where the header says that its affine leads to coordinates.
 
-    Sizes without a unit are taken as millimetres, as other programs take them; but ones everywhere without a unit are
-    what a header has where nobody gave it sizes.
+    Ones everywhere without a unit are what a header has where nobody gave it sizes.
     """
     unit = header.get_xyzt_units()[0]
-    if unit not in ("mm", "unknown") or (unit == "unknown" and all(side == 1 for side in sides)):
+    if unit == "unknown" and all(side == 1 or math.isnan(side) for side in sides):
         return None
     along_x, along_y, along_z = (*sides, math.nan)[:3]
     place: list[Any] = []
     if int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0:
-        affine = np.diag([-1.0, -1.0, 1.0, 1.0]) @ header.get_best_affine()
+        factor = _MILLIMETRES[unit]
+        affine = np.diag([-factor, -factor, factor, 1.0]) @ header.get_best_affine()
         lengths = np.linalg.norm(affine[:3, :3], axis=0)
         if np.allclose(lengths[: len(sides)], sides, rtol=_SAME_SIZE) and lengths.all():
             read, phase, normal = (affine[:3, :3] / lengths).T

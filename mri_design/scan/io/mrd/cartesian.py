@@ -132,8 +132,9 @@ def _read(
         acquisitions, purposes.noise, places, coils, bandwidth=header.noise_bandwidth, repeats=repeats
     )
     notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
+    notes |= header.identifier_notes
     if acquisitions.dimensions[purposes.imaging].any():
-        notes["coordinates"] = "those of the samples were not read: by the header the scan is cartesian"
+        notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
     if times.max() > 1:
         counts = f"up to {times.max()} readouts a line, at least {times[times > 0].min()}"
         notes["duplicates"] = f"{duplicates} of {counts}"
@@ -145,6 +146,7 @@ def _read(
         "noise_covariance": covariance,
         "calibration": None if calibration is None else images.kspace(only_coils(calibration, coils), plan.calibration),
         "geometry": images.geometry(acquisitions.heads, plan),
+        "source": header.source,
     }
 
 

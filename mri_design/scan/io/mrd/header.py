@@ -6,14 +6,38 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
+from datetime import date
 
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.source_image import SourceImage
 
-__all__ = ["EncodedSpace", "MrdEncoding", "MrdHeader", "parse_mrd_header"]
+__all__ = ["UNKNOWN_SIZES", "EncodedSpace", "MrdEncoding", "MrdHeader", "parse_mrd_header"]
 
+UNKNOWN_SIZES = "unknownSizes"
+"""User parameter (a string) of headers that this package writes: axes, of "x y z", along which ``fieldOfView_mm`` has a
+number only because the schema asks for one, and the length is not known."""
 _MAX_ENCODINGS = 64
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
+_SUBJECT, _STUDY, _MEASUREMENT = "subjectInformation", "studyInformation", "measurementInformation"
+_SAID = {
+    "PatientName": f"{_SUBJECT}/patientName",
+    "PatientID": f"{_SUBJECT}/patientID",
+    "PatientBirthDate": f"{_SUBJECT}/patientBirthdate",
+    "PatientSex": f"{_SUBJECT}/patientGender",
+    "StudyInstanceUID": f"{_STUDY}/studyInstanceUID",
+    "StudyDate": f"{_STUDY}/studyDate",
+    "StudyTime": f"{_STUDY}/studyTime",
+    "StudyID": f"{_STUDY}/studyID",
+    "AccessionNumber": f"{_STUDY}/accessionNumber",
+    "ReferringPhysicianName": f"{_STUDY}/referringPhysicianName",
+    "FrameOfReferenceUID": f"{_MEASUREMENT}/frameOfReferenceUID",
+    "ProtocolName": f"{_MEASUREMENT}/protocolName",
+    "SeriesInstanceUIDRoot": f"{_MEASUREMENT}/seriesInstanceUIDRoot",
+}
+"""Where the header says what DICOM calls so."""
+_DATE, _ZONE = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"(?:Z|[+-]\d{2}:\d{2})$")
+_TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -25,7 +49,7 @@ class EncodedSpace:
     matrix : tuple of int
         Samples (x, y, z): readout, phase encode, partition.
     field_of_view : tuple of float
-        Millimetres (x, y, z); NaN where the header gives none.
+        Millimetres (x, y, z); NaN where the header gives none, or says that it is not known (`UNKNOWN_SIZES`).
     """
 
     matrix: tuple[int, int, int]
@@ -69,11 +93,23 @@ class MrdHeader:
         (``relativeReceiverNoiseBandwidth``); None where the header gives none.
     channels : int, optional
         Receive coils (``receiverChannels``); None where the header gives no count. Readouts have the last word.
+    source : SourceImage, optional
+        Whom and what the scan shows; None where the header does not say.
+    wrong_identifiers : tuple of str
+        Names, as DICOM has them, of what the header says of that in a form that DICOM does not take.
     """
 
     encodings: tuple[MrdEncoding, ...]
     noise_bandwidth: float | None = None
     channels: int | None = None
+    source: SourceImage | None = None
+    wrong_identifiers: tuple[str, ...] = ()
+
+    @property
+    def identifier_notes(self) -> dict[str, str]:
+        """For a card: which identifiers were not kept; empty where all were."""
+        names = ", ".join(self.wrong_identifiers)
+        return {"identifiers_left_out": f"{names}: DICOM has them in another form"} if names else {}
 
     def encoding(self, field: str, number: int) -> MrdEncoding:
         """The encoding that readouts call ``number``.
@@ -123,22 +159,59 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
             got=f"{len(encodings) or 'no'} <encoding>",
             wanted=f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings",
         )
+    unknown = _unknown_axes(root)
+    source, wrong = SourceImage.of_raw_data(_identifiers(root))
     bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
     channels = root.findtext("{*}acquisitionSystemInformation/{*}receiverChannels")
     return MrdHeader(
         tuple(
-            _encoding(field if not i else f"{field}: encoding {i}", encoding, limits)
+            _encoding(field if not i else f"{field}: encoding {i}", encoding, limits, unknown)
             for i, encoding in enumerate(encodings)
         ),
         None if bandwidth is None else _share(f"{field}: relativeReceiverNoiseBandwidth", bandwidth),
         int(channels) if channels and _COUNT.fullmatch(channels) else None,
+        source,
+        wrong,
     )
 
 
-def _encoding(field: str, encoding: ET.Element, limits: ReadLimits) -> MrdEncoding:
+def _identifiers(root: ET.Element) -> dict[str, str]:
+    """What the header says of patient, study and measurement, by DICOM's names and with dates and times in its form."""
+    said = {name: (root.findtext(f"{{*}}{path.replace('/', '/{*}')}") or "").strip() for name, path in _SAID.items()}
+    for name in ("PatientBirthDate", "StudyDate"):
+        said[name] = _date(said[name])
+    return {**said, "StudyTime": _time(said["StudyTime"])}
+
+
+def _date(text: str) -> str:
+    """A date of XML as DICOM writes it; another text stays as it is."""
+    try:
+        return date.fromisoformat(_ZONE.sub("", text)).strftime("%Y%m%d") if _DATE.match(text) else text
+    except ValueError:
+        return text
+
+
+def _time(text: str) -> str:
+    """A time of day of XML as DICOM writes it, without its zone; another text stays as it is."""
+    found = _TIME.fullmatch(_ZONE.sub("", text))
+    if found is None:
+        return text
+    return "".join(found.groups("")[:3]) + (f".{found[4][:6]}" if found[4] else "")
+
+
+def _unknown_axes(root: ET.Element) -> frozenset[str]:
+    """Axes whose lengths the header marks as not known; none where the mark is no list of axes."""
+    axes = set[str]()
+    for parameter in root.findall("{*}userParameters/{*}userParameterString"):
+        if (parameter.findtext("{*}name") or "").strip() == UNKNOWN_SIZES:
+            axes |= set((parameter.findtext("{*}value") or "").split())
+    return frozenset(axes if axes <= set("xyz") else ())
+
+
+def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: frozenset[str]) -> MrdEncoding:
     return MrdEncoding(
-        encoded=_space(field, encoding, "encodedSpace", limits),
-        reconstructed=_space(field, encoding, "reconSpace", limits),
+        encoded=_space(field, encoding, "encodedSpace", limits, unknown),
+        reconstructed=_space(field, encoding, "reconSpace", limits, unknown),
         centre_line=_centre(field, encoding, "kspace_encoding_step_1"),
         centre_partition=_centre(field, encoding, "kspace_encoding_step_2"),
         trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
@@ -151,7 +224,7 @@ def _centre(field: str, encoding: ET.Element, step: str) -> int | None:
     return None if text is None else _whole(f"{field}: {step}.center", text, 0, 65535)
 
 
-def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits) -> EncodedSpace:
+def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits, unknown: frozenset[str]) -> EncodedSpace:
     place = f"{field}: {name}.matrixSize"
     sizes = [encoding.findtext(f"{{*}}{name}/{{*}}matrixSize/{{*}}{axis}") for axis in "xyz"]
     if None in sizes:
@@ -160,7 +233,10 @@ def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits) -> E
         _whole(f"{place}.{axis}", str(size), 1, limits.max_side) for axis, size in zip("xyz", sizes, strict=True)
     )
     lengths = [encoding.findtext(f"{{*}}{name}/{{*}}fieldOfView_mm/{{*}}{axis}") for axis in "xyz"]
-    fov = tuple(_length(f"{field}: {name}.fieldOfView_mm.{a}", n) for a, n in zip("xyz", lengths, strict=True))
+    fov = tuple(
+        math.nan if a in unknown else _length(f"{field}: {name}.fieldOfView_mm.{a}", n)
+        for a, n in zip("xyz", lengths, strict=True)
+    )
     return EncodedSpace(matrix=(x, y, z), field_of_view=(fov[0], fov[1], fov[2]))
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, described
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.left_out import OTHERS_UNREAD
 
 __all__ = [
     "COUNTERS",
@@ -141,7 +142,7 @@ def _of_one_series(
             )
         if present.size > 1:
             which = "the first" if number == present[0] else "one"
-            notes[name] = f"{number}, {which} of {present.size} ({_listed(present)}); the others were not read"
+            notes[name] = f"{number}, {which} of {present.size} ({_listed(present)}); {OTHERS_UNREAD}"
         keep = keep & (counter == number)
     return keep
 

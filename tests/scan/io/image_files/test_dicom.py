@@ -49,9 +49,13 @@ def test_identifiers_come_along_apart_and_wrong_ones_are_named(tmp_path: Path) -
     assert stack.source.identifiers["PatientID"] == "77" and stack.source.identifiers["StudyDate"] == "20200304"
     assert "PatientSex" not in stack.source.identifiers  # it is empty
     stack = read(changed(tmp_path / "other.dcm", PatientID="77", StudyID="7" * 17))
-    assert isinstance(stack, ImageStack) and stack.source is not None and "StudyID" in stack.card["identifiers"]
+    assert (
+        isinstance(stack, ImageStack) and stack.source is not None and "StudyID" in stack.card["identifiers_left_out"]
+    )
     stack = read(changed(tmp_path / "third.dcm", PatientID="7" * 65, PatientName="Somebody^Else"))
-    assert isinstance(stack, ImageStack) and stack.source is None and "none, without" in stack.card["identifiers"]
+    assert (
+        isinstance(stack, ImageStack) and stack.source is None and "none, without" in stack.card["identifiers_left_out"]
+    )
 
 
 def test_frames_are_slices(tmp_path: Path) -> None:

@@ -55,7 +55,8 @@ def test_what_export_writes_is_read_as_it_was(tmp_path: Path) -> None:
         (np.eye(4), "unknown", None),  # what nobody gave sizes
         (np.eye(4), "mm", (1.0, 1.0)),
         (np.diag([0.9, 1.1, 3.0, 1.0]), "unknown", (1.1, 0.9)),
-        (np.diag([2.0, 2.0, 2.0, 1.0]), "micron", None),
+        (np.diag([2.0, 3.0, 2.0, 1.0]), "micron", (0.003, 0.002)),
+        (np.diag([0.001, 0.002, 0.003, 1.0]), "meter", (2.0, 1.0)),
     ],
 )
 def test_sizes_that_nobody_gave_are_not_known(
@@ -69,6 +70,48 @@ def test_sizes_that_nobody_gave_are_not_known(
     assert isinstance(stack, ImageStack)
     assert (stack.geometry is None) == (pixel is None) == ("pixel_mm" not in stack.card)
     assert stack.geometry is None or stack.geometry.pixel == pytest.approx(pixel)
+
+
+def test_places_come_in_the_unit_of_the_sizes(tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    affine = np.diag([2.0, 1.5, 5.0, 1.0])
+    affine[:3, 3] = 10, -20, 30
+    stacks = []
+    for unit, factor in (("mm", 1.0), ("meter", 1e-3)):
+        made = nibabel.Nifti1Image(VOLUME, np.diag([factor, factor, factor, 1.0]) @ affine)
+        made.header.set_xyzt_units(unit)
+        nibabel.save(made, tmp_path / "x.nii")
+        stacks.append(read(tmp_path / "x.nii"))
+    first, second = (stack.geometry for stack in stacks if isinstance(stack, ImageStack))
+    assert first is not None and second is not None and first.placed and second.placed
+    np.testing.assert_allclose(second.vectors, first.vectors, atol=1e-4)
+    assert (*second.pixel, second.thickness) == pytest.approx((1.5, 2.0, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("place", "pixel", "thickness"), [(80, None, None), (84, None, None), (88, (1.5, 2.0), None)], ids=["x", "y", "z"]
+)
+def test_a_size_of_zero_is_not_known_and_nibabel_does_not_talk_about_it(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    place: int,
+    pixel: tuple[float, float] | None,
+    thickness: float | None,
+) -> None:
+    stack = read(changed(saved(tmp_path / "x.nii", VOLUME), place, struct.pack("<f", 0)))
+    assert isinstance(stack, ImageStack)
+    found = None if stack.geometry is None else (stack.geometry.pixel, stack.geometry.thickness)
+    assert found == (None if pixel is None else (pixel, thickness))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("name", ["head.hdr", "head.img"])
+def test_an_image_in_two_files_is_refused_with_what_makes_one(tmp_path: Path, name: str) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    nibabel.save(nibabel.Nifti1Pair(VOLUME, np.eye(4)), tmp_path / "head.img")
+    with pytest.raises(InputError, match="in two files") as caught:
+        read(tmp_path / name)
+    assert "nib-convert head.img head.nii" in caught.value.cure
 
 
 def test_sizes_that_export_does_not_know_stay_unknown(tmp_path: Path) -> None:

@@ -233,4 +233,4 @@ def test_coordinates_of_a_cartesian_scan_are_not_used(tmp_path: Path, scan: np.n
         raw.add(scan[0, :, line], np.zeros((16, 2)), kspace_encode_step_1=line)
     got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan[:1])
-    assert got.card["coordinates"].endswith("by the header the scan is cartesian")
+    assert got.card["coordinates_skipped"].endswith("by the header the scan is cartesian")

@@ -1,0 +1,42 @@
+"""What a file of measured data holds that its reader left out, as the card of the scan has it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+__all__ = ["OTHERS_UNREAD", "left_out", "left_out_text"]
+
+OTHERS_UNREAD = "the others were not read"
+"""How a reader ends the entry about a number (of contrasts, repetitions, volumes) of which it took one."""
+_ENTRIES = (
+    "coils_dropped",
+    "readouts_skipped",
+    "calibration_skipped",
+    "coordinates_skipped",
+    "members_not_read",
+    "identifiers_left_out",
+)
+"""Other entries that readers write where they leave something out."""
+
+
+def left_out(card: Mapping[str, str]) -> dict[str, str]:
+    """The entries of a card that say what the reader left out of the scan: coils, readouts, series, identifiers.
+
+    What was cut or filled by rule without a loss (the oversampling of readouts, the lines of a partial Fourier scan) is
+    not among them.
+    """
+    return {name: text for name, text in card.items() if name in _ENTRIES or str(text).endswith(OTHERS_UNREAD)}
+
+
+def left_out_text(card: Mapping[str, str], asked: Collection[str] = ()) -> str:
+    """The same as one line; empty where nothing was left out.
+
+    Parameters
+    ----------
+    card : mapping of str to str
+        Of a scan or a stack of images.
+    asked : collection of str
+        Names of entries about what somebody chose, which is no news: "contrast", "repetition".
+    """
+    told = [f"{name.replace('_', ' ')}: {text}" for name, text in left_out(card).items() if name not in asked]
+    return ". ".join(told)
