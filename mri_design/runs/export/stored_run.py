@@ -24,8 +24,8 @@ _WITHOUT_LINES = {
     "convert takes its trajectory.npz to other formats",
     "samples": "is a run over samples of a plane, which are no lines: {image}, mask.npy has the samples, and of the "
     "design that chose them samples.csv has their order and --to seq makes a sequence",
-    "readouts": "is a reconstruction of samples along a trajectory, which are no lines: {image}, mri-design convert takes "
-    "the trajectory to other formats, and --to seq makes a sequence of the design that chose it",
+    "readouts": "is a reconstruction of samples along a trajectory, which are no lines: {image}, mri-design convert "
+    "takes the trajectory to other formats, and --to seq makes a sequence of the design that chose it",
 }
 """What can be had of runs that measured something else, by `StoredImages.counted`."""
 

@@ -75,7 +75,7 @@ def test_images_of_a_trajectory_need_no_row_for_each_readout(folder: Callable[..
     np.save(path / "mask.npy", np.ones(40, dtype=bool))
     assert read_images(path).image is not None
     (path / "manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
-    with pytest.raises(InputError, match="run/recon.npy: got shape .16, 12.; wanted 40 rows, as mask.npy"):
+    with pytest.raises(InputError, match=r"run/recon\.npy: got shape \(16, 12\); wanted 40 rows, as mask\.npy"):
         read_images(path)
 
 
