@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
 import struct
@@ -19,6 +18,7 @@ from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.image_sequence import ImageSequence
+from mri_design.scan.io.image_files.inflating import InflatedStream
 from mri_design.scan.io.safe import (
     DEFAULT_LIMITS,
     ReadLimits,
@@ -134,7 +134,7 @@ def _stored(path: Path, limits: ReadLimits) -> Iterator[ImageSequence]:
 
 
 def _slices(
-    stream: IO[bytes] | gzip.GzipFile,
+    stream: IO[bytes] | InflatedStream,
     volume: tuple[int, ...],
     dtype: np.dtype[Any],
     scaling: tuple[float | None, float | None],
@@ -177,13 +177,14 @@ def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> Slice
     return SliceGeometry.of_header((along_y, along_x), along_z, place)
 
 
-def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
+def _opened(path: Path) -> IO[bytes] | InflatedStream:
     with path.open("rb") as stream:
         compressed = stream.read(2) == _GZIP
-    return gzip.open(path, "rb") if compressed else path.open("rb")
+    stream = path.open("rb")
+    return InflatedStream(stream) if compressed else stream
 
 
-def _read_on(stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
+def _read_on(stream: IO[bytes] | InflatedStream, most: int) -> None:
     """To the end, where a compressed file has its checksum."""
     while most > 0 and (passed := len(stream.read(_CHUNK))):
         most -= passed
@@ -191,12 +192,13 @@ def _read_on(stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
 
 def _scaled(field: str, stored: Any, slope: float | None, intercept: float | None) -> Any:
     """Values from what is stored, as the header says; complex ones stay complex."""
-    if slope is None and intercept is None and stored.dtype.itemsize <= 4 and stored.dtype.kind == "f":
-        return to_float32(field, stored)
     factor = 1.0 if slope is None else float(slope)
     added = 0.0 if intercept is None else float(intercept)
+    unscaled = (factor, added) == (1.0, 0.0)
+    if unscaled and stored.dtype.kind != "c":
+        return to_float32(field, stored)
     if stored.dtype.kind == "c":
-        return to_complex64(field, stored * factor + added if (factor, added) != (1.0, 0.0) else stored)
+        return to_complex64(field, stored if unscaled else stored * factor + added)
     return to_float32(field, stored.astype(np.float64) * factor + added)
 
 
