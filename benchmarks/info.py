@@ -2,15 +2,17 @@
 
     OMP_NUM_THREADS=1 python benchmarks/info.py
 
-writes results/benchmarks/info.md and info.csv. Files of 16 coils are made in a temporary folder: ISMRMRD as converters
-write it (readouts appended one by one, a noise readout first), fastMRI and an array. Every row is a median over
-processes. Processor time is that of `info` and of the process in which it reads HDF5; memory is the peak of either,
-added.
+writes results/benchmarks/info.md and info.csv; it needs nibabel and pydicom (the extra ``export``). Files are made in a
+temporary folder: of 16 coils ISMRMRD as converters write it (readouts appended one by one, a noise readout first),
+fastMRI, an array, an archive and a BART pair; images of 16 bits as NIfTI, compressed and not, and as DICOM of many
+frames, each with a scaling and a place of its own. Every row is a median over processes. Processor time is that of
+`info` and of the process in which it reads HDF5; memory is the peak of either, added.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import resource
@@ -24,12 +26,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
+import nibabel
 import numpy as np
+import pydicom
 from raw.writing import Encoding, RawFile, Space
 
 from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
 from mri_design.operators.base import Array
 from mri_design.scan.io.atomic import write_text
+from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 
 OUT = Path(__file__).parents[1] / "results/benchmarks"
 SECONDS, MEBIBYTES = 2.0, 250.0
@@ -59,11 +64,14 @@ class Case:
         What it holds, for the table.
     write : callable
         Takes the path, and a number by which the number of lines is divided.
+    coils : int, optional
+        That it holds; None for images.
     """
 
     name: str
     what: str
     write: Callable[[Path, int], None]
+    coils: int | None = COILS
 
 
 def samples(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -107,11 +115,64 @@ def write_array(path: Path, smaller: int) -> None:
     np.save(path, samples((12, COILS, 256 // smaller, 256), np.random.default_rng(0)))
 
 
+def write_archive(path: Path, smaller: int) -> None:
+    """The same in an archive."""
+    np.savez(path, kspace=samples((12, COILS, 256 // smaller, 256), np.random.default_rng(0)))
+
+
+def write_pair(path: Path, smaller: int) -> None:
+    """The same as BART has it."""
+    stored = samples((12, COILS, 256 // smaller, 256), np.random.default_rng(0))
+    path.with_suffix(".hdr").write_text(f"# Dimensions\n256 {256 // smaller} 1 {COILS}{' 1' * 9} 12\n")
+    path.write_bytes(stored.astype("<c8", copy=False).tobytes())
+
+
+def counts(frames: int, smaller: int) -> Array:
+    """Images of 512 x 512 as scanners store them: noise of some counts over a peak in the middle."""
+    rng, shape = np.random.default_rng(0), (512 // smaller, 512)
+    rows, columns = (np.exp(-(((np.arange(side) - side / 2) / (side / 4)) ** 2)) for side in shape)
+    noise = rng.normal(20.0, 6.0, (frames, *shape)).astype(np.float32)
+    return np.asarray(np.clip(noise + 1000 * rows[:, np.newaxis] * columns, 0, None).astype(np.uint16))
+
+
+def write_nifti(path: Path, smaller: int) -> None:
+    """190 slices; compressed, as many more as make a file of that size."""
+    frames = 336 if path.suffix == ".gz" else 190
+    nibabel.save(nibabel.Nifti1Image(counts(frames, smaller).astype(np.int16).T, np.diag([0.5, 0.5, 1, 1])), path)
+
+
+def write_dicom(path: Path, smaller: int) -> None:
+    """190 frames."""
+    frames = counts(190, smaller)
+    small = dicom_bytes(np.ones((4, 4)), None, DicomLabels("image", "made up", "benchmark"))
+    file = pydicom.dcmread(io.BytesIO(small))
+    file.NumberOfFrames, file.Rows, file.Columns = frames.shape
+    file.PixelData = frames.tobytes()
+    del file.RescaleSlope, file.RescaleIntercept
+    groups = []
+    for number in range(len(frames)):
+        group, values, place = pydicom.Dataset(), pydicom.Dataset(), pydicom.Dataset()
+        values.RescaleSlope, values.RescaleIntercept = 1 + number, 0
+        place.ImagePositionPatient = [0, 0, number]
+        group.PixelValueTransformationSequence, group.PlanePositionSequence = [values], [place]
+        groups.append(group)
+    shared, sizes, ways = pydicom.Dataset(), pydicom.Dataset(), pydicom.Dataset()
+    sizes.PixelSpacing, sizes.SliceThickness, ways.ImageOrientationPatient = [0.5, 0.5], 1, [1, 0, 0, 0, 1, 0]
+    shared.PixelMeasuresSequence, shared.PlaneOrientationSequence = [sizes], [ways]
+    file.PerFrameFunctionalGroupsSequence, file.SharedFunctionalGroupsSequence = groups, [shared]
+    file.save_as(path)
+
+
 CASES = (
     Case("slices.h5", "ISMRMRD, 6 slices, oversampled readouts", write_slices),
     Case("volume.h5", "ISMRMRD, a volume", write_volume),
     Case("fastmri.h5", "fastMRI, 9 slices", write_fastmri),
     Case("array.npy", "array, 12 slices", write_array),
+    Case("archive.npz", "archive, 12 slices", write_archive),
+    Case("pair.cfl", "BART, 12 slices", write_pair),
+    Case("head.nii", "NIfTI, 190 slices", write_nifti, None),
+    Case("head.nii.gz", "NIfTI, 336 slices compressed", write_nifti, None),
+    Case("head.dcm", "DICOM, 190 frames", write_dicom, None),
 )
 
 
@@ -133,7 +194,7 @@ def row_of(case: Case, folder: Path, repeats: int, smaller: int) -> Row:
     row: Row = {
         "file": case.what,
         "MB": path.stat().st_size / 1e6,
-        "coils": COILS,
+        "coils": case.coils,
         "processor s": statistics.median(processor),
         "wall s": statistics.median(walls),
         "peak MiB": statistics.median(both),
@@ -160,8 +221,9 @@ caches of the file system.
 {markdown_text(rows, None, formats)}
 Of ISMRMRD files the headers of all readouts are read, from where the file has them (HDF5 would load the samples beside
 them), and the samples of one slice. One plane of a volume takes something of every readout, so that all samples are
-loaded, a bounded number at a time: there time grows with the file, and memory does not. Of fastMRI files and of arrays
-of slices every slice is looked at, and one is held at a time.
+loaded, a bounded number at a time: there time grows with the file, and memory does not. Of fastMRI files, arrays,
+archives and BART pairs of slices every slice is looked at, and two are held at most; of images one, but of DICOM beside
+the bytes of all frames. One slice or volume as large as the file is held as a whole.
 """
 
 

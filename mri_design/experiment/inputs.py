@@ -18,6 +18,7 @@ from mri_design.scan.calibration.noise import estimate_noise_covariance, estimat
 from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.calibration.whitening import prewhiten
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.maps import with_maps
 from mri_design.scan.outline import ScanOutline
@@ -112,8 +113,8 @@ def load_scan(
 
 def load_outline(
     source: str | Path, recipe: Recipe, maps: Path | None = None
-) -> ScanOutline | TrajectoryData | ImageStack:
-    """What an input holds: of raw data without all samples, of files of images the images themselves.
+) -> ScanOutline | TrajectoryData | ImageOutline:
+    """What an input holds: of raw data without all samples, of files of images without the images.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def load_outline(
     """
     phantom = str(source).startswith(PHANTOM_PREFIX)
     told = None if phantom else outline(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
-    if isinstance(told, ImageStack) or (told is not None and maps is None):
+    if isinstance(told, ImageOutline) or (told is not None and maps is None):
         return told
     scan = load_scan(source, recipe, maps=maps)
     return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan

@@ -99,7 +99,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/convert": {"wording": 1, "*": 2, "run": 3},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
-    "runs/export": {"stored_order": 1, "stored_run": 1, "run": 2},
+    "runs/export": {"stored_images": 1, "stored_order": 2, "stored_run": 2, "run": 3},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/info": {"*": 1, "run": 2},
     "runs/protocol": {"run": 1, "report": 2},
@@ -111,7 +111,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"whitening": 4},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "fastmri": 4}
     | {"isolated": 4, "maps": 4, "mask": 4, "twix": 4, "formats": 5},
-    "scan/io/image_files": {"nifti": 1, "dicom": 2},
+    "scan/io/image_files": {"inflating": 1, "dicom_frames": 1, "nifti": 2, "dicom": 3},
     "scan/io/mrd": {"acquisitions": 1, "header": 1, "purposes": 2, "noise": 2, "readouts": 3}
     | {"cartesian": 4, "shots": 4, "ismrmrd": 5},
     "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},

@@ -1,5 +1,6 @@
-"""`export --to seq` of designs over a plane, spokes and spirals."""
+"""`export` of designs over a plane, spokes and spirals, and of reconstructions of what they measured."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ PLAIN = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
 
 @pytest.fixture(scope="module")
 def beyond(work: Path, run: Run) -> Callable[[str], Path]:
-    """(encoding) -> the folder of a small design."""
+    """(encoding) -> the folder of a small design; (encoding-recon) -> that of a reconstruction of what it measured."""
     (work / "plain.toml").write_text(PLAIN)
     words = {
         "plane": ("--samples", 40, "--strategy", "vd-polynomial"),
@@ -24,8 +25,14 @@ def beyond(work: Path, run: Run) -> Callable[[str], Path]:
     def make(encoding: str) -> Path:
         out = work / f"beyond-{encoding}"
         if not out.exists():
-            chosen = ("--encoding", encoding, *words[encoding], "--recipe", "plain.toml", "--out", out)
-            result = run("design", "phantom:brain", *chosen)
+            design = encoding.removesuffix("-recon")
+            if design == encoding:
+                called = ("design", "phantom:brain", "--encoding", encoding, *words[encoding])
+            elif design == "plane":
+                called = ("recon", "phantom:brain", "--mask", make(design) / "mask.npy")
+            else:
+                called = ("recon", make(design) / "trajectory.npz")
+            result = run(*called, "--recipe", "plain.toml", "--out", out)
             assert result.exit_code == 0, result.output
         return out
 
@@ -78,11 +85,44 @@ def test_arms_of_spirals_are_played(beyond: Callable[[str], Path], run: Run, tmp
 
 
 @pytest.mark.parametrize(
+    ("encoding", "measured"),
+    [
+        ("plane", "40 of 256 samples"),
+        ("plane-recon", "40 of 256 samples"),
+        ("radial", "6 of 6 shots"),
+        ("radial-recon", "6 of 6 readouts"),
+        ("spiral", "4 of 4 shots"),
+    ],
+)
+def test_images_of_every_run_are_exported_with_their_error_bars(
+    beyond: Callable[[str], Path], run: Run, tmp_path: Path, encoding: str, measured: str
+) -> None:
+    nibabel, pydicom = pytest.importorskip("nibabel"), pytest.importorskip("pydicom")
+    copy = tmp_path / "run"
+    shutil.copytree(beyond(encoding), copy)
+    image = np.abs(np.load(copy / "recon.npy"))
+    np.save(copy / "std.npy", image / 10)
+    for name in ("a.nii", "a.dcm"):
+        form = {"nii": "nifti", "dcm": "dicom"}[name[2:]]
+        result = run("export", copy, "--to", form, "--fov", "0.24", "--out", tmp_path / name)
+        assert result.exit_code == 0, result.output
+    for name, wanted in (("a", image), ("a_std", image / 10)):
+        volume, file = nibabel.load(tmp_path / f"{name}.nii"), pydicom.dcmread(tmp_path / f"{name}.dcm")
+        np.testing.assert_allclose(volume.get_fdata()[:, :, 0].T, wanted, rtol=1e-6)
+        np.testing.assert_allclose(file.pixel_array * float(file.RescaleSlope), wanted, atol=1e-4 * wanted.max())
+        assert volume.header.get_zooms()[:2] == pytest.approx((15, 15)) and list(file.PixelSpacing) == [15, 15]
+        assert file.DerivationDescription == f"{measured}, reconstructed by mri-design"
+
+
+@pytest.mark.parametrize(
     ("encoding", "words", "code", "said"),
     [
         ("plane", ("--to", "seq", "--slice", "0.1"), 2, "give its extent along ky and kx, as --fov 0.24"),
         ("plane", ("--to", "seq", "--fov", "0.24"), 2, "as --slice 0.16"),
-        ("plane", ("--to", "csv"), 2, "--to seq makes a sequence of it"),
+        ("plane", ("--to", "csv"), 2, "samples.csv has their order and --to seq makes a sequence"),
+        ("plane-recon", ("--to", "npy"), 2, "--to nifti and --to dicom take its image, mask.npy has the samples"),
+        ("plane-recon", ("--to", "seq", "--fov", "0.24", "--slice", "0.1"), 2, "of the design that chose them"),
+        ("radial-recon", ("--to", "seq", "--fov", "0.24"), 2, "--to seq makes a sequence of the design that chose it"),
         ("radial", ("--to", "seq"), 2, "give the field of view, as --fov 0.24"),
         ("radial", ("--to", "seq", "--fov", "0.24,0.2"), 2, "spokes have one field of view"),
         ("radial", ("--to", "seq", "--fov", "0.24", "--resolution", "0.01"), 2, "leave out --resolution"),

@@ -50,7 +50,9 @@ def test_the_seed_changes_the_noise_and_nothing_else(small: Recipe) -> None:
 
 @pytest.mark.parametrize("source", ["phantom:", "phantom:Brain", "phantom:../brain", "phantom:brain.json"])
 def test_an_unknown_phantom_is_refused_with_all_known_ones(small: Recipe, source: str) -> None:
-    with pytest.raises(InputError, match="phantom:shepp-logan, phantom:brain, phantom:head-3d, phantom:t2w, phantom:t1w"):
+    with pytest.raises(
+        InputError, match="phantom:shepp-logan, phantom:brain, phantom:head-3d, phantom:t2w, phantom:t1w"
+    ):
         load_input(source, small)
 
 

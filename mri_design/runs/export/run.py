@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.tables import csv_text
+from mri_design.runs.export.stored_images import StoredImages, read_images
 from mri_design.runs.export.stored_order import read_plane, read_shots
 from mri_design.runs.export.stored_run import StoredRun, read_run
 from mri_design.runs.made_files import (
@@ -141,17 +142,19 @@ def export_run(request: ExportRequest) -> MadeFiles:
             return _seq_of_plane(request, plane)
         if shots is not None:
             return _seq_of_shots(request, *shots)
-    return _MAKERS[request.form](request, read_run(request.folder))
+    if request.form in _OF_IMAGES:
+        return _OF_IMAGES[request.form](request, read_images(request.folder))
+    return _OF_LINES[request.form](request, read_run(request.folder))
 
 
-def _geometry(request: ExportRequest, run: StoredRun, shape: tuple[int, int]) -> SliceGeometry | None:
+def _geometry(request: ExportRequest, run: StoredImages, shape: tuple[int, int]) -> SliceGeometry | None:
     """Of the images; None where nobody says how large pixels are."""
     if request.field_of_view is None:
         return run.geometry
     return (run.geometry or NO_SIZES).with_field_of_view(request.field_of_view, shape)
 
 
-def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
+def _images(request: ExportRequest, run: StoredImages) -> list[tuple[Path, str, NDArray[Any]]]:
     """File, name and values of the magnitude and, where there are error bars, of the standard deviation."""
     if run.image is None:
         raise UsageError(f"{run.name} holds no image; {request.form} is for runs of design and recon")
@@ -159,7 +162,7 @@ def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDA
     return images if run.std is None else [*images, (request.beside(_STD), "standard deviation", run.std)]
 
 
-def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
+def _nifti(request: ExportRequest, run: StoredImages) -> MadeFiles:
     images = _images(request, run)
     geometry = _geometry(request, run, images[0][2].shape)
     compressed = request.out.name.endswith(".gz")
@@ -170,10 +173,10 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     return MadeFiles(files, tuple(said))
 
 
-def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
+def _dicom(request: ExportRequest, run: StoredImages) -> MadeFiles:
     images = _images(request, run)
     geometry = _geometry(request, run, images[0][2].shape)
-    derivation = f"{len(run.order.lines)} of {run.order.n_lines} lines, reconstructed by mri-design"
+    derivation = f"{run.measured}, reconstructed by mri-design"
     files = {
         path: dicom_bytes(image, geometry, DicomLabels(name, derivation, run.identity, number, source=run.source))
         for number, (path, name, image) in enumerate(images, 1)
@@ -347,12 +350,13 @@ def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
     return count
 
 
-_MAKERS: Mapping[str, Callable[[ExportRequest, StoredRun], MadeFiles]] = {
-    "nifti": _nifti,
-    "dicom": _dicom,
+_OF_IMAGES: Mapping[str, Callable[[ExportRequest, StoredImages], MadeFiles]] = {"nifti": _nifti, "dicom": _dicom}
+"""Formats of images, which every run may have."""
+_OF_LINES: Mapping[str, Callable[[ExportRequest, StoredRun], MadeFiles]] = {
     "cfl": _cfl,
     "csv": _csv,
     "npy": _npy,
     "mrd": _mrd,
     "seq": _seq,
 }
+"""Formats of whole lines."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.evaluation.output.tables import read_csv
+from mri_design.runs.export.stored_images import SHOTS
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
@@ -16,8 +17,8 @@ from mri_design.sequences.orders import PlaneOrder, SpiralOrder, SpokeOrder
 
 __all__ = ["read_plane", "read_shots"]
 
-PLANE, SHOTS = "samples.csv", "shots.csv"
-"""Files by which the folders of such designs are known."""
+PLANE = "samples.csv"
+"""A file by which folders of designs over samples of a plane are known."""
 
 
 def read_plane(folder: Path) -> PlaneOrder | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.experiment.recipe import Recipe
-from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.image_files.nifti import WITHOUT_KSPACE
 
 __all__ = ["describe_images"]
@@ -17,12 +16,12 @@ _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 _SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")
 
 
-def describe_images(stack: ImageStack, recipe: Recipe) -> dict[str, str]:
+def describe_images(held: ImageOutline, recipe: Recipe) -> dict[str, str]:
     """Number and size of the images, where they lie, their values, and what they can be used for.
 
     Parameters
     ----------
-    stack : ImageStack
+    held : ImageOutline
         As read.
     recipe : Recipe
         Whose simulation would make k-space from them.
@@ -32,30 +31,29 @@ def describe_images(stack: ImageStack, recipe: Recipe) -> dict[str, str]:
     dict of str to str
         Label to text, in the order in which people ask.
     """
-    images = stack.images
-    count, rows, columns = images.shape
+    count, rows, columns = held.shape
     settings = recipe.simulation
     matrix = f"{rows} x {columns}" if settings.matrix is None else f"{settings.matrix} x {settings.matrix}"
     return {
-        "name": stack.name,
+        "name": held.name,
         "images": f"{count} of {rows} x {columns} pixels (rows x columns)",
-        **_place(stack),
-        "values": _values(images),
-        "phase": "that of the images" if np.iscomplexobj(images) else "none: the images are real, as magnitudes are",
+        **_place(held),
+        "values": _values(held),
+        "phase": "that of the images" if held.has_phase else "none: the images are real, as magnitudes are",
         "k-space": "none, and so no coils, no measured lines and no noise of a scanner",
         "use": "simulation only: design, recon and compare measure such images with a simulated scanner, by the "
         f"recipe with a matrix of {matrix}, {settings.coils} coil{'s' * (settings.coils > 1)} and noise of sd "
         f"{settings.noise:g}",
-        **{name: text for name, text in stack.card.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE},
+        **{name: text for name, text in held.card.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE},
     }
 
 
-def _place(stack: ImageStack) -> dict[str, str]:
+def _place(held: ImageOutline) -> dict[str, str]:
     """Field of view, voxels and orientation, where the file says them."""
-    place = stack.geometry
+    place = held.geometry
     if place is None:
         return {"field of view": "not in the file, nor the size of voxels or the orientation"}
-    (along_y, along_x), (rows, columns) = place.pixel, stack.images.shape[1:]
+    (along_y, along_x), (rows, columns) = place.pixel, held.shape[1:]
     sizes = f"{along_y:.3g} x {along_x:.3g}"
     voxels = f"voxels of {sizes} x {place.thickness:.3g} mm" if place.thickness else f"pixels of {sizes} mm"
     found = {"field of view": f"{rows * along_y:.4g} x {columns * along_x:.4g} mm, {voxels}"}
@@ -76,8 +74,8 @@ def _way(direction: tuple[float, float, float]) -> str:
     return f"{begin} to {end}" if direction[axis] > 0 else f"{end} to {begin}"
 
 
-def _values(images: NDArray[np.float32] | NDArray[np.complex64]) -> str:
-    if np.iscomplexobj(images):
-        return f"complex, modulus up to {float(np.abs(images).max()):.4g}"
-    low, high = float(images.min()), float(images.max())
+def _values(held: ImageOutline) -> str:
+    low, high = held.values
+    if held.has_phase:
+        return f"complex, modulus up to {high:.4g}"
     return f"real, {low:.4g} to {high:.4g}" + (": negative ones are no magnitudes" if low < 0 else "")

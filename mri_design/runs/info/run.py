@@ -11,7 +11,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.runs.info.images import describe_images
 from mri_design.runs.info.run_folder import describe_folder
 from mri_design.runs.info.sequence import describe_sequence, is_sequence
-from mri_design.scan.data import ImageStack
+from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.outline import ScanOutline
 
 __all__ = ["describe_input"]
@@ -51,7 +51,7 @@ def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dic
     held = load_outline(source, recipe, maps)
     if isinstance(held, ScanOutline):
         return describe_scan(held, recipe)
-    if isinstance(held, ImageStack):
+    if isinstance(held, ImageOutline):
         _refuse_maps(maps, "images")
         return describe_images(held, recipe)
     from mri_design.experiment.trajectories.description import describe_samples  # here: it takes long to import

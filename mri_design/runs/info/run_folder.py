@@ -12,7 +12,8 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 __all__ = ["describe_folder"]
 
 _MANIFEST, _MOST_LINES = "manifest.json", 24
-_NOT_LINES = ("samples.csv", "shots.csv")
+_COUNTED = {"samples.csv": "samples", "shots.csv": "shots"}
+"""Files by which designs are known that measure something else than lines, and what they measure."""
 
 
 def describe_folder(folder: Path) -> dict[str, str]:
@@ -62,19 +63,29 @@ def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:
     }
     if lines:
         listed = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
-        rows["lines"] = f"{len(lines)}: {listed}"
+        rows[_counted(folder)] = f"{len(lines)}: {listed}"
     rows["holds"] = _files(folder)
     report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() else ""
     return rows | {"next": "; ".join(filter(None, (report, *_uses(folder))))}
 
 
+def _counted(folder: Path) -> str:
+    return next((counted for name, counted in _COUNTED.items() if (folder / name).is_file()), "lines")
+
+
 def _uses(folder: Path) -> list[str]:
     """Commands that take what the folder holds."""
-    uses = []
-    if (folder / "mask.npy").is_file():
+    uses, counted = [], _counted(folder)
+    if counted == "shots":
+        trajectory = folder / "trajectory.npz"
+        if trajectory.is_file():
+            uses.append(f"mri-design recon {trajectory} reconstructs from what it measured")
+    elif (folder / "mask.npy").is_file():
         uses.append(f"mri-design recon SCAN --mask {folder / 'mask.npy'} reconstructs from what it chose")
-    if uses and not any((folder / name).is_file() for name in _NOT_LINES):
-        uses.append(f"mri-design export {folder} takes it to other formats")
+    if (folder / "mask.npy").is_file():
+        where = "other formats" if counted == "lines" else "a Pulseq sequence (--to seq)"
+        images = ", and its image to nifti and dicom" if (folder / "recon.npy").is_file() and counted != "lines" else ""
+        uses.append(f"mri-design export {folder} takes it to {where}{images}")
     if (folder / "kspace.npz").is_file():
         uses.append(f"mri-design info {folder / 'kspace.npz'} tells of what was measured")
     return uses

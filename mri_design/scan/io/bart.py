@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,16 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.io.axes import kspace_axes
 from mri_design.scan.io.card import ArrayCard, read_card
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
-from mri_design.scan.io.stored_arrays import scan_of_arrays
+from mri_design.scan.io.stored_arrays import outline_of_images, outline_of_slices, scan_of_arrays
+from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectories.exchange import from_bart
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["is_bart", "pair_of", "read", "read_pair"]
+__all__ = ["is_bart", "outline", "pair_of", "read", "read_pair"]
 
 AXES: tuple[str, ...] = (
     *("read", "phs1", "phs2", "coil", "maps", "te", "coeff", "coeff2"),
@@ -66,6 +71,12 @@ def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.com
         if not half.exists() and other.exists():
             wanted = "both files of the pair, NAME.hdr and NAME.cfl"
             raise InputError(field=str(half), got="no such file", wanted=wanted, cure="Copy both.")
+    shape = _checked_lengths(header, samples, limits)
+    return _samples(samples, shape)
+
+
+def _checked_lengths(header: Path, samples: Path, limits: ReadLimits) -> tuple[int, ...]:
+    """The lengths that a header declares, held against the samples."""
     shape = _lengths(header)
     held = check_file(samples)
     needed = check_declared_shape(str(header), shape, 8, limits)
@@ -76,7 +87,16 @@ def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.com
             wanted=f"{needed} bytes, 8 for each sample of the header's {'x'.join(map(str, shape))}",
             cure="One half is cut short, or the halves do not belong together: copy both again.",
         )
-    return np.fromfile(samples, dtype="<c8").astype(np.complex64, copy=False).reshape(shape, order="F")
+    return shape
+
+
+def _samples(path: Path, shape: tuple[int, ...], number: int = 0) -> NDArray[np.complex64]:
+    """An array of a shape, or the one that follows after a number of others of its size."""
+    count = math.prod(shape)
+    stored = np.fromfile(path, dtype="<c8", count=count, offset=number * count * 8)
+    if stored.size != count:
+        raise InputError(field=str(path), got="fewer samples than before", wanted="a file that stays as it is")
+    return stored.astype(np.complex64, copy=False).reshape(shape, order="F")
 
 
 def read(
@@ -123,6 +143,48 @@ def read(
         return scan_of_arrays(samples, "kspace", {"kspace": array}, replace(card, dims=named), limits)
 
 
+def outline(
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+) -> ScanOutline | TrajectoryData | ImageOutline:
+    """What `read` would read; of slices with two in memory at most, and the middle one kept.
+
+    Parameters
+    ----------
+    path, limits
+        As for `read`.
+
+    Raises
+    ------
+    InputError
+        As `read`, but for lines of other slices that should have been empty.
+    """
+    header, samples = pair_of(Path(path))
+    card = read_card(samples, limits)
+    shape = _checked_lengths(header, samples, limits) if header.exists() and samples.exists() else ()
+    lengths = dict(zip(AXES, shape, strict=False))
+    count = lengths.get("slice", 1)
+    alone = all(length == 1 for name, length in lengths.items() if name not in _DATA) and card.phase_encode_axis is None
+    if 1 < count <= limits.max_slices and alone and lengths["read"] > 1 and lengths["phs2"] == 1:
+        each = (lengths["read"], lengths["phs1"], lengths["coil"], 1)
+        parts = (_samples(samples, each, number) for number in range(count))
+        told = replace(card, text={**(card.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
+        with errors_named(header):
+            if not card.image_domain:
+                told = replace(told, dims=("k0", "k1", "coil", "slice"))
+                slices = ({"kspace": part} for part in _beyond_masks(parts))
+                return outline_of_slices(samples, slices, count, kspace_axes(4, told.dims), told, limits)
+            if lengths["coil"] == 1:
+                images = (part[np.newaxis, :, :, 0, 0] for part in parts)
+                shape = (count, *each[:2])
+                seen = outline_of_images(samples, "image", images, shape, replace(told, dims=None), limits)
+                assert seen is not None  # three axes
+                return seen
+    scan = read(path, limits=limits)
+    if isinstance(scan, ImageStack):
+        return ImageOutline.of(scan)
+    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
+
+
 def _lengths(header: Path) -> tuple[int, ...]:
     """The axes that a header declares, as 16 lengths."""
     if check_file(header) > _LONGEST_HEADER:
@@ -153,14 +215,32 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
             )
 
 
+def _beyond_masks(parts: Iterable[NDArray[np.complex64]]) -> Iterator[NDArray[np.complex64]]:
+    """The parts of an array, refused in the end where all of them are a mask."""
+    ones: int | None = 0
+    for part in parts:
+        ones = None if ones is None or not _is_mask(part) else ones + int(np.count_nonzero(part))
+        yield part
+    if ones:
+        raise _mask_error(ones)
+
+
 def _refuse_mask(array: NDArray[np.complex64]) -> None:
-    if np.isin(array, (0, 1)).all() and array.any():
-        raise InputError(
-            field="samples",
-            got=f"only zeros and {int(np.count_nonzero(array))} ones: a mask, which is a design and no data",
-            wanted="measured samples",
-            cure="Give the scan. `bart pics -p` takes this mask; `mri-design recon --mask` takes the run's mask.npy.",
-        )
+    if _is_mask(array) and array.any():
+        raise _mask_error(int(np.count_nonzero(array)))
+
+
+def _is_mask(array: NDArray[np.complex64]) -> bool:
+    return bool(np.isin(array, (0, 1)).all())
+
+
+def _mask_error(ones: int) -> InputError:
+    return InputError(
+        field="samples",
+        got=f"only zeros and {ones} ones: a mask, which is a design and no data",
+        wanted="measured samples",
+        cure="Give the scan. `bart pics -p` takes this mask; `mri-design recon --mask` takes the run's mask.npy.",
+    )
 
 
 def _along_trajectory(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mri_design.errors import InputError, require_instance
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io import bart, fastmri
 from mri_design.scan.io.hdf5 import has_object, is_hdf5, open_read_only
 from mri_design.scan.io.image_files import dicom, nifti
@@ -89,8 +90,8 @@ def outline(
     duplicates: ismrmrd.DuplicatePolicy = "error",
     counters: Mapping[str, int] | None = None,
     isolated: bool = True,
-) -> ScanOutline | TrajectoryData | ImageStack:
-    """What `read` would read, told without all of it: of raw data the samples of one slice are kept.
+) -> ScanOutline | TrajectoryData | ImageOutline:
+    """What `read` would read, told without all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters
     ----------
@@ -114,12 +115,7 @@ def outline(
     if kind == "twix":
         return siemens.outline(path, limits=limits, duplicates=duplicates, counters=counters)
     _require_first(path, counters)
-    if kind == "HDF5":
-        return fastmri.outline(path, limits=limits)
-    if kind == "NumPy":
-        return npy.outline(path, limits=limits)
-    scan = _READERS[kind](path, limits=limits)
-    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
+    return _OUTLINES[kind](path, limits=limits)
 
 
 _READERS = {
@@ -130,6 +126,14 @@ _READERS = {
     "HDF5": fastmri.read,
 }
 """Readers of formats without series to choose from; of HDF5 files, that of those which hold no raw data."""
+_OUTLINES = {
+    "BART": bart.outline,
+    "NumPy": npy.outline,
+    "DICOM": dicom.outline,
+    "NIfTI": nifti.outline,
+    "HDF5": fastmri.outline,
+}
+"""The same, for what they hold without all of it."""
 
 
 def _format_of(path: str | os.PathLike[str]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,26 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.along_trajectory import along_trajectory
 from mri_design.scan.io.axes import KSpaceAxes, kspace_axes
 from mri_design.scan.io.card import ArrayCard
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
 from mri_design.scan.left_out import OTHERS_UNREAD
+from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["COMPANIONS", "axes_of_slices", "sampling_of_slice", "scan_of_arrays"]
+__all__ = ["COMPANIONS", "axes_of_slices", "outline_of_slices", "scan_of_arrays"]
 
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "reference")
 """Arrays that may stand beside k-space."""
 
 Arrays = Mapping[str, NDArray[Any]]
+_STACK = ("slice", "row", "col")
+_NOTHING = Sampling(np.zeros((1, 1), dtype=bool))
+"""Of slices that have not come yet."""
 
 
 def scan_of_arrays(
@@ -66,10 +72,42 @@ def scan_of_arrays(
         raise InputError(field=f"{key}: shape", got=f"{stored.shape}", wanted=f"{card.shape}, as its card says")
     if card.float_pairs:
         stored = _joined_pairs(key, stored)
-    real_without_card = stored.dtype.kind != "c" and card.dims is None and key != "kspace"
-    if card.image_domain or key == "image" or "row" in (card.dims or ()) or real_without_card:
+    if holds_images(key, stored.dtype, card):
         return _images(path, key, stored, card, limits)
     return _kspace(path, key, stored, arrays, card, limits)
+
+
+def holds_images(key: str, dtype: np.dtype[Any], card: ArrayCard) -> bool:
+    """Whether an array of that name is one of images, not of k-space."""
+    real_without_card = dtype.kind != "c" and not card.float_pairs and card.dims is None and key != "kspace"
+    return card.image_domain or key == "image" or "row" in (card.dims or ()) or real_without_card
+
+
+def outline_of_images(
+    path: Path, key: str, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], card: ArrayCard, limits: ReadLimits
+) -> ImageOutline | None:
+    """What a stack of images holds, with one in memory at a time; None where it is no stack along its first axis.
+
+    Parameters
+    ----------
+    path, key, card, limits
+        As for `scan_of_arrays`.
+    parts : iterable of arrays, shape (1, row, column)
+        The images.
+    shape : tuple of int
+        Of all of them.
+
+    Raises
+    ------
+    InputError
+        As `scan_of_arrays`.
+    """
+    if len(shape) != 3 or card.float_pairs or card.dims not in (None, _STACK):
+        return None
+    _check_sides(key, _STACK, shape, limits)
+    images = (_pixels(key, part)[0] for part in parts)
+    count, rows, columns = shape
+    return ImageOutline.of_images(images, (count, rows, columns), name=path.stem, card=_provenance(path, card))
 
 
 def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayCard) -> KSpaceAxes | None:
@@ -95,7 +133,59 @@ def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayCard) -> KSpace
     return None if axes.volume or axes.roles[0] != "slice" else axes
 
 
-def sampling_of_slice(stored: NDArray[Any], axes: KSpaceAxes, card: ArrayCard) -> Sampling:
+def outline_of_slices(
+    path: Path,
+    parts: Iterable[Arrays],
+    count: int,
+    axes: KSpaceAxes,
+    card: ArrayCard,
+    limits: ReadLimits,
+) -> ScanOutline:
+    """What a stack of slices of k-space holds, of which two are in memory at most.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for names and messages.
+    parts : iterable of mapping of str to array
+        Slice by slice what `scan_of_arrays` takes: first the part (1, ...) of the data, then that of `COMPANIONS`.
+    count : int
+        Slices.
+    axes : KSpaceAxes
+        Of the data, from `axes_of_slices`.
+    card : ArrayCard
+        Names of axes, and what else is known; its shapes are of whole arrays, and not looked at.
+    limits : ReadLimits
+        As for `scan_of_arrays`.
+
+    Returns
+    -------
+    ScanOutline
+        Its part is the slice nearest to the middle that holds lines.
+
+    Raises
+    ------
+    InputError
+        As `scan_of_arrays`, but for lines of other slices that should have been empty.
+    """
+    samplings, index, kept = list[Sampling](), 0, dict[str, NDArray[Any]]()
+    for number, arrays in enumerate(parts):
+        samplings.append(_sampling_of_slice(next(iter(arrays.values())), axes, card))
+        if not kept or middle_slice([*samplings, *[_NOTHING] * (count - number - 1)]) == number:
+            index, kept = number, dict(arrays)
+    part = scan_of_arrays(path, next(iter(kept)), kept, replace(card, shape=None, member_shapes={}), limits)
+    assert isinstance(part, KSpaceData)
+    return ScanOutline(
+        (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
+        part.n_coils,
+        name=part.name,
+        index=index,
+        part=part,
+        card=part.card,
+    )
+
+
+def _sampling_of_slice(stored: NDArray[Any], axes: KSpaceAxes, card: ArrayCard) -> Sampling:
     """Which samples one slice holds.
 
     Parameters
@@ -127,16 +217,20 @@ def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
 
 def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayCard, limits: ReadLimits) -> ImageStack:
     names = None if card.dims is None else tuple(name for name in card.dims if name != "real/imag")
-    known = {("slice", "row", "col")[-stored.ndim :], ("x", "y", "z")}
+    known = {_STACK[-stored.ndim :], ("x", "y", "z")}
     if stored.ndim not in (2, 3) or (names is not None and names not in known):
         raise InputError(
             field=key,
             got=f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}"),
             wanted="images (row, col) or (slice, row, col), or a volume (x, y, z) whose readout is x",
         )
-    _check_sides(key, ("slice", "row", "col")[-stored.ndim :], stored.shape, limits)
-    pixels = to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
+    _check_sides(key, _STACK[-stored.ndim :], stored.shape, limits)
+    pixels = _pixels(key, stored)
     return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, card=_provenance(path, card))
+
+
+def _pixels(key: str, stored: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.complex64]:
+    return to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
 
 
 def _kspace(

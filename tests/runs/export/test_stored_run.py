@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError, UsageError
+from mri_design.runs.export.stored_images import read_images
 from mri_design.runs.export.stored_run import read_run
 from tests.runs.export.conftest import IMAGE, LINES, PLACED, STD, TRAINS
 
@@ -38,15 +39,44 @@ def test_other_folders_are_refused(tmp_path: Path, folder: Callable[..., Path]) 
         read_run(path)
 
 
-def test_runs_over_anything_but_lines_are_refused(folder: Callable[..., Path]) -> None:
-    path = folder()
-    (path / "samples.csv").write_text("sample,ky,kz,block\n8,0,0,0\n")
-    with pytest.raises(UsageError, match="samples of a plane; only runs over whole lines"):
+def without_lines(path: Path, counted: str) -> Path:
+    """The same folder as one of a run that measured something else."""
+    if counted == "samples":
+        np.save(path / "mask.npy", np.ones(IMAGE.shape, dtype=bool))
+    elif counted == "shots":
+        (path / "shots.csv").write_text("order,shot\n0,8\n")
+    else:
+        (path / "manifest.json").write_text(json.dumps({"lines": [], "settings": {"readouts": 5}}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("counted", "measured", "cure"),
+    [
+        ("samples", "192 of 192 samples", "samples.csv has their order"),
+        ("shots", "5 of 16 shots", r"takes its trajectory\.npz to other formats"),
+        ("readouts", "5 of 16 readouts", "makes a sequence of the design that chose it"),
+    ],
+)
+def test_runs_over_anything_but_lines_have_images_and_no_lines(
+    folder: Callable[..., Path], counted: str, measured: str, cure: str
+) -> None:
+    path = without_lines(folder(), counted)
+    images = read_images(path)
+    assert (images.counted, images.measured) == (counted, measured)
+    np.testing.assert_array_equal(images.image, IMAGE)
+    np.testing.assert_array_equal(images.std, STD)
+    with pytest.raises(UsageError, match=f"no lines: --to nifti and --to dicom take its image.*{cure}"):
         read_run(path)
-    (path / "samples.csv").unlink()
-    (path / "manifest.json").write_text(json.dumps({"lines": [], "settings": {"readouts": 5}}))
-    with pytest.raises(UsageError, match="samples along a trajectory; only runs over whole lines"):
-        read_run(path)
+
+
+def test_images_of_a_trajectory_need_no_row_for_each_readout(folder: Callable[..., Path]) -> None:
+    path = without_lines(folder(), "readouts")
+    np.save(path / "mask.npy", np.ones(40, dtype=bool))
+    assert read_images(path).image is not None
+    (path / "manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
+    with pytest.raises(InputError, match=r"run/recon\.npy: got shape \(16, 12\); wanted 40 rows, as mask\.npy"):
+        read_images(path)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +114,10 @@ def test_damaged_files_are_refused(folder: Callable[..., Path], name: str, conte
     ("name", "array"),
     [
         ("mask.npy", np.ones(16)),
-        ("mask.npy", np.ones((4, 4), dtype=bool)),
+        ("mask.npy", np.ones((4, 4, 4), dtype=bool)),
         ("recon.npy", STD),
         ("recon.npy", IMAGE[:8]),
+        ("recon.npy", IMAGE[0]),
         ("recon.npy", np.where(STD > 0.9, np.nan, IMAGE)),
         ("std.npy", STD[:, :8]),
         ("std.npy", IMAGE),

@@ -39,10 +39,18 @@ def test_a_study_has_no_mask_to_go_on_with(tmp_path: Path) -> None:
     assert "lines" not in rows and rows["next"] == f"open {tmp_path / 'run/report.html'}"
 
 
-@pytest.mark.parametrize("name", ["samples.csv", "shots.csv"])
-def test_what_is_no_design_of_lines_is_not_exported(tmp_path: Path, name: str) -> None:
-    rows = describe_folder(folder(tmp_path, f"mask.npy {name}"))
-    assert "export" not in rows["next"] and "mri-design recon" in rows["next"]
+def test_a_design_of_a_plane_counts_samples_and_goes_to_a_sequence(tmp_path: Path) -> None:
+    rows = describe_folder(folder(tmp_path, "mask.npy samples.csv recon.npy"))
+    assert rows["samples"].startswith("30: 0, 1, 2,") and "lines" not in rows
+    assert f"mri-design recon SCAN --mask {tmp_path / 'run/mask.npy'}" in rows["next"]
+    assert "to a Pulseq sequence (--to seq), and its image to nifti and dicom" in rows["next"]
+
+
+def test_a_design_of_shots_is_reconstructed_from_its_trajectory(tmp_path: Path) -> None:
+    rows = describe_folder(folder(tmp_path, "mask.npy shots.csv trajectory.npz"))
+    assert rows["shots"].startswith("30: 0, 1, 2,") and "lines" not in rows and "--mask" not in rows["next"]
+    assert f"mri-design recon {tmp_path / 'run/trajectory.npz'} reconstructs" in rows["next"]
+    assert rows["next"].endswith("takes it to a Pulseq sequence (--to seq)")
 
 
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:

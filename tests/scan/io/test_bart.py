@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,13 @@ from mri_design.errors import InputError
 from mri_design.scan.calibration.centred_fft import to_kspace
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.bart import read_pair
-from mri_design.scan.io.formats import read
+from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.maps import with_maps
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.trajectories.exchange import to_bart
 from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.scan.trajectory_data import TrajectoryData
+from tests.scan.io.outlines import assert_told
 
 RNG = np.random.default_rng(3)
 GOOD = "# Dimensions\n6 8 1 2 1 1 1 1 1 1 1 1 1 1 1 1\n# Creator\nBART 0.8\n"
@@ -56,6 +58,41 @@ def test_a_mask_is_refused_as_a_design(tmp_path: Path, shape: tuple[int, ...]) -
     with pytest.raises(InputError, match=r"samples: got only zeros and \d+ ones: a mask, which is a design"):
         read(write_pair(tmp_path / "mask", mask))
     assert isinstance(read(write_pair(tmp_path / "image", mask, {"kind": "image domain"})), ImageStack)
+
+
+@pytest.mark.parametrize("coils", [1, 2])
+def test_an_outline_is_what_reading_all_of_it_finds(tmp_path: Path, coils: int) -> None:
+    stored = complex_numbers(6, 8, 1, coils, *[1] * 9, 4)
+    stored[:, 5] = 0
+    stored[..., 2] = 0
+    path = write_pair(tmp_path / "ksp", stored, {"noise_variance": 0.25, "zero_filled_k1_columns": [5]})
+    assert_told(outline(path), read(path))
+    path = write_pair(tmp_path / "img", stored[:, :, :, :1], {"kind": "image domain"})
+    assert_told(outline(path), read(path))
+    path = write_pair(tmp_path / "vol", stored[..., :1])
+    assert_told(outline(path), read(path))
+
+
+def test_an_outline_holds_two_slices_at_most(tmp_path: Path) -> None:
+    path = write_pair(tmp_path / "ksp", complex_numbers(32, 32, 1, 2, *[1] * 9, 64))
+    tracemalloc.start()
+    outline(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size / 2
+
+
+def test_an_outline_refuses_masks_and_halves(tmp_path: Path) -> None:
+    mask = np.zeros((6, 8, *[1] * 11, 3), dtype=np.complex64)
+    mask[:, ::2] = 1
+    with pytest.raises(InputError, match=r"samples: got only zeros and 72 ones: a mask"):
+        outline(write_pair(tmp_path / "mask", mask))
+    (tmp_path / "mask.cfl").write_bytes(bytes(80))
+    with pytest.raises(InputError, match="got 80 bytes"):
+        outline(tmp_path / "mask.cfl")
+    (tmp_path / "mask.cfl").unlink()
+    with pytest.raises(InputError, match="both files of the pair"):
+        outline(tmp_path / "mask")
 
 
 def test_a_volume_becomes_planes_along_its_readout(tmp_path: Path) -> None:

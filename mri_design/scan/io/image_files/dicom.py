@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.image_sequence import ImageSequence
+from mri_design.scan.io.image_files.dicom_frames import FrameFacts
 from mri_design.scan.io.image_files.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
 from mri_design.scan.io.samples import to_float32
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["is_dicom", "read"]
+__all__ = ["is_dicom", "outline", "read"]
 
+Made = TypeVar("Made")
 _START, _MAGIC = 128, b"DICM"
 _ANSWERS = 2**16
 """Longest element, in bytes, that is read with the header: pixels are not among them."""
+_PIXELS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
+_NEEDED = ("SamplesPerPixel", "PhotometricInterpretation", "Rows", "Columns", "BitsAllocated", "PixelRepresentation")
+_GREY = "MONOCHROME2"
+_ABOUT_INVERTED = "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
+_ABOUT_COLOUR = "Pictures in colour, as of maps and screens, hold no values of a magnitude: give the images themselves."
 
 
 def is_dicom(path: Path) -> bool:
@@ -33,7 +43,10 @@ def is_dicom(path: Path) -> bool:
 
 
 def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
-    """Read the frames of one DICOM file, rescaled as it says.
+    """Read the frames of one DICOM file, each rescaled as the file says of it.
+
+    Scaling, sizes and places are those of the frame, of the functional groups that frames share, or of the file itself,
+    whichever there is first.
 
     There is neither k-space, phase nor noise in such a file, so it serves simulations only. The card has the modality,
     the kind of image and the size of pixels, and nothing about the patient. Identifiers of the patient, the study and
@@ -53,7 +66,31 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
     InputError
         On anything else than such a file, naming the file and the element.
     """
-    path = Path(path)
+    stack = _read(Path(path), limits, ImageSequence.stack)
+    low = float(stack.images.min())
+    if low >= 0:
+        return stack
+    return replace(stack, card={**stack.card, "values": f"from {low:g}: negative ones are no magnitudes"})
+
+
+def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageOutline:
+    """What `read` would read, with one frame in memory beside the bytes of the file.
+
+    Parameters
+    ----------
+    path, limits
+        As for `read`.
+
+    Raises
+    ------
+    MissingPackageError, InputError
+        As `read`.
+    """
+    return _read(Path(path), limits, ImageSequence.outline)
+
+
+def _read(path: Path, limits: ReadLimits, made: Callable[[ImageSequence], Made]) -> Made:
+    """What is made of the frames of a file."""
     size = check_file(path)
     pydicom = optional_package("pydicom", "export")
     with errors_named(path):
@@ -61,7 +98,7 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of values that are not as the standard has them
                 file = pydicom.dcmread(path, defer_size=_ANSWERS)
-                return _images(file, path, size, limits)
+                return made(_frames(file, path, size, limits))
         except InputError:
             raise
         except MemoryError as error:  # pydicom makes room for as much as an element declares
@@ -72,16 +109,11 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
             raise InputError(field="elements", got=got, wanted="a DICOM image") from error
 
 
-def _images(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
-    syntax = file.file_meta.TransferSyntaxUID
-    if syntax.is_compressed:
-        cure = "Decompress it first, for example by `dcmdjpeg` or `gdcmconv --raw`."
-        raise InputError(field="TransferSyntaxUID", got=str(syntax.name)[:60], wanted="uncompressed pixels", cure=cure)
-    if int(file.SamplesPerPixel) != 1:
-        raise InputError(field="SamplesPerPixel", got=str(file.SamplesPerPixel), wanted="1: grey pixels")
-    frames, rows, columns = int(file.get("NumberOfFrames") or 1), int(file.Rows), int(file.Columns)
+def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSequence:
+    _require_grey(file)
+    count, rows, columns = int(file.get("NumberOfFrames") or 1), int(file.Rows), int(file.Columns)
     for name, side, bound in (
-        ("NumberOfFrames", frames, limits.max_slices),
+        ("NumberOfFrames", count, limits.max_slices),
         ("Rows", rows, limits.max_side),
         ("Columns", columns, limits.max_side),
     ):
@@ -90,45 +122,69 @@ def _images(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     bits = int(file.BitsAllocated)
     if bits not in (8, 16, 32):
         raise InputError(field="BitsAllocated", got=str(bits), wanted="8, 16 or 32")
-    check_declared_shape("PixelData", (frames, rows, columns), bits // 8, limits, available=size)
-    stored = np.asarray(file.pixel_array).reshape(frames, rows, columns)
-    slope, intercept = (
-        float(file.get(name) or other) for name, other in (("RescaleSlope", 1), ("RescaleIntercept", 0))
-    )
-    pixels = to_float32("PixelData", stored.astype(np.float64) * slope + intercept)
+    shape = (count, rows, columns)
+    check_declared_shape("PixelData", shape, bits // 8, limits, available=size)
+    facts = FrameFacts(file, count)
+    geometry, about = facts.geometry((rows, columns))
     elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
-    source, wrong = SourceImage.of_elements(elements, frames)
-    card = _card(file, path, pixels)
+    source, wrong = SourceImage.of_elements(elements, count)
+    card = _card(file, path, facts) | about
     if wrong:
         left = f"without {', '.join(wrong)}, which DICOM has in another form"
         card["identifiers_left_out"] = left if source is not None else f"none, {left}"
-    geometry = _geometry(file, rows, columns)
-    return ImageStack(pixels, name=path.stem, card=card, geometry=geometry, source=source)
+    images = _rescaled(file, facts, (rows, columns))
+    return ImageSequence(images, shape, name=path.stem, card=card, geometry=geometry, source=source)
 
 
-def _geometry(file: Any, rows: int, columns: int) -> SliceGeometry | None:
-    """Sizes, and place and directions where the file has them."""
-    spacing = file.get("PixelSpacing")
-    if not spacing:
-        return None
-    along_y, along_x = map(float, spacing)
-    corner, directions = file.get("ImagePositionPatient"), file.get("ImageOrientationPatient")
-    place: list[Any] = []
-    if corner and directions:
-        read, phase = np.array(directions, dtype=float).reshape(2, 3)
-        centre = np.array(corner, dtype=float) + rows // 2 * along_y * phase + columns // 2 * along_x * read
-        place = [centre, phase, read, np.cross(read, phase)]
-    return SliceGeometry.of_header((along_y, along_x), float(file.get("SliceThickness") or np.nan), place)
+def _require_grey(file: Any) -> None:
+    """Refuse what holds no uncompressed grey pixels."""
+    if not any(name in file for name in _PIXELS):
+        kind = getattr(file.get("SOPClassUID"), "name", "an object of unknown kind")
+        cure = "Give the images of the series; reports, spectra and presentation states have none."
+        raise InputError(field="PixelData", got=f"none: {kind}"[:120], wanted="a DICOM image", cure=cure)
+    if "PixelData" not in file:
+        raise InputError(field="PixelData", got="pixels in floating point", wanted="whole numbers, 8, 16 or 32 bits")
+    missing = next((name for name in _NEEDED if file.get(name) in (None, "")), None)
+    syntax = file.file_meta.get("TransferSyntaxUID")
+    if missing is not None or syntax is None:
+        name = missing or "TransferSyntaxUID"
+        raise InputError(field=name, got="none", wanted="a DICOM image that says it, as the standard asks")
+    if syntax.is_compressed:
+        cure = "Decompress it first, for example by `dcmdjpeg` or `gdcmconv --raw`."
+        raise InputError(field="TransferSyntaxUID", got=str(syntax.name)[:60], wanted="uncompressed pixels", cure=cure)
+    colours = str(file.PhotometricInterpretation).strip()
+    if colours != _GREY:
+        wanted = f"{_GREY}: grey pixels, larger values brighter"
+        inverted = colours == "MONOCHROME1"
+        cure = (
+            "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
+            if inverted
+            else _ABOUT_COLOUR
+        )
+        raise InputError(field="PhotometricInterpretation", got=colours[:60], wanted=wanted, cure=cure)
+    if int(file.SamplesPerPixel) != 1:
+        raise InputError(field="SamplesPerPixel", got=str(file.SamplesPerPixel), wanted="1: grey pixels")
+    if file.get("ModalityLUTSequence"):
+        wanted = "values by RescaleSlope and RescaleIntercept"
+        raise InputError(field="ModalityLUTSequence", got="a table of values", wanted=wanted)
 
 
-def _card(file: Any, path: Path, pixels: NDArray[np.float32]) -> dict[str, str]:
+def _rescaled(file: Any, facts: FrameFacts, shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:
+    """Values of every frame."""
+    frames = optional_package("pydicom.pixels", "export").iter_pixels(file, raw=True)
+    for number, stored in enumerate(frames):
+        slope, intercept = facts.scaling(number)
+        values = np.asarray(stored).reshape(shape).astype(np.float64) * slope + intercept
+        yield to_float32(f"PixelData, frame {number}", values)
+
+
+def _card(file: Any, path: Path, facts: FrameFacts) -> dict[str, str]:
     card = {"file": path.name, "format": "DICOM", "kind": WITHOUT_KSPACE}
     kinds = "\\".join(str(word) for word in file.get("ImageType") or [])
-    said = {"modality": file.get("Modality"), "image_type": kinds, "slice_thickness_mm": file.get("SliceThickness")}
+    thickness = facts.element("SliceThickness", 0)
+    said = {"modality": file.get("Modality"), "image_type": kinds, "slice_thickness_mm": thickness}
     card |= {name: str(value)[:80] for name, value in said.items() if value}
-    spacing = file.get("PixelSpacing")
+    spacing = facts.element("PixelSpacing", 0)
     if spacing:
         card["pixel_mm"] = " x ".join(f"{float(side):g}" for side in spacing)
-    if pixels.min() < 0:
-        card["values"] = f"from {pixels.min():g}: negative ones are no magnitudes"
     return card

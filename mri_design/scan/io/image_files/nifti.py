@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
 import math
 import os
@@ -18,6 +17,9 @@ import numpy as np
 from mri_design.errors import InputError, MissingPackageError, optional_package
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
+from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.image_sequence import ImageSequence
+from mri_design.scan.io.image_files.inflating import InflatedStream
 from mri_design.scan.io.safe import (
     DEFAULT_LIMITS,
     ReadLimits,
@@ -29,7 +31,7 @@ from mri_design.scan.io.safe import (
 from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.left_out import OTHERS_UNREAD
 
-__all__ = ["is_nifti", "read", "refuse_pair"]
+__all__ = ["is_nifti", "outline", "read", "refuse_pair"]
 
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"n+1\x00", b"n+2\x00")
@@ -98,7 +100,30 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
     InputError
         On anything else than such a file, naming the file and the field.
     """
-    path = Path(path)
+    with _stored(Path(path), limits) as stored:
+        return stored.stack()
+
+
+def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageOutline:
+    """What `read` would read, with one slice in memory at a time.
+
+    Parameters
+    ----------
+    path, limits
+        As for `read`.
+
+    Raises
+    ------
+    MissingPackageError, InputError
+        As `read`.
+    """
+    with _stored(Path(path), limits) as stored:
+        return stored.outline()
+
+
+@contextmanager
+def _stored(path: Path, limits: ReadLimits) -> Iterator[ImageSequence]:
+    """The slices of a file, while it is open."""
     size = check_file(path)
     nibabel = optional_package("nibabel", "export")
     with errors_named(path), _typed(), _opened(path) as stream:
@@ -123,15 +148,7 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
         if not len(content) <= offset <= _LARGEST_HEADER:
             raise InputError(field="vox_offset", got=str(offset), wanted=f"{len(content)} to {_LARGEST_HEADER}")
         stream.read(offset - len(content))
-        data = stream.read(needed)
-        if len(data) != needed:
-            cure = "The file is truncated: copy or download it again."
-            raise InputError(field="data", got=f"{len(data)} bytes", wanted=f"{needed} bytes", cure=cure)
-        _read_on(stream, limits.max_bytes)
-        stored = np.frombuffer(data, dtype).reshape(volume, order="F")
-        pixels = _scaled(stored, *header.get_slope_inter())
         geometry = _geometry(header, sides, volume)
-    with errors_named(path):
         card = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
         if geometry is None:
             card["pixel_size"] = "unknown: the file has no sizes"
@@ -140,8 +157,30 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
             card["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         if len(shape) == 4 and shape[3] > 1:
             card["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
-        images = np.ascontiguousarray(np.transpose(pixels, (2, 1, 0)))
-        return ImageStack(images, name=_stem(path), card=card, geometry=geometry)
+        slices = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
+        columns, rows, count = volume
+        yield ImageSequence(slices, (count, rows, columns), name=_stem(path), card=card, geometry=geometry)
+
+
+def _slices(
+    stream: IO[bytes] | InflatedStream,
+    volume: tuple[int, ...],
+    dtype: np.dtype[Any],
+    scaling: tuple[float | None, float | None],
+    most: int,
+) -> Iterator[Any]:
+    """Slices (y, x) of a volume (x, y, z), from where the stream stands; the last one comes when all has been read."""
+    columns, rows, count = volume
+    bytes_each = columns * rows * dtype.itemsize
+    for number in range(count):
+        data = stream.read(bytes_each)
+        if len(data) != bytes_each:
+            got = f"{number * bytes_each + len(data)} bytes"
+            cure = "The file is truncated: copy or download it again."
+            raise InputError(field="data", got=got, wanted=f"{count * bytes_each} bytes", cure=cure)
+        if number == count - 1:
+            _read_on(stream, most)
+        yield _scaled(f"data, slice {number}", np.frombuffer(data, dtype).reshape(rows, columns), *scaling)
 
 
 def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
@@ -181,25 +220,29 @@ def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> Slice
     return SliceGeometry.of_header((along_y, along_x), along_z, place)
 
 
-def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
+def _opened(path: Path) -> IO[bytes] | InflatedStream:
     with path.open("rb") as stream:
         compressed = stream.read(2) == _GZIP
-    return gzip.open(path, "rb") if compressed else path.open("rb")
+    stream = path.open("rb")
+    return InflatedStream(stream) if compressed else stream
 
 
-def _read_on(stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
+def _read_on(stream: IO[bytes] | InflatedStream, most: int) -> None:
     """To the end, where a compressed file has its checksum."""
     while most > 0 and (passed := len(stream.read(_CHUNK))):
         most -= passed
 
 
-def _scaled(stored: Any, slope: float | None, intercept: float | None) -> Any:
+def _scaled(field: str, stored: Any, slope: float | None, intercept: float | None) -> Any:
     """Values from what is stored, as the header says; complex ones stay complex."""
     factor = 1.0 if slope is None else float(slope)
     added = 0.0 if intercept is None else float(intercept)
+    unscaled = (factor, added) == (1.0, 0.0)
+    if unscaled and stored.dtype.kind != "c":
+        return to_float32(field, stored)
     if stored.dtype.kind == "c":
-        return to_complex64("data", stored * factor + added if (factor, added) != (1.0, 0.0) else stored)
-    return to_float32("data", stored.astype(np.float64) * factor + added)
+        return to_complex64(field, stored if unscaled else stored * factor + added)
+    return to_float32(field, stored.astype(np.float64) * factor + added)
 
 
 def _stem(path: Path) -> str:

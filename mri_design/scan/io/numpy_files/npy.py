@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,19 +13,28 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.along_trajectory import TRAJECTORY_MEMBERS
-from mri_design.scan.io.axes import KSpaceAxes
 from mri_design.scan.io.card import ArrayCard, read_card
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC, NpySlices, read_npy_stream
-from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
+from mri_design.scan.io.numpy_files.npz_archive import opened_npz, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
-from mri_design.scan.io.stored_arrays import COMPANIONS, axes_of_slices, sampling_of_slice, scan_of_arrays
-from mri_design.scan.outline import ScanOutline, middle_slice
+from mri_design.scan.io.stored_arrays import (
+    COMPANIONS,
+    axes_of_slices,
+    holds_images,
+    outline_of_images,
+    outline_of_slices,
+    scan_of_arrays,
+)
+from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["outline", "read"]
 
 Arrays = dict[str, NDArray[Any]]
+_WHOLE = ("measured", "noise_variance")
+"""Of `COMPANIONS`, those without slices."""
 
 
 def read(
@@ -70,8 +81,8 @@ def read(
 
 def outline(
     path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
-) -> ScanOutline | TrajectoryData | ImageStack:
-    """What `read` would read; of an array of slices with one in memory at a time, and the middle one kept.
+) -> ScanOutline | TrajectoryData | ImageOutline:
+    """What `read` would read; of slices and of images with two in memory at most, and the middle slice kept.
 
     Parameters
     ----------
@@ -86,31 +97,65 @@ def outline(
     path = Path(path)
     size = check_file(path)
     card = read_card(path, limits)
-    with errors_named(path), path.open("rb") as stream:
-        if stream.read(len(MAGIC)) == MAGIC:
+    with errors_named(path):
+        with path.open("rb") as stream:
+            alone = stream.read(len(MAGIC)) == MAGIC
             stream.seek(0)
-            slices = NpySlices.of(stream, size, str(path), limits)
-            if slices is not None and card.shape in (None, slices.shape) and 1 < slices.shape[0] <= limits.max_slices:
-                axes = axes_of_slices(len(slices.shape), slices.dtype, card)
-                if axes is not None:
-                    return _told(path, slices, axes, card, limits)
+            told = _of_array(path, NpySlices.of(stream, size, str(path), limits), card, limits) if alone else None
+        told = told if alone else _of_archive(path, card, limits)
+    if told is not None:
+        return told
     scan = read(path, limits=limits)
+    if isinstance(scan, ImageStack):
+        return ImageOutline.of(scan)
     return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
 
 
-def _told(path: Path, slices: NpySlices, axes: KSpaceAxes, card: ArrayCard, limits: ReadLimits) -> ScanOutline:
-    samplings = [sampling_of_slice(slices.part(number), axes, card) for number in range(slices.shape[0])]
-    index = middle_slice(samplings)
-    part = scan_of_arrays(path, "array", {"array": slices.part(index)}, replace(card, shape=None), limits)
-    assert isinstance(part, KSpaceData)
-    return ScanOutline(
-        (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
-        part.n_coils,
-        name=part.name,
-        index=index,
-        part=part,
-        card=part.card,
-    )
+def _of_array(
+    path: Path, slices: NpySlices | None, card: ArrayCard, limits: ReadLimits
+) -> ScanOutline | ImageOutline | None:
+    """Of one array; None where it is no stack that is told slice by slice."""
+    if slices is None or card.shape not in (None, slices.shape):
+        return None
+    return _of_stacks(path, {"array": slices}, {}, card, limits)
+
+
+def _of_archive(path: Path, card: ArrayCard, limits: ReadLimits) -> ScanOutline | ImageOutline | None:
+    """The same of an archive, with what stands beside its data."""
+    with opened_npz(path, limits) as archive, ExitStack() as opened:
+        keys = ("kspace", "image") if card.key is None else (card.key,)
+        key = next((key for key in keys if key in archive.names), None)
+        if key is None or set(archive.names) & set(TRAJECTORY_MEMBERS):
+            return None
+        names = [key, *(name for name in COMPANIONS if name in archive.names)]
+        stacks = {name: opened.enter_context(archive.slices(name)) for name in names if name not in _WHOLE}
+        held = {name: slices for name, slices in stacks.items() if slices is not None}
+        declared = {**card.member_shapes, **({} if card.shape is None else {key: card.shape})}
+        if len(held) < len(stacks) or any(held[name].shape != declared.get(name, held[name].shape) for name in held):
+            return None
+        whole = {name: archive.array(name) for name in names if name in _WHOLE}
+        left = [name for name in archive.names if name not in {*keys, *COMPANIONS}]
+        if left:
+            card = replace(card, text={**(card.text or {}), "members_not_read": ", ".join(left)})
+        return _of_stacks(path, held, whole, card, limits)
+
+
+def _of_stacks(
+    path: Path, stacks: Mapping[str, NpySlices], whole: Arrays, card: ArrayCard, limits: ReadLimits
+) -> ScanOutline | ImageOutline | None:
+    """Of the first of some arrays, with the others beside it; None where they are no stacks of as many slices."""
+    key, data = next(iter(stacks.items()))
+    count = data.shape[0] if len(data.shape) > 2 else 0
+    if not 1 < count <= limits.max_slices:
+        return None
+    if holds_images(key, data.dtype, card):
+        parts = (data.part(number) for number in range(count))
+        return outline_of_images(path, key, parts, data.shape, card, limits)
+    axes = axes_of_slices(len(data.shape), data.dtype, card)
+    if axes is None or any(stack.shape[0] != count for stack in stacks.values()):
+        return None
+    arrays = ({name: stack.part(number) for name, stack in stacks.items()} | whole for number in range(count))
+    return outline_of_slices(path, arrays, count, axes, card, limits)
 
 
 def _load(path: Path, size: int, card: ArrayCard, limits: ReadLimits) -> tuple[str, Arrays, list[str]]:

@@ -6,17 +6,19 @@ import io
 import re
 import stat
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.numpy_files.npy_stream import NpySlices, read_npy_stream
 from mri_design.scan.io.safe import ReadLimits, check_expansion
 
-__all__ = ["read_npz_members"]
+__all__ = ["NpzArchive", "opened_npz", "read_npz_members"]
 
 _MAX_MEMBERS = 256
 _MAX_DIRECTORY = 2**17  # bytes; 256 members with names of ordinary length need a quarter of it
@@ -29,9 +31,6 @@ def read_npz_members(
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Read the wanted members of an npz archive.
 
-    Nothing is ever extracted to the disk. Every member's entry is checked, also of those not wanted, because
-    an archive that hides a path outside its folder is not to be trusted.
-
     Returns
     -------
     arrays : dict of str to array
@@ -42,29 +41,69 @@ def read_npz_members(
     Raises
     ------
     InputError
+        As `opened_npz`.
+    """
+    with opened_npz(path, limits) as archive:
+        return {name: archive.array(name) for name in archive.names if name in wanted}, archive.names
+
+
+@contextmanager
+def opened_npz(path: Path, limits: ReadLimits) -> Iterator[NpzArchive]:
+    """An npz archive, while it is open.
+
+    Nothing is ever extracted to the disk. Every member's entry is checked, also of those not wanted, because
+    an archive that hides a path outside its folder is not to be trusted.
+
+    Raises
+    ------
+    InputError
         On a damaged or encrypted archive, a member whose name is a path, a symbolic link or a duplicate, a
         declared size over the budget or over any plausible compression, or an array that is not plain.
     """
-    arrays: dict[str, NDArray[Any]] = {}
     try:
         with path.open("rb") as stream:
             bounded = _DirectoryBound(stream.fileno(), str(path))
             archive = zipfile.ZipFile(bounded)
             bounded.directory_loaded = True
-            members = _checked_members(archive, path, limits)
-            for name in [name for name in members if name in wanted]:
-                entry = members[name]
-                field = f"{path}: {name}"
-                check_expansion(field, entry.compress_size, entry.file_size, limits)
-                with archive.open(entry) as member:
-                    arrays[name] = read_npy_stream(member, entry.file_size, field, limits)
+            yield NpzArchive(archive, _checked_members(archive, path, limits), path, limits)
     except InputError:
         raise
     except Exception as error:  # zipfile and zlib raise at least eight types on damaged bytes
         raise InputError(
             field=str(path), got=f"a damaged archive ({error})", wanted="an archive that numpy.savez wrote"
         ) from error
-    return arrays, list(members)
+
+
+@dataclass(frozen=True)
+class NpzArchive:
+    """An open archive, whose entries were checked."""
+
+    archive: zipfile.ZipFile
+    members: Mapping[str, zipfile.ZipInfo]
+    path: Path
+    limits: ReadLimits
+
+    @property
+    def names(self) -> list[str]:
+        """Of all members, without ``.npy``."""
+        return list(self.members)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """One member."""
+        with self._opened(name) as member:
+            return read_npy_stream(member, self.members[name].file_size, f"{self.path}: {name}", self.limits)
+
+    @contextmanager
+    def slices(self, name: str) -> Iterator[NpySlices | None]:
+        """One member, whose parts are to be read in their order, all of them; None where it has no such parts."""
+        with self._opened(name) as member:
+            yield NpySlices.of(member, self.members[name].file_size, f"{self.path}: {name}", self.limits)
+            member.read(1)  # to the end, where the checksum is looked at
+
+    def _opened(self, name: str) -> IO[bytes]:
+        entry = self.members[name]
+        check_expansion(f"{self.path}: {name}", entry.compress_size, entry.file_size, self.limits)
+        return self.archive.open(entry)
 
 
 def _checked_members(archive: zipfile.ZipFile, path: Path, limits: ReadLimits) -> dict[str, zipfile.ZipInfo]:

@@ -3,6 +3,7 @@
 import io
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
+from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 
@@ -74,6 +76,11 @@ def test_frames_are_slices(tmp_path: Path) -> None:
         ({"Rows": 600}, "truncated|bytes"),
         ({"NumberOfFrames": 100000}, "NumberOfFrames"),
         ({"SamplesPerPixel": 3}, "grey pixels"),
+        ({"PhotometricInterpretation": "RGB"}, r"PhotometricInterpretation: got RGB; wanted MONOCHROME2.*in colour"),
+        ({"PhotometricInterpretation": "PALETTE COLOR"}, "got PALETTE COLOR; wanted MONOCHROME2"),
+        ({"PhotometricInterpretation": "MONOCHROME1"}, "got MONOCHROME1; wanted MONOCHROME2.*larger values are darker"),
+        ({"PhotometricInterpretation": None}, "PhotometricInterpretation: got none"),
+        ({"BitsAllocated": None}, "BitsAllocated: got none"),
         ({"BitsAllocated": 64}, "BitsAllocated"),
         ({"PixelData": bytes(8)}, "DICOM image|bytes"),
         ({"PixelData": bytes(60)}, "all zeros"),
@@ -82,6 +89,40 @@ def test_frames_are_slices(tmp_path: Path) -> None:
 def test_what_is_no_grey_image_is_refused(tmp_path: Path, elements: dict[str, Any], match: str) -> None:
     with pytest.raises(InputError, match=match):
         read(changed(tmp_path / "x.dcm", **elements), limits=ReadLimits(max_slices=64))
+
+
+def test_values_by_a_table_are_refused(tmp_path: Path) -> None:
+    table = pytest.importorskip("pydicom").Dataset()
+    table.LUTExplanation = "by a table"
+    with pytest.raises(InputError, match="ModalityLUTSequence: got a table of values"):
+        read(changed(tmp_path / "x.dcm", ModalityLUTSequence=[table]))
+
+
+def test_an_outline_has_the_range_of_all_frames(tmp_path: Path) -> None:
+    counts = np.arange(48, dtype=np.uint16).reshape(2, 6, 4)
+    scaled = {"RescaleSlope": 2, "RescaleIntercept": -1}
+    path = changed(tmp_path / "two.dcm", NumberOfFrames=2, Columns=4, PixelData=counts.tobytes(), **scaled)
+    told, whole = outline(path), read(path)
+    assert isinstance(told, ImageOutline) and isinstance(whole, ImageStack)
+    assert told.values == (-1, 93) and told.shape == (2, 6, 4) and not told.has_phase
+    assert told == ImageOutline.of(replace(whole, card=told.card))
+    with pytest.raises(InputError, match="all zeros"):
+        outline(changed(tmp_path / "x.dcm", PixelData=bytes(60)))
+
+
+def test_files_without_pixels_say_what_they_are(tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    path = changed(tmp_path / "x.dcm", SOPClassUID="1.2.840.10008.5.1.4.1.1.4.2")
+    file = pydicom.dcmread(path)
+    for name in ("PixelData", "SamplesPerPixel", "PhotometricInterpretation", "Rows", "Columns"):
+        del file[name]
+    file.save_as(path)
+    with pytest.raises(InputError, match=r"PixelData: got none: MR Spectroscopy Storage; wanted a DICOM image"):
+        read(path)
+    file.FloatPixelData = bytes(120)
+    file.save_as(path)
+    with pytest.raises(InputError, match="PixelData: got pixels in floating point"):
+        read(path)
 
 
 def test_compressed_pixels_are_refused(tmp_path: Path) -> None:

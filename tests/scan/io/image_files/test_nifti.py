@@ -11,7 +11,8 @@ import pytest
 from mri_design.errors import InputError, MissingPackageError
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
+from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.writing.nifti import nifti_bytes
 
@@ -192,3 +193,25 @@ def test_a_thickness_that_nobody_knows_stays_unknown(tmp_path: Path, description
     path.write_bytes(nifti_bytes(VOLUME[..., 0], SliceGeometry((1.5, 2.0), 1.0), description, compressed=False))
     known = read(path)
     assert isinstance(known, ImageStack) and known.geometry is not None and known.geometry.thickness == 1.0
+
+
+@pytest.mark.parametrize("name", ["x.nii", "x.nii.gz"])
+@pytest.mark.parametrize("kind", [np.float32, np.int16, np.complex64])
+def test_an_outline_is_that_of_all_slices(tmp_path: Path, name: str, kind: type) -> None:
+    path = saved(tmp_path / name, (100 * VOLUME - 20).astype(kind))
+    told, whole = outline(path), read(path)
+    assert isinstance(whole, ImageStack) and told == ImageOutline.of(whole)
+
+
+def test_an_outline_refuses_what_reading_refuses(tmp_path: Path) -> None:
+    path = saved(tmp_path / "x.nii.gz", VOLUME)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    with pytest.raises(InputError, match=r"x\.nii\.gz"):
+        outline(path)
+    last = VOLUME.copy()
+    last[2, 1, 2] = np.nan
+    with pytest.raises(InputError, match=r"data, slice 2: got 1 NaN or infinite values, the first at index \(1, 2\)"):
+        outline(saved(tmp_path / "y.nii", last))
+    with pytest.raises(InputError, match="all zeros"):
+        outline(saved(tmp_path / "z.nii", 0 * VOLUME))

@@ -15,7 +15,7 @@ from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.safe import DEFAULT_LIMITS
-from mri_design.scan.outline import ScanOutline
+from tests.scan.io.outlines import assert_told
 
 
 def saved(folder: Path, array: np.ndarray, card: Any = None) -> Path:
@@ -254,17 +254,57 @@ def test_an_outline_is_what_reading_all_of_it_finds(
     if card is not None and card["dims"][0] == "coil":
         stored = stored.transpose(1, 3, 0, 2)
     path = saved(tmp_path, np.asarray(stored, order=order), card)  # type: ignore[call-overload]
-    told, whole = outline(path), read_scan(path)
-    assert isinstance(told, ScanOutline) and told.part is not None
-    np.testing.assert_array_equal(told.part.kspace[0], whole.kspace[told.index])
-    for ours, theirs in zip(told.samplings, whole.samplings, strict=True):
-        np.testing.assert_array_equal(ours.samples, theirs.samples)
-    assert (told.card, told.name, told.n_coils) == (whole.card, whole.name, whole.n_coils)
-    assert (told.part.noise_variance, told.part.orientation) == (whole.noise_variance, whole.orientation)
+    assert_told(outline(path), read_scan(path))
 
 
-def test_an_outline_of_slices_holds_one_at_a_time(tmp_path: Path, scan: np.ndarray) -> None:
-    path = saved(tmp_path, np.tile(scan, (32, 1, 1, 1)))
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("beside", [(), ("coil_maps", "reference", "measured", "noise_variance", "remarks")])
+@pytest.mark.parametrize("empty", [0, 1])
+def test_an_outline_of_an_archive_is_what_reading_all_of_it_finds(
+    tmp_path: Path, scan: np.ndarray, save: Any, beside: tuple[str, ...], empty: int
+) -> None:
+    stored = scan.copy()
+    stored[..., 2, :] = 0
+    stored[empty] = 0
+    others = {
+        "coil_maps": scan / np.linalg.norm(scan, axis=1, keepdims=True),
+        "reference": scan[:, 0],
+        "measured": np.arange(scan.shape[2]) != 2,
+        "noise_variance": np.array(0.5),
+        "remarks": np.zeros(3),
+    }
+    save(tmp_path / "scan.npz", kspace=stored, **{name: others[name] for name in beside})
+    assert_told(outline(tmp_path / "scan.npz"), read(tmp_path / "scan.npz"))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int16, np.complex64])
+def test_an_outline_of_images_has_their_range(tmp_path: Path, dtype: Any) -> None:
+    images = np.arange(-10, 110).reshape(4, 5, 6).astype(dtype)
+    images[1] = 0
+    np.savez(tmp_path / "image.npz", image=images)
+    assert_told(outline(tmp_path / "image.npz"), read(tmp_path / "image.npz"))
+    path = saved(tmp_path, images, {"kind": "image domain, magnitudes", "shape": [4, 5, 6]})
+    assert_told(outline(path), read(path))
+
+
+def test_an_archive_with_a_wrong_checksum_is_refused_as_a_whole(tmp_path: Path, scan: np.ndarray) -> None:
+    path = tmp_path / "scan.npz"
+    np.savez(path, kspace=scan)
+    content = bytearray(path.read_bytes())
+    content[content.index(scan[-1].tobytes()) + 5] ^= 1
+    path.write_bytes(content)
+    for reading in (read, outline):
+        with pytest.raises(InputError, match="damaged archive"):
+            reading(path)
+
+
+@pytest.mark.parametrize("kept", ["array", "archive", "images"])
+def test_an_outline_of_slices_holds_two_at_most(tmp_path: Path, scan: np.ndarray, kept: str) -> None:
+    many = np.tile(scan, (32, 1, 1, 1))
+    path = saved(tmp_path, many if kept == "array" else np.abs(many[:, 0]).astype(np.float64))
+    if kept == "archive":
+        path = tmp_path / "many.npz"
+        np.savez(path, kspace=many)
     limits = replace(DEFAULT_LIMITS, max_bytes=2 * path.stat().st_size)
     tracemalloc.start()
     outline(path, limits=limits)
