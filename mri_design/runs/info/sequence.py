@@ -14,7 +14,7 @@ __all__ = ["describe_sequence", "is_sequence"]
 _START = b"# Pulseq sequence file"
 _SIGNATURE = re.compile(rb"^\[SIGNATURE\][ \r]*$", re.MULTILINE)
 _MOST = 64 * 2**20
-_UNITS = {"TE": "s", "TR": "s", "TotalDuration": "s", "FlipAngle": "degrees", "SliceThickness": "m"}
+_UNITS = {"FOV": "m", "TE": "s", "TR": "s", "TotalDuration": "s", "FlipAngle": "degrees", "SliceThickness": "m"}
 _MOST_DEFINITIONS, _LONGEST = 40, 200
 
 

@@ -40,6 +40,7 @@ def test_a_user_block_before_hdf5_is_allowed(tmp_path: Path, scan: np.ndarray) -
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "Git LFS"),
         (b"/annex/objects/SHA256E-s9--0.h5\n", "git-annex"),
         (b"hello, world", "a file starting with"),
+        (b'{"lines": 24, "samples": 20}\n', "JSON"),
         (b"\x89HDF", "a file starting with"),
         (b"MATLAB 5.0 MAT-file", "a file starting with"),
     ],
