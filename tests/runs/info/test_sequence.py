@@ -48,7 +48,7 @@ def test_version_definitions_and_blocks_are_told(path: Path) -> None:
     assert is_sequence(path)
     rows = describe_sequence(path)
     assert rows["sequence"] == "Pulseq 1.4.1, 2 blocks"
-    assert rows["FOV"] == "0.24 0.24 0.005" and rows["TE"] == "0.01 s" and rows["kSpaceCenterLine"] == "8"
+    assert rows["FOV"] == "0.24 0.24 0.005 m" and rows["TE"] == "0.01 s" and rows["kSpaceCenterLine"] == "8"
     assert rows["samples"].startswith("none")
 
 
