@@ -44,12 +44,12 @@ def sizes(quick: bool) -> list[Row]:
 
 def jobs(quick: bool) -> list[Row]:
     """Eight images with two jobs, and 32 with two workers of dask."""
-    few, many, matrix = (2, 2, 24) if quick else (8, 32, 64)
+    few, many, matrix, smaller = (2, 2, 24, 24) if quick else (8, 32, 128, 64)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        scans = str(stack(folder / "eight.npy", few, matrix)), str(stack(folder / "many.npy", many, matrix))
-        common = ("--slices", "all", "--lines", str(matrix // 4), "--recipe", "local")
+        scans = str(stack(folder / "eight.npy", few, matrix)), str(stack(folder / "many.npy", many, smaller))
+        common, less = (("--slices", "all", "--lines", str(side // 4)) for side in (matrix, smaller))
         compared = ("--strategies", "calibrated,vd-polynomial", "--seeds", "2")
         rows += job_rows(
             f"compare, {few} images", ("compare", scans[0], *common, *compared), ("serial", "two jobs"), folder
@@ -59,7 +59,7 @@ def jobs(quick: bool) -> list[Row]:
         )
         rows += job_rows(
             f"compare, {many} slices",
-            ("compare", scans[1], *common, *compared),
+            ("compare", scans[1], *less, *compared),
             ("serial", "dask, two workers"),
             folder,
         )

@@ -140,7 +140,7 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 # Outside libraries with one door each (paths without suffix, relative to the package); () is nowhere.
 DOORS = {
     "matplotlib": ("evaluation/plots",),
-    "dask": (),
+    "dask": ("runs/executors",),
     "distributed": ("runs/executors",),
     "finufft": ("operators/nonuniform/",),
     "sigpy": ("scan/calibration/",),

@@ -30,6 +30,10 @@ def killed_once(folder: Path, item: int) -> int:
     return 10 * item
 
 
+def environment(material: str, item: str) -> tuple[str | None, str | None]:
+    return os.environ.get(material), os.environ.get(item)
+
+
 def poisonous(material: int, item: int) -> int:
     if item == 2:
         raise ZeroDivisionError("an image of zeros")
@@ -121,6 +125,15 @@ class TestDask:
             pytest.raises(UsageError, match="the scheduler has no workers; start some"),
         ):
             Workers(3, 1, f"dask:{cluster.scheduler_address}")
+
+    @pytest.mark.slow
+    def test_workers_of_its_own_keep_freed_memory_and_compute_with_one_thread(self) -> None:
+        config = pytest.importorskip("dask").config
+        pytest.importorskip("distributed")
+        before = dict(config.get("distributed.nanny.pre-spawn-environ"))
+        with Workers("MALLOC_TRIM_THRESHOLD_", 1, "dask") as workers:
+            assert list(workers.map(environment, ["OMP_NUM_THREADS"])) == [(None, "1")]
+        assert config.get("distributed.nanny.pre-spawn-environ") == before
 
     @pytest.mark.slow
     def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:
