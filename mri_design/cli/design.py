@@ -153,7 +153,7 @@ def design(
     )
     kind = KINDS[settings.design.encoding]
     if lines is not None and kind.shots:
-        raise UsageError(f"--lines and --samples count other candidates than a {kind.unit}: give --shots {lines}")
+        raise UsageError(f"--lines and --samples count other candidates than {kind.unit}s: give --shots {lines}")
     if shots is not None and not kind.shots:
         raise UsageError(f"--shots counts spokes and arms (--encoding radial, spiral): give --{kind.unit}s {shots}")
     if kind.shots and strategy is None and settings.design.strategy == "calibrated":
