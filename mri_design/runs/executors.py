@@ -161,7 +161,7 @@ def _handing_out(distributed: Any, known: _Material, material: Any) -> Any:
 def _without_trimming() -> AbstractContextManager[Any]:
     """Within this, workers that begin keep memory that was freed, as other programs do.
 
-    Dask has them give it back at once, and arrays that are made anew in every iteration then cost a third of the time.
+    Dask has them give it back at once, which costs the system's time where every iteration makes its arrays anew.
     """
     config, key = optional_package("dask", "dask").config, "distributed.nanny.pre-spawn-environ"
     usual = {name: value for name, value in config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"}

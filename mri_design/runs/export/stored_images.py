@@ -44,7 +44,7 @@ class StoredImages:
     geometry : SliceGeometry or None
         Pixel size and place, where the scan's file said.
     source : SourceImage or None
-        The DICOM image that the scan was simulated from.
+        The DICOM image that the scan was simulated from, or what the header of its raw data says.
     identity : str
         What tells this run from others.
     """

@@ -22,6 +22,8 @@ TRAJECTORY_MEMBERS = ("trajectory", "matrix")
 _PER_FIELD_OF_VIEW, _PER_PIXEL, _RADIANS = "cycles per field of view", "cycles per pixel", "radians per pixel"
 _EDGES = {_PER_PIXEL: 0.5, _RADIANS: np.pi}
 """How far a trajectory reaches, in other units, that fills k-space whatever the grid."""
+_LOOKS = {_PER_PIXEL: 0.0, _RADIANS: 0.8 * np.pi}
+"""From which reach on, up to that edge, a trajectory without ``matrix`` looks like one in these units."""
 _AXES = {1: "sample", 2: "readout, sample"}
 _LIKE_SQUARE = 0.05
 """Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
@@ -133,7 +135,7 @@ def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: Read
     cure = (
         'Add the pixels (ky, kx) of the image: an array matrix, or "matrix": [N, N] in the JSON card beside the file.'
     )
-    looks = next((unit for unit, edge in _EDGES.items() if 0.8 * edge < reach.max() <= edge * (1 + ROUNDING)), None)
+    looks = next((unit for unit in _LOOKS if _LOOKS[unit] < reach.max() <= _EDGES[unit] * (1 + ROUNDING)), None)
     if looks is not None:
         told += f", which looks like {looks}"
         cure += f' If these are {looks}, the card has to say "trajectory_unit": "{looks}" too.'

@@ -18,7 +18,7 @@ from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.axes import kspace_axes
 from mri_design.scan.io.card import ArrayCard, read_card
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
-from mri_design.scan.io.stored_arrays import outline_of_images, outline_of_slices, scan_of_arrays
+from mri_design.scan.io.stored_arrays import outline_of_images, outline_of_slices, outline_of_whole, scan_of_arrays
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectories.exchange import from_bart
 from mri_design.scan.trajectory_data import TrajectoryData
@@ -179,10 +179,7 @@ def outline(
                 seen = outline_of_images(samples, "image", images, shape, replace(told, dims=None), limits)
                 assert seen is not None  # three axes
                 return seen
-    scan = read(path, limits=limits)
-    if isinstance(scan, ImageStack):
-        return ImageOutline.of(scan)
-    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
+    return outline_of_whole(read(path, limits=limits))
 
 
 def _lengths(header: Path) -> tuple[int, ...]:

@@ -150,7 +150,7 @@ def _format_of(path: str | os.PathLike[str]) -> str:
     if head.startswith(b"# Pulse"):
         cure = "Give the raw data that the scanner measured with it; mri-design info tells what the sequence says."
         raise InputError(field=str(path), got="a Pulseq sequence, without samples", wanted="measured data", cure=cure)
-    if head.split() and head.split()[0].startswith(b"{"):
+    if head.lstrip().startswith(b"{"):
         cure = "Readouts as JSON lines are taken by mri-design adapt; a card (JSON) belongs to the array beside it."
         raise InputError(field=str(path), got="JSON", wanted="; ".join(SUPPORTED), cure=cure)
     recognised = (("DICOM", dicom.is_dicom), ("NIfTI", nifti.is_nifti), ("HDF5", is_hdf5), ("twix", siemens.is_twix))

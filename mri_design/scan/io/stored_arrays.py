@@ -23,7 +23,15 @@ from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["COMPANIONS", "axes_of_slices", "outline_of_slices", "scan_of_arrays"]
+__all__ = [
+    "COMPANIONS",
+    "axes_of_slices",
+    "holds_images",
+    "outline_of_images",
+    "outline_of_slices",
+    "outline_of_whole",
+    "scan_of_arrays",
+]
 
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "reference")
 """Arrays that may stand beside k-space."""
@@ -81,6 +89,13 @@ def holds_images(key: str, dtype: np.dtype[Any], card: ArrayCard) -> bool:
     """Whether an array of that name is one of images, not of k-space."""
     real_without_card = dtype.kind != "c" and not card.float_pairs and card.dims is None and key != "kspace"
     return card.image_domain or key == "image" or "row" in (card.dims or ()) or real_without_card
+
+
+def outline_of_whole(scan: ImageStack | KSpaceData | TrajectoryData) -> ScanOutline | TrajectoryData | ImageOutline:
+    """What a file holds that had to be read as a whole; samples along a trajectory are told by themselves."""
+    if isinstance(scan, ImageStack):
+        return ImageOutline.of(scan)
+    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
 
 
 def outline_of_images(

@@ -25,6 +25,7 @@ from mri_design.scan.io.stored_arrays import (
     holds_images,
     outline_of_images,
     outline_of_slices,
+    outline_of_whole,
     scan_of_arrays,
 )
 from mri_design.scan.outline import ScanOutline
@@ -105,10 +106,7 @@ def outline(
         told = told if alone else _of_archive(path, card, limits)
     if told is not None:
         return told
-    scan = read(path, limits=limits)
-    if isinstance(scan, ImageStack):
-        return ImageOutline.of(scan)
-    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
+    return outline_of_whole(read(path, limits=limits))
 
 
 def _of_array(
