@@ -209,10 +209,9 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
             raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
         return
     if family not in makers:
-        files = FROM_FILES if encoding == "lines" else ()
-        near = did_you_mean(family, (*makers, *files))
+        near = did_you_mean(family, _families(encoding))
         meant = f" ({near[:1].lower()}{near[1:]})" if near else ""
-        known = ", ".join((*makers, *(f"{kind}:FILE" for kind in files)))
+        known = ", ".join(f"{name}:FILE" if name in FROM_FILES else name for name in _families(encoding))
         raise UsageError(f"unknown strategy {family!r}{meant}; known are: {known}")
     if not colon:
         return
