@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from parts.targets import COLUMNS, Tables, Target, largest, smallest
-from scaling.jobs import job_rows, stack
+from scaling.jobs import compile_loops, job_rows, stack
 from scaling.model import Sizes, model_rows, most_workers, seconds_per_task
 from scaling.sizes import exponents, size_rows
 
@@ -51,6 +51,7 @@ def jobs(quick: bool) -> list[Row]:
         scans = str(stack(folder / "eight.npy", few, matrix)), str(stack(folder / "many.npy", many, smaller))
         common, less = (("--slices", "all", "--lines", str(side // 4)) for side in (matrix, smaller))
         compared = ("--strategies", "calibrated,vd-polynomial", "--seeds", "2")
+        compile_loops(("compare", scans[0], "--slices", "0", *common[2:], *compared), folder)
         rows += job_rows(
             f"compare, {few} images", ("compare", scans[0], *common, *compared), ("serial", "two jobs"), folder
         )

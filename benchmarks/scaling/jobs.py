@@ -52,22 +52,7 @@ def job_rows(what: str, words: Sequence[str], ways: Sequence[str], folder: Path)
     rows: list[Row] = []
     for way in ways:
         out = folder / f"{what}-{way}".replace(" ", "-").replace(",", "")
-        command = [
-            sys.executable,
-            "-m",
-            "mri_design.cli.main",
-            *words,
-            *WAYS[way],
-            "--out",
-            str(out),
-            "--no-report",
-            "--quiet",
-        ]
-        began = time.perf_counter()
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
-        seconds = time.perf_counter() - began
-        if found.returncode not in (0, 4):
-            raise RuntimeError(f"{' '.join(command)}: {found.stderr}")
+        seconds = _run(words, WAYS[way], out)
         rows.append({"work": what, "way": way, "s": seconds, "same results": results(out)})
     first = rows[0]
     return [
@@ -78,6 +63,23 @@ def job_rows(what: str, words: Sequence[str], ways: Sequence[str], folder: Path)
         }
         for row in rows
     ]
+
+
+def compile_loops(words: Sequence[str], folder: Path) -> None:
+    """Run a command once in one process, so that no way that is timed compiles what the others find compiled."""
+    _run(words, WAYS["serial"], folder / "compiled")
+
+
+def _run(words: Sequence[str], way: Sequence[str], out: Path) -> float:
+    """Seconds on the clock of one command."""
+    program = [sys.executable, "-m", "mri_design.cli.main"]
+    command = [*program, *words, *way, "--out", str(out), "--no-report", "--quiet"]
+    began = time.perf_counter()
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - began
+    if found.returncode not in (0, 4):
+        raise RuntimeError(f"{' '.join(command)}: {found.stderr}")
+    return seconds
 
 
 def results(folder: Path) -> dict[str, bytes]:
