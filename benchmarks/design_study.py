@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 from mri_design.evaluation.output.manifest import InputFile, Manifest, installed_versions, manifest_text
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.experiment.recipe import load_recipe
+from mri_design.experiment.strategy_names import reads_file
 from mri_design.scan.io.atomic import write_text
 
 SEED = 0
@@ -52,6 +53,7 @@ class Study:
     def check(self) -> None:
         """Write the split down before anything else; refuse a folder that holds rows of another study."""
         settings = load_recipe("local").as_settings() | {"design": None}
+        settings["inference"] = {k: v for k, v in settings["inference"].items() if k != "memory"}  # same results
         learnt = resources.files("mri_design.design.strategies").joinpath("error_model.json").read_text("utf-8")
         identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings | {'error models': learnt})}\n"
         for name, text in (("SPLIT.md", SPLIT), ("settings.txt", identity)):
@@ -153,8 +155,8 @@ class Study:
 
 def unusable(entry: Entry) -> str | None:
     """Why an entry cannot be measured, where it cannot."""
-    family, colon, file = entry.name.partition(":")
-    if family in ("trained", "hybrid") and colon and not Path(file).exists():
+    file = entry.name.partition(":")[2]
+    if reads_file(entry.name) and not Path(file).exists():
         return "its trained order is not there: `--again trained` trains anew"
     return None if entry.exists() else "no such strategy"
 

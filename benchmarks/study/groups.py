@@ -20,6 +20,8 @@ KEPT = (0.5625, 0.625, 0.75)
 """Of the grid: shares that `PARTIAL` tries."""
 BESIDE = (PARTIAL, *(name for name in ("vd-half",) if name in TUNED_FAMILIES))
 """Tuned families that use the symmetry of k-space: in the tables, not in the competitor."""
+INFORMED = "calibrated, trained"
+"""`calibrated` with the training's scans as a second opinion."""
 FAMILIES = ("vd-polynomial", "vd-gaussian", "vd-jittered", "vd-systematic", "vd-golden")
 
 

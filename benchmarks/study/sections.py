@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from study.groups import BESIDE, FAMILIES, TUNED, Entry, Group, Tuning
+from study.groups import BESIDE, FAMILIES, INFORMED, TUNED, Entry, Group, Tuning
 from study.scans import Scan, combined, denoised, raw, repeated, self_calibrated, simulated, simulating
 from study.split import (
     COIL_TEST_HEADS,
@@ -119,7 +119,9 @@ def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]
         for rule in ("residual-greedy", "stochastic-lbcs"):
             file = setting.trained / f"heads-{rule}.npz"
             entries.append(Entry(f"trained {rule}", f"trained:{file}"))
-        entries.append(Entry("hybrid", f"hybrid:{setting.trained / 'heads-residual-greedy.npz'}"))
+        learnt = setting.trained / "heads-residual-greedy.npz"
+        entries.append(Entry("hybrid", f"hybrid:{learnt}"))
+        entries.append(Entry(INFORMED, f"calibrated:{learnt}", draws=setting.design_seeds))
     entries += [Entry("low-pass"), *(Entry(name, draws=setting.seeds) for name in (TUNED, *BESIDE))]
     if some:
         others = (*FAMILIES, "fastmri-random", "fastmri-equispaced", "golden-ratio")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from parts.targets import Target
-from study.groups import BESIDE, TUNED
+from study.groups import BESIDE, INFORMED, TUNED
 from study.ledger import Ledger, numbers
 from study.sections import CHOSEN, DEFAULT, GROUPS, LATE, MODELS, NON_LOCAL, PHASE_MODELS, PROTOCOL
 from study.tables import HOLE, ORACLE, Errors, Paired, errors_of, gap_closed, paired
@@ -241,6 +241,14 @@ def _targets() -> list[Target]:
             *(-5, most, "% L2", real, percent(against("trained stochastic-lbcs", group="low field"))),
         ),
         Target(
+            f"{INFORMED} on heads, against stochastic LBCS, in domain, 128 x 128",
+            *(1, most, "% L2", real, percent(against("trained stochastic-lbcs", INFORMED, group=heads))),
+        ),
+        Target(
+            f"{INFORMED} on heads, against tuned VD, out of domain (low field), 128 x 128",
+            *(-3, most, "% L2", real, percent(against(TUNED, INFORMED, group="low field"))),
+        ),
+        Target(
             "predicted error of the image within 15 %, other masks",
             *(90, least, "% of cases", "prediction", inside("ratio", 0.85, 1.15)),
         ),
@@ -320,6 +328,9 @@ def reported(tables: dict[str, Sequence[Row]]) -> list[Row]:
         rows.append(_reported(f"{DEFAULT} against {name}, tuned, real phase", beside, "% L2"))
     masks = percent(against(shares=LATE))(tables["synthetic-phase"])
     rows.append(_reported(f"{DEFAULT} against tuned VD, local mean, synthetic phase, 1/4 to 1/2", masks, "% L2"))
+    for group in ("3T heads", "low field"):
+        informed = percent(against(DEFAULT, INFORMED, group=group))(tables["real-phase"])
+        rows.append(_reported(f"{INFORMED} on heads, against {DEFAULT}, {group}", informed, "% L2"))
     share = inside("ratio", 0.5, 2)(tables["prediction"])
     rows.append(_reported("predicted error of the image within a factor of two, other masks", share, "% of cases"))
     return rows

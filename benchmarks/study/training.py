@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from study.groups import TUNED, Entry, Group
+from study.groups import INFORMED, TUNED, Entry, Group
 from study.ledger import Ledger
 from study.scans import denoised, simulating
 from study.sections import Setting, designs, heads, toys
@@ -25,7 +25,8 @@ from mri_design.runs.train.run import TrainingRequest, learn_order, training_rul
 
 SMALL = 48
 """Side of the grid on which the whole of LBCS can be afforded: it tries every line at every step."""
-RULES = ("residual-greedy", "stochastic-lbcs", "lbcs")
+INFORMING = "residual-greedy"
+RULES = (INFORMING, "stochastic-lbcs", "lbcs")
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,11 @@ def courses(setting: Setting) -> list[Course]:
 
 
 def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show) -> None:
-    """Every course that is not in the ledger."""
+    """Every course that is not in the ledger, and those whose file designs need and is gone."""
     for course in courses(setting):
         name = {"section": "trained", "group": course.name, "strategy": course.rule}
         file = course.file(setting.trained)
-        if ledger.has("training", name):
+        if ledger.has("training", name) and (file.exists() or course.rule != INFORMING):
             continue
         file.unlink(missing_ok=True)
         began = time.perf_counter()
@@ -121,6 +122,7 @@ def trained_groups(setting: Setting) -> list[Group]:
         if course.name == "small":
             entries.append(Entry(f"trained {course.rule}", f"trained:{course.file(setting.trained)}"))
     small = Course("small", "residual-greedy", [], 0, 0).file(setting.trained)
+    entries.append(Entry(INFORMED, f"calibrated:{small}", draws=setting.design_seeds))
     entries += [Entry("hybrid", f"hybrid:{small}"), Entry("low-pass"), Entry(TUNED, draws=seeds), Entry(ORACLE)]
     if setting.quick:
         tests, training = toys(1, ("t1w",)), toys(2, ("t2w",))

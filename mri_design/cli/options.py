@@ -191,7 +191,8 @@ RecipeFile = Annotated[
 
 
 def _strategy(names: Sequence[str], default: str) -> typer.models.OptionInfo:
-    choice = f"One of: {', '.join(names)}; trained:FILE or hybrid:FILE with a file of mri-design train."
+    files = "trained:FILE, hybrid:FILE or calibrated:FILE with a file of mri-design train"
+    choice = f"One of: {', '.join(names)}; {files}."
     return typer.Option("--strategy", metavar="NAME", help=f"{choice} [default: {default}]")
 
 

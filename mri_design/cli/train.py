@@ -73,8 +73,9 @@ def train(
     """Learn from INPUTs in which order to measure lines, for scans like them.
 
     residual-greedy adds the line on which the reconstructions are most wrong, one reconstruction per image and line;
-    lbcs tries every line on every image; stochastic-lbcs some of both. Use the file as `--strategy trained:FILE`, or
-    `hybrid:FILE`, which weighs it with the scan's own posterior. The same command goes on where it was interrupted.
+    lbcs tries every line on every image; stochastic-lbcs some of both. Use the file as `--strategy trained:FILE`, which
+    measures in this order; or as `calibrated:FILE`, which lets the training scans have a say beside the scan's own
+    posterior for as long as they predict its lines well. The same command goes on where it was interrupted.
     """
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources

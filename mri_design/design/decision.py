@@ -49,9 +49,9 @@ class Forecast:
         Share by which the smallest predicted error so far fell over the last lines (an eighth of the grid, eight lines
         at least); 0 where every line has been measured; NaN where there were fewer lines, or no stop rule
         needs it.
-    earlier_weight : float
-        How much an earlier scan of the same object counted beside this one's own posterior, 0 to 1
-        (`strategies.earlier_scan`); NaN where there was none.
+    opinion_weight : float
+        How much an earlier scan of the same object, or scans of a training, counted beside this one's own posterior, 0
+        to 1 (`strategies.second_opinion`); NaN where there were none.
     """
 
     expected: NDArray[np.float64] | None = None
@@ -62,7 +62,7 @@ class Forecast:
     models: tuple[int, ...] = ()
     least_error: float = float("nan")
     recent_fall: float = float("nan")
-    earlier_weight: float = float("nan")
+    opinion_weight: float = float("nan")
 
     @property
     def believed(self) -> NDArray[np.float64] | None:

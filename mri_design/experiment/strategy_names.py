@@ -33,13 +33,13 @@ from mri_design.design.strategies.information_gain import InformationGain, Lancz
 from mri_design.design.strategies.oracles import Oracle, OracleGreedy, OracleHole, OracleResidual
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
 from mri_design.design.strategies.training_residual import TrainingResidual
+from mri_design.design.strategies.training_scans import TrainingScans
 from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
 from mri_design.operators.encodings import EncodingName
 
 __all__ = [
-    "FROM_FILES",
     "ORACLES",
     "PLANE_TUNED_FAMILIES",
     "TRAINING_RULES",
@@ -47,6 +47,7 @@ __all__ = [
     "check_strategy_name",
     "is_random",
     "make_strategy",
+    "reads_file",
     "strategy_files",
     "strategy_label",
     "strategy_names",
@@ -101,6 +102,9 @@ _SHOT_MAKERS: dict[str, Callable[[], Strategy]] = {
 
 FROM_FILES = ("trained", "hybrid")
 """Families that come as FAMILY:FILE, from what training wrote."""
+
+INFORMED = ("calibrated",)
+"""Families that may come as FAMILY:FILE: training scans then have a say."""
 
 ORACLES: dict[str, Oracle] = {
     "oracle-residual": OracleResidual(),
@@ -160,8 +164,9 @@ def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples, for others shots.
 
     ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
-    ``trained:FILE`` and ``hybrid:FILE`` read what training wrote; in a plane, ``vd-polynomial:8`` and
-    ``poisson-disc:3`` set the density's power, ``caipi:2x3`` and ``caipi:2x3x1`` the distances and the shift.
+    ``trained:FILE``, ``hybrid:FILE`` and ``calibrated:FILE`` read what training wrote; in a plane,
+    ``vd-polynomial:8`` and ``poisson-disc:3`` set the density's power, ``caipi:2x3`` and ``caipi:2x3x1`` the distances
+    and the shift.
     `ORACLES` and `TRAINING_RULES` cannot choose before they were given truths.
 
     Raises
@@ -176,6 +181,9 @@ def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     if family in FROM_FILES:
         rule = TrainedOrder if family == "trained" else Hybrid
         return rule(design=load_trained(Path(setting)), name=strategy_label(name))
+    if reads_file(name):
+        scans = TrainingScans(design=load_trained(Path(setting)))
+        return Calibrated(opinion=scans, name=strategy_label(name))
     made = _makers(encoding)[family]()
     if not colon:
         return made
@@ -204,7 +212,9 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
     if others and family not in _families(encoding):
         here, there = _chosen(encoding), ", ".join(makers)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
-    if family in FROM_FILES:
+    if reads_file(name) and encoding != "lines":
+        raise UsageError(f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here")
+    if reads_file(name):
         if not setting:
             raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
         return
@@ -256,17 +266,22 @@ def _caipi(name: str, text: str) -> list[int]:
 def is_random(name: str, encoding: EncodingName = "lines") -> bool:
     """Whether another seed gives another mask, with no look at the data."""
     family = name.partition(":")[0]
-    known = (*_DETERMINISTIC, *FROM_FILES, *ORACLES)
+    known = (*_DETERMINISTIC, *FROM_FILES, *INFORMED, *ORACLES)
     return family not in known and not make_strategy(name, encoding).needs_posterior
+
+
+def reads_file(name: str) -> bool:
+    """Whether a file from `mri-design train` stands in the name, FAMILY:FILE."""
+    family, colon, _ = str(name).partition(":")
+    return family in FROM_FILES or (family in INFORMED and bool(colon))
 
 
 def strategy_files(names: Sequence[str]) -> list[str]:
     """The files that strategies read, each once."""
-    parts = [name.partition(":") for name in names]
-    return list(dict.fromkeys(setting for family, _, setting in parts if family in FROM_FILES))
+    return list(dict.fromkeys(name.partition(":")[2] for name in names if reads_file(name)))
 
 
 def strategy_label(name: str) -> str:
     """The name without the folders of a file, for tables and manifests."""
     family, colon, setting = name.partition(":")
-    return f"{family}{colon}{PureWindowsPath(setting).name}" if family in FROM_FILES else name
+    return f"{family}{colon}{PureWindowsPath(setting).name}" if reads_file(name) else name

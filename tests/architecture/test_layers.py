@@ -55,7 +55,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "design/strategies": {
         "densities": 1,
         "line_features": 1,
-        "earlier_scan": 1,
+        "second_opinion": 1,
         "error_model": 2,
         "*": 3,
     },

@@ -17,7 +17,7 @@ OPTIONS = ("--lines", 12, "--recipe", "quick.toml")
 
 def weights(folder: Path) -> list[float]:
     with (folder / "steps.csv").open(newline="") as stream:
-        return [float(row["earlier_weight"]) for row in csv.DictReader(stream)]
+        return [float(row["opinion_weight"]) for row in csv.DictReader(stream)]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_the_report_says_how_much_the_earlier_scan_counted(repeat: tuple[Path, P
 
 def test_without_one_no_column_and_no_setting_speaks_of_it(run: Run, tmp_path: Path) -> None:
     assert run("design", "scan.npz", *OPTIONS, "--out", tmp_path / "run").exit_code == 0
-    assert "earlier_weight" not in (tmp_path / "run" / "steps.csv").read_text()
+    assert "opinion_weight" not in (tmp_path / "run" / "steps.csv").read_text()
     assert (
         not {"seen", "weight_of_earlier_scan"}
         & json.loads((tmp_path / "run" / "manifest.json").read_text())["settings"].keys()

@@ -210,7 +210,7 @@ def test_every_field_of_a_decision_comes_back(tmp_path: Path) -> None:
         "models": (1, 0),
         "least_error": 0.25,
         "recent_fall": 0.125,
-        "earlier_weight": 0.875,
+        "opinion_weight": 0.875,
         "pending": 2,
         "predicted_energy": 4.5,
     }

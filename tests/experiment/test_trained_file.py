@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
+from mri_design.design.strategies.training_scans import TrainingScans
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_files, strategy_label
@@ -117,14 +119,21 @@ def test_it_is_a_strategy_by_name(file: Path) -> None:
     assert (trained.needs_posterior, hybrid.needs_posterior) == (False, True)
     assert not is_random(f"trained:{file}") and not is_random(f"hybrid:{file}")
     assert strategy_files([f"trained:{file}", "random", f"hybrid:{file}"]) == [str(file)]
+    informed = make_strategy(f"calibrated:{file}")
+    assert isinstance(informed, Calibrated) and isinstance(informed.opinion, TrainingScans)
+    assert informed.name == "calibrated:order.npz" and informed.opinion.design.lines == trained.design.lines
+    assert not is_random("calibrated") and not is_random(f"calibrated:{file}")
+    assert strategy_files(["calibrated", f"calibrated:{file}"]) == [str(file)]
     assert strategy_label(f"trained:{file}") == "trained:order.npz"
     assert strategy_label("vd-polynomial:3") == "vd-polynomial:3"
 
 
 def test_a_strategy_without_its_file_is_refused(tmp_path: Path) -> None:
-    for name in ("trained", "hybrid", "trained:"):
+    for name in ("trained", "hybrid", "trained:", "calibrated:"):
         with pytest.raises(UsageError, match="needs a file"):
             make_strategy(name)
+    with pytest.raises(UsageError, match="none here"):
+        make_strategy("calibrated:order.npz", "plane")
     with pytest.raises(InputError, match=r"nothing\.npz"):
         make_strategy(f"trained:{tmp_path / 'nothing.npz'}")
 

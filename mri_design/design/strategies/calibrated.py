@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import expected_energies
 from mri_design.design.neighbourhood import neighbourhood, require_weights
-from mri_design.design.strategies.earlier_scan import EarlierScan, weight_of_earlier
 from mri_design.design.strategies.error_model import ErrorModel, ErrorModelName, shipped_error_model
 from mri_design.design.strategies.line_features import LineKnowledge, line_features
+from mri_design.design.strategies.second_opinion import SecondOpinion, weight_of_opinion
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
@@ -45,9 +45,9 @@ class Calibrated:
     sum of the energies believed of the unmeasured lines around it, with weights that fall with the distance
     (results/design-study/README.md).
 
-    An earlier scan of the same object may have a say. What it says of a line's own energy and the score above are then
-    averaged, as logarithms, with weights by how well either has predicted the lines of this scan so far
-    (`weight_of_earlier`).
+    An earlier scan of the same object, or scans that a training has seen, may have a say. What they say of a line's own
+    energy and the score above are then averaged, as logarithms, with weights by how well either has predicted the lines
+    of this scan so far (`weight_of_opinion`).
 
     Parameters
     ----------
@@ -60,21 +60,21 @@ class Calibrated:
     neighbours : sequence of float
         Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; empty scores every line
         by its own energy.
-    earlier : EarlierScan, optional
-        An earlier scan of the same object.
+    opinion : SecondOpinion, optional
+        An `EarlierScan` of the same object, or `TrainingScans` of others.
 
     Raises
     ------
     InputError
-        For no draw, an error model or an earlier scan that is none, or weights that are not numbers between 0 and 1;
-        and where the earlier scan is on another grid.
+        For no draw, an error model or a second opinion that is none, or weights that are not numbers between 0 and 1;
+        and where the second opinion is of another grid.
     """
 
     draws: int = 12
     error_model: ErrorModel | None = None
     online: bool = True
     neighbours: tuple[float, ...] = (0.5, 0.25)
-    earlier: EarlierScan | None = None
+    opinion: SecondOpinion | None = None
     name: str = "calibrated"
     needs_posterior: bool = True
 
@@ -84,8 +84,9 @@ class Calibrated:
         if self.error_model is not None:
             wanted = "an ErrorModel, or None for the shipped one"
             require_instance(ErrorModel, wanted=wanted, error_model=self.error_model)
-        if self.earlier is not None:
-            require_instance(EarlierScan, wanted="an EarlierScan, or None", earlier=self.earlier)
+        if self.opinion is not None:
+            wanted = "an EarlierScan, TrainingScans, or None"
+            require_instance(SecondOpinion, wanted=wanted, opinion=self.opinion)
         require_weights(self.neighbours)
 
     def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
@@ -93,8 +94,8 @@ class Calibrated:
 
         Four with several, which see the image's support and its low resolution without them.
         """
-        if self.earlier is not None:
-            self.earlier.require_grid(n_lines)
+        if self.opinion is not None:
+            self.opinion.require_grid(n_lines)
         return min(target, 8 if n_coils == 1 else 4)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -108,11 +109,11 @@ class Calibrated:
         features = line_features(now)
         energies = now.unit * model.marginal_energies(features)
         scores = neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours)
-        weight = self.earlier_weight(view)
-        if self.earlier is not None:
-            seen = np.maximum(self.earlier.residuals(_moments(view))[-1], TINY) * _image_energy(view)
+        weight = self.opinion_weight(view)
+        if self.opinion is not None:
+            seen = np.maximum(self.opinion.residuals(_moments(view))[-1], TINY) * _image_energy(view)
             scores = seen**weight * scores ** (1 - weight)
-        forecast = Forecast(expected, _believed(now, model, features), earlier_weight=weight)
+        forecast = Forecast(expected, _believed(now, model, features), opinion_weight=weight)
         return replace(best_line(scores, view.candidates), forecast=forecast)
 
     def expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
@@ -122,7 +123,7 @@ class Calibrated:
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the error model makes of them."""
         expected = self.expected(view, rng)
-        return Forecast(expected, self.corrected(view, expected), earlier_weight=self.earlier_weight(view))
+        return Forecast(expected, self.corrected(view, expected), opinion_weight=self.opinion_weight(view))
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
@@ -140,12 +141,12 @@ class Calibrated:
         start = self._start(view)
         return start, learnt(start, _Scan.of(view), view)
 
-    def earlier_weight(self, view: DesignView) -> float:
-        """How much the earlier scan counts, 0 to 1; NaN where there is none."""
-        if self.earlier is None:
+    def opinion_weight(self, view: DesignView) -> float:
+        """How much the second opinion counts, 0 to 1; NaN where there is none."""
+        if self.opinion is None:
             return float("nan")
-        self.earlier.require_grid(view.candidates.n_lines)
-        return weight_of_earlier(*_log_errors(view, self.earlier))
+        self.opinion.require_grid(view.candidates.n_lines)
+        return weight_of_opinion(*_log_errors(view, self.opinion))
 
     def _start(self, view: DesignView) -> ErrorModel:
         return self.error_model or shipped_error_model(_kind(view.posteriors))
@@ -197,15 +198,15 @@ def _kind(posteriors: Sequence[GaussianPosterior]) -> ErrorModelName:
     return "one coil" if 2 * modulus >= len(posteriors) else "one coil, phase-aware"
 
 
-def _log_errors(view: DesignView, earlier: EarlierScan) -> tuple[Numbers, Numbers, Numbers]:
-    """log(measured / predicted energy) of the lines chosen so far, as the earlier scan predicts and the error model.
+def _log_errors(view: DesignView, opinion: SecondOpinion) -> tuple[Numbers, Numbers, Numbers]:
+    """log(measured / predicted energy) of the lines chosen so far, as the second opinion predicts and the error model.
 
     The third array is what noise adds to the variance of both.
     """
     scan, level = _Scan.of(view), _image_energy(view)
     found: list[tuple[float, float, float]] = []
     steps = view.steps[: len(view.steps) - view.pending]
-    for step, residuals in zip(steps, earlier.residuals(_moments(view)), strict=False):
+    for step, residuals in zip(steps, opinion.residuals(_moments(view)), strict=False):
         if step.forecast.believed is None:
             continue
         energy, noise = scan.error_energy(step.outcome.actual_energy)

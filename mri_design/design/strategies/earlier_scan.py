@@ -1,9 +1,8 @@
 """An earlier scan of the same object: what it says of the error on every line, and how far to believe it.
 
 Its image is taken for the truth and measured once more along the mask of the design; then it is known which lines the
-reconstruction misses most. This and the error model of `Calibrated` are two opinions about the same energies, and every
-measured line shows how wrong either was. The better one counts more: an earlier scan of the same object predicts single
-lines to within a few percent and takes over, one of another object is soon overruled.
+reconstruction misses most. As a second opinion (`second_opinion`) it predicts single lines to within a few percent
+where it shows the same object, and takes over; one of another object is soon overruled.
 """
 
 from __future__ import annotations
@@ -22,19 +21,10 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
-__all__ = ["EarlierScan", "weight_of_earlier"]
+__all__ = ["EarlierScan"]
 
 Numbers = NDArray[np.float64]
 Lines = tuple[int, ...]
-
-SPREAD = 0.2
-"""Nats: how wrong the earlier scan is taken to be about the energy of a line, before any line has shown it."""
-OWN_SPREAD = 0.4
-"""The same of the error model."""
-PRIOR_COUNT = 3
-"""How many lines these count as."""
-DECISIVENESS = 4.0
-"""Power of the ratio of variances: 1 is the best weighted mean of two independent opinions, more trusts the better."""
 
 
 @dataclass
@@ -136,26 +126,3 @@ class EarlierScan:
         known.warm = WarmStart.from_posterior(posterior)
         energy = np.sum(np.abs(self.image) ** 2, dtype=np.float64)
         return np.asarray(residual_energies(posterior, self.image) / energy + self.unknown)
-
-
-def weight_of_earlier(errors: Numbers, own: Numbers, noise: Numbers) -> float:
-    """Weight of the earlier scan against the error model, 0 to 1.
-
-    Both are taken to be wrong by independent normal errors in the logarithm. Their variances are estimated from the
-    lines measured so far, with an inverse-gamma prior that counts as a few lines. A line that holds little more than
-    noise says little about either, and counts as less than one.
-
-    Parameters
-    ----------
-    errors, own : float array, shape (lines,)
-        log(measured / predicted energy) of the lines so far, as predicted by the earlier scan and by the error model.
-    noise : float array, shape (lines,)
-        Variance of the logarithms that is due to noise.
-    """
-    counts = OWN_SPREAD**2 / (OWN_SPREAD**2 + noise)
-    ratio = _variance(errors, counts, SPREAD) / _variance(own, counts, OWN_SPREAD)
-    return 1 / (1 + ratio**DECISIVENESS)
-
-
-def _variance(errors: Numbers, counts: Numbers, spread: float) -> float:
-    return float((PRIOR_COUNT * spread**2 + counts @ errors**2) / (PRIOR_COUNT + counts.sum()))

@@ -17,7 +17,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.experiment.inputs import PHANTOM_PREFIX
-from mri_design.experiment.strategy_names import FROM_FILES, strategy_label
+from mri_design.experiment.strategy_names import reads_file, strategy_label
 from mri_design.status import Status
 
 __all__ = ["InputFile", "Manifest", "installed_versions", "manifest_text"]
@@ -163,7 +163,7 @@ def _without_folders(argument: str) -> str:
     """``--out=a/b/c`` to ``--out=c``; a slash that is no path loses its left side too, to be safe."""
     flag, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
     names = value.split(",")
-    if any(name.partition(":")[0] in FROM_FILES for name in names):
+    if any(reads_file(name) for name in names):
         return flag + equals + ",".join(strategy_label(name) for name in names)
     return flag + equals + (PureWindowsPath(value).name or value if "/" in value or "\\" in value else value)
 

@@ -22,7 +22,7 @@ from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import warn_of_left_out
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["EarlierImage", "contradicted", "earlier_share", "informed", "load_earlier"]
+__all__ = ["EarlierImage", "contradicted", "informed", "load_earlier", "opinion_share"]
 
 DRAWS = 12
 """Posterior draws behind the energies of what the earlier scan did not measure."""
@@ -130,7 +130,7 @@ def informed(
     """
     scan, image = earlier.seen_by(slice_model, start, np.random.default_rng([seed, 4]))
     return Calibrated(
-        earlier=EarlierScan(
+        opinion=EarlierScan(
             scan=scan,
             image=image,
             unknown=earlier.unknown,
@@ -142,15 +142,15 @@ def informed(
     )
 
 
-def earlier_share(trace: DesignTrace) -> float:
-    """Weight of the earlier scan at the end of a design, 0 to 1; NaN where there was none."""
+def opinion_share(trace: DesignTrace) -> float:
+    """Weight of a second opinion at the end of a design, 0 to 1; NaN where there was none."""
     end = trace.forecast(len(trace.lines))
-    return float("nan") if end is None else end.earlier_weight
+    return float("nan") if end is None else end.opinion_weight
 
 
 def contradicted(trace: DesignTrace) -> str:
     """A sentence where the lines measured have overruled the earlier scan; else empty."""
-    share = earlier_share(trace)
+    share = opinion_share(trace)
     if not share < LITTLE:
         return ""
     return (

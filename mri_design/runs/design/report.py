@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mri_design.design.trace import DesignTrace
+import numpy as np
+
 from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.page import Section
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
-from mri_design.runs.design.earlier import contradicted, earlier_share
+from mri_design.runs.design.earlier import contradicted, opinion_share
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.oracles import ORACLE_NOTE
 from mri_design.runs.run import Ending, Run
@@ -71,12 +72,10 @@ def report_design(
     known_beside = dict(beside or {})
     ended = {"ended": result.ended} if result.ended else {}
     account = result.images[0].reconstruction.account()
-    seen = result.request.seen
-    earlier = {} if seen is None else {"weight_of_earlier_scan": earlier_share(trace)}
-    informed = {} if seen is None else {"earlier scan": f"{seen.label}, {_weight(trace)}"}
+    opinion = _opinion(result)
     facts = {
         "start": start,
-        **earlier,
+        **{f"weight_of_{whose.replace(' ', '_')}": opinion_share(trace) for whose in opinion},
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
         **model_settings(result.account.models),
@@ -88,7 +87,7 @@ def report_design(
         "acceleration": n_lines / len(trace.lines) if about is None else known.acceleration(trace.lines),
         f"start {candidates.unit}s": start,
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
-        **informed,
+        **opinion,
         **ended,
         **simulation_summary([simulated_from(known.data)]),
         **({"model of the image": result.model} if result.model else {}),
@@ -103,5 +102,10 @@ def report_design(
     return run.finish(result.ending, record, title, summary, sections, [CHECKPOINT])
 
 
-def _weight(trace: DesignTrace) -> str:
-    return contradicted(trace) or f"counts for {earlier_share(trace):.0%} of the choice at the end"
+def _opinion(result: DesignResult) -> dict[str, str]:
+    """Whose opinion counted beside the scan's own posterior, and how much."""
+    seen, weight = result.request.seen, opinion_share(result.trace)
+    share = f"counts for {weight:.0%} of the choice at the end"
+    if seen is not None:
+        return {"earlier scan": f"{seen.label}, {contradicted(result.trace) or share}"}
+    return {"training scans": share} if np.isfinite(weight) else {}

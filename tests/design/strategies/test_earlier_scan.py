@@ -8,8 +8,9 @@ import pytest
 
 from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.earlier_scan import EarlierScan, weight_of_earlier
+from mri_design.design.strategies.earlier_scan import EarlierScan
 from mri_design.design.strategies.oracles import OracleResidual
+from mri_design.design.strategies.second_opinion import weight_of_opinion
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
@@ -19,7 +20,6 @@ from mri_design.variances.control_variate import ControlVariate
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
 TARGET = 24
-NO_LINES = np.empty(0)
 
 
 def design(one: MRSlice, rule: Calibrated | OracleResidual, target: int = TARGET, block: int = 1) -> DesignState:
@@ -40,45 +40,25 @@ def earlier(make_slice: SliceMaker, name: str = "brain") -> EarlierScan:
     )
 
 
-def test_an_earlier_scan_is_trusted_first_and_equal_records_count_alike() -> None:
-    wrong = np.tile([0.6, -0.9, 0.4], 200)
-    assert weight_of_earlier(NO_LINES, NO_LINES, NO_LINES) > 0.9
-    assert weight_of_earlier(wrong, wrong, np.zeros(600)) == pytest.approx(0.5, abs=0.02)
-
-
-def test_the_better_record_counts_more_and_the_more_so_the_longer_it_is() -> None:
-    good, bad = np.full(20, 0.05), np.full(20, -0.8)
-    weights = [weight_of_earlier(bad[:n], good[:n], np.zeros(n)) for n in (0, 1, 5, 20)]
-    assert weights[0] > 0.9 and all(np.diff(weights) < 0) and weights[-1] < 0.02
-    assert weight_of_earlier(good, bad, np.zeros(20)) > 0.99
-
-
-def test_lines_that_hold_little_but_noise_say_little() -> None:
-    wrong, right = np.full(5, 2.0), np.zeros(5)
-    clear, noisy = (weight_of_earlier(wrong, right, np.full(5, noise)) for noise in (0.0, 10.0))
-    nothing = weight_of_earlier(NO_LINES, NO_LINES, NO_LINES)
-    assert clear < 0.05 and 0.5 < noisy < nothing
-
-
 def test_other_things_are_refused(make_slice: SliceMaker) -> None:
     with pytest.raises(InputError, match="an EarlierScan"):
-        Calibrated(earlier="order.npz")  # type: ignore[arg-type]
+        Calibrated(opinion="order.npz")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one shape"):
         replace(earlier(make_slice), unknown=np.zeros(31))
 
 
 def test_another_grid_is_refused_before_the_first_line(make_slice: SliceMaker) -> None:
     with pytest.raises(InputError, match="for a scan with 64"):
-        Calibrated(earlier=earlier(make_slice)).default_start(64, 16)
+        Calibrated(opinion=earlier(make_slice)).default_start(64, 16)
 
 
 def test_the_score_is_the_weighted_geometric_mean(make_slice: SliceMaker) -> None:
     one, before = make_slice(shape=(32, 32)), earlier(make_slice)
     alone = design(one, Calibrated(), 9).trace.steps[0]
-    together = design(one, Calibrated(earlier=before), 9).trace.steps[0]
+    together = design(one, Calibrated(opinion=before), 9).trace.steps[0]
     assert alone.choice.scores is not None and together.choice.scores is not None
-    weight = weight_of_earlier(NO_LINES, NO_LINES, NO_LINES)
-    assert np.isnan(alone.forecast.earlier_weight) and together.forecast.earlier_weight == weight
+    weight = weight_of_opinion(np.empty(0), np.empty(0), np.empty(0))
+    assert np.isnan(alone.forecast.opinion_weight) and together.forecast.opinion_weight == weight
     seen = before.residuals([START])[0] * together.forecast.image_energy
     left = np.isfinite(alone.choice.scores)
     expected = seen**weight * np.maximum(alone.choice.scores, 0) ** (1 - weight)
@@ -111,12 +91,12 @@ def test_what_an_earlier_scan_says_does_not_depend_on_when_it_is_asked(make_slic
 @pytest.mark.parametrize("block", [1, 3])
 def test_an_interrupted_design_goes_on_to_the_same_lines(make_slice: SliceMaker, block: int) -> None:
     one = make_slice(shape=(32, 32))
-    whole = design(one, Calibrated(earlier=earlier(make_slice)), 20, block).trace
-    half = design(one, Calibrated(earlier=earlier(make_slice)), 14, block)
-    engine = DesignEngine(Calibrated(earlier=earlier(make_slice)), DoubleLoop(ControlVariate(4)), block=block)
+    whole = design(one, Calibrated(opinion=earlier(make_slice)), 20, block).trace
+    half = design(one, Calibrated(opinion=earlier(make_slice)), 14, block)
+    engine = DesignEngine(Calibrated(opinion=earlier(make_slice)), DoubleLoop(ControlVariate(4)), block=block)
     resumed = engine.run([one], half, 20).trace
     assert resumed.lines == whole.lines
-    assert resumed.steps[-1].forecast.earlier_weight == whole.steps[-1].forecast.earlier_weight
+    assert resumed.steps[-1].forecast.opinion_weight == whole.steps[-1].forecast.opinion_weight
 
 
 @pytest.mark.slow
@@ -129,8 +109,8 @@ def test_a_scan_of_the_same_object_takes_over_and_one_of_another_is_overruled(ma
         best = set(design(one, OracleResidual(truths=(truth_of("brain"),))).trace.lines)
         agreed["none"].append(len(best & set(design(one, Calibrated()).trace.lines)))
         for name, found in weights.items():
-            trace = design(one, Calibrated(earlier=earlier(make_slice, name))).trace
-            found.append(trace.steps[-1].forecast.earlier_weight)
+            trace = design(one, Calibrated(opinion=earlier(make_slice, name))).trace
+            found.append(trace.steps[-1].forecast.opinion_weight)
             agreed[name].append(len(best & set(trace.lines)))
     assert min(weights["brain"]) > 0.5 and max(weights["shepp-logan"]) < 0.25
     assert sum(agreed["brain"]) > sum(agreed["none"]) and sum(agreed["brain"]) > sum(agreed["shepp-logan"])

@@ -38,6 +38,8 @@ BESIDE_STRATEGIES = {
     "LineKnowledge",
     "_Lines",
     "EarlierScan",
+    "SecondOpinion",
+    "TrainingScans",
     "_Progress",
 }
 
