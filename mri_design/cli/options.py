@@ -215,8 +215,9 @@ UntilError = Annotated[
     typer.Option(
         "--until-error",
         metavar="E",
-        help="End as soon as the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the "
-        "most. Strategies other than calibrated predict errors that are too small.",
+        help="End as soon as the predicted relative L2 error is E (0.05 is 5 %) or less; --lines is the most. It is "
+        "the error, phase included, of the image that the design itself infers; the final image is usually better. "
+        "Strategies other than calibrated predict errors that are too small.",
         rich_help_panel=_ENOUGH,
     ),
 ]

@@ -16,6 +16,7 @@ from mri_design.model.posterior import GaussianPosterior
 
 __all__ = [
     "ChoosesBlocks",
+    "Corrects",
     "DesignView",
     "NoUsableScoreError",
     "Predicts",
@@ -95,6 +96,15 @@ class Predicts(Protocol):
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """``expected`` and, where the strategy corrects the posterior, ``corrected``."""
+        ...
+
+
+@runtime_checkable
+class Corrects(Protocol):
+    """A strategy that corrects what posteriors expect by what was found: a rough posterior is enough for it."""
+
+    def corrected(self, view: DesignView, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Energy of the error on every line, (ky,), from what the posteriors expect."""
         ...
 
 

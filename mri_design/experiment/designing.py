@@ -12,16 +12,18 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
 from mri_design.design.engine import DesignEngine, DesignState, Mapping, Measuring, StopRule
 from mri_design.design.plane.memory import require_memory
-from mri_design.design.strategy import Strategy
+from mri_design.design.strategy import Corrects, Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, load_state, save_state
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
+from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding
 
 __all__ = [
     "DesignOptions",
+    "design_inference",
     "design_seed",
     "require_lines",
     "require_room",
@@ -292,10 +294,27 @@ def run_design(
     return engine.run(slices, state, target, after_line, options.stop, options.mapping, options.closing)
 
 
+def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
+    """How a design infers after every line.
+
+    A strategy that corrects what posteriors expect, `Calibrated`, makes do with few posterior samples and rough solves:
+    those of the recipe's ``[design]``, or of its ``[inference]`` where these are fewer and rougher. Others, and planes,
+    take ``[inference]`` as it is (results/benchmarks/fewer-draws.md).
+    """
+    inference, design = recipe.inference, recipe.design
+    if isinstance(strategy, Corrects) and design.encoding == "lines":
+        rough = {
+            "samples": min(design.samples, inference.samples),
+            "solver_tolerance": max(design.solver_tolerance, inference.solver_tolerance),
+        }
+        inference = inference.model_copy(update=rough)
+    return inference.engine()
+
+
 def _engine(strategy: Strategy, recipe: Recipe, seed: int, encoding: Encoding | None) -> DesignEngine:
     return DesignEngine(
         strategy,
-        recipe.inference.engine(),
+        design_inference(strategy, recipe),
         first_loops=recipe.design.first_loops,
         step_loops=recipe.design.step_loops,
         seed=seed,

@@ -219,6 +219,8 @@ class DesignRecipe(_Settings):
     start: Count | None = None
     first_loops: Count = 3
     step_loops: Count = 1
+    samples: Annotated[int, Field(ge=2)] = 4
+    solver_tolerance: Positive = 0.1
     block: Count = 1
     order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = "as-chosen"
     train: Count | None = None

@@ -8,12 +8,14 @@ import pytest
 from mri_design.design.engine import DesignState
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import NO_OPTIONS, DesignOptions, run_design, start_count
+from mri_design.experiment.designing import NO_OPTIONS, DesignOptions, design_inference, run_design, start_count
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import EncodingName
 from mri_design.scan.data import KSpaceData
+from mri_design.variances.control_variate import ControlVariate
 from tests.slow_cases import slow_cases
 
 
@@ -120,3 +122,28 @@ def test_start_lines_are_the_recipe_s_or_the_strategy_s_and_hold_the_calibration
     with pytest.raises(InputError, match=r"32 \(of which 32 for coil calibration\); wanted at most") as caught:
         start_count(rule, 64, 24, small, calibration_lines=32)
     assert caught.value.field == "start lines"
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "inference", "expected"),
+    [
+        ("calibrated", "lines", {}, (4, 0.1)),
+        ("calibrated", "lines", {"samples": 2, "solver_tolerance": 0.3}, (2, 0.3)),
+        ("information-gain", "lines", {}, (8, 0.03)),
+        ("calibrated", "plane", {}, (8, 0.03)),
+    ],
+)
+def test_only_a_strategy_that_corrects_posteriors_gets_rough_ones(
+    name: str, encoding: EncodingName, inference: dict[str, float], expected: tuple[int, float]
+) -> None:
+    recipe = Recipe().replacing("inference", **inference).replacing("design", encoding=encoding)
+    estimator = design_inference(make_strategy(name, encoding), recipe).variances
+    assert isinstance(estimator, ControlVariate)
+    assert (estimator.samples, estimator.tolerance) == expected
+
+
+def test_the_recipe_says_how_rough() -> None:
+    recipe = Recipe().replacing("design", samples=6, solver_tolerance=0.05)
+    estimator = design_inference(make_strategy("calibrated"), recipe).variances
+    assert isinstance(estimator, ControlVariate)
+    assert (estimator.samples, estimator.tolerance) == (6, 0.05)

@@ -119,7 +119,10 @@ def test_a_wrong_setting_is_named_with_what_was_wanted(tmp_path: Path, text: str
     [
         ("[design]\nstratgy = 'random'", "design.stratgy: got an unknown setting; .* Did you mean design.strategy?"),
         ("[desing]\nblock = 3", "desing: got an unknown section; .* Did you mean design?"),
-        ("[design]\nsamples = 3", "design.samples: got an unknown setting; .* Did you mean inference.samples?"),
+        (
+            "[design]\nlanczos_steps = 3",
+            "design.lanczos_steps: got an unknown setting; .* Did you mean inference.lanczos_steps?",
+        ),
         ("[[prior]]\nkind = 'pixels'", "prior.0.scale: got nothing; .* Give prior.0.scale a value."),
         ("[[prior]]\nkind = 'pixels'\nscale = 3\nlevel = 3", "prior.0.level: .* Did you mean prior.0.levels?"),
         (

@@ -23,6 +23,7 @@ from mri_design.evaluation.predictions.slice_means import Replay
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import (
     DesignOptions,
+    design_inference,
     require_lines,
     require_room,
     run_design,
@@ -344,7 +345,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     checks = check_predictions(
         slices,
         state.trace,
-        Replay(recipe.inference.engine(), *loops, run.seed, candidate_models(recipe)),
+        Replay(design_inference(strategy, recipe), *loops, run.seed, candidate_models(recipe)),
         signals=state.signals,
         truths=truths_or_none,
         callback=lambda done, of: show("checking predictions", done, of),

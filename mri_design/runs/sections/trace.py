@@ -148,7 +148,11 @@ def _errors(folder: RunFolder, account: DesignAccount) -> Blocks:
     known, checks = account.predicted_errors, account.checks
     if not known:
         return []
-    caption = "The error that the design believed its image still had, before each line and at the end."
+    caption = (
+        "The error that the design believed its image still had, before each line and at the end: that of the complex "
+        "image, under the prior that the design infers with. The final image is made under the whole prior of the "
+        "recipe, and is usually better; its error is the one in the table of errors."
+    )
     part = "all lines"
     if checks:
         caption += " It should run inside the band around the actual error, and above all fall as that does."
