@@ -80,7 +80,7 @@ def point_spread_figure(
 
 
 def compensated_spread(trajectory: NDArray[np.floating], grid: tuple[int, int]) -> NDArray[np.complex128]:
-    """`point_spread` (ky, kx) of a trajectory (sample, 2) with `density_weights`, by the fast transform; 1 in the middle.
+    """`point_spread` (ky, kx) of a trajectory (sample, 2) with `density_weights`, by the fast transform; 1 at its peak.
 
     Raises
     ------
