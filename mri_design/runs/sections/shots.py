@@ -23,7 +23,7 @@ ABOUT_SHOTS = (
 )
 _HONESTLY = (
     "Measured on heads, angles chosen by information make worse images than as many spread evenly over half a turn, by "
-    "6 to 24 %: the design is there to be compared with these sets (strategies half-turn, one-missing, golden)."
+    "7 to 24 %: the design is there to be compared with these sets (strategies half-turn, one-missing, golden)."
 )
 
 
