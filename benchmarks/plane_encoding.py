@@ -430,7 +430,8 @@ TEXT = """# Samples of a plane
 
 Relative L2 error of the magnitude at {matrix} x {matrix}, samples (ky, kz) of complex heads chosen one by one. Masks
 are reconstructed by the posterior mean of the recipe `local`, but for the section on the default recipe; coil maps are
-known. Powers were chosen on images {training} with {tuning_draws} draw each, masks are judged on {tests}, subjects that tuning did not see. Random masks
+known. Powers were chosen on images {training} with {tuning_draws} draw each, masks are judged on {tests},
+subjects that tuning did not see. Random masks
 were drawn {draws} times for an image, or as often as the number of `masks` says; designs once. Changes are image by
 image against the tuned masks in the column `against`; negative is better. `lines` chooses whole lines at the same
 acceleration. `oracle-hole` knows the truth around every sample. `earlier-frame` is a mask made for a scan of the same
