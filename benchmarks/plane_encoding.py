@@ -2,14 +2,16 @@
 
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA [--minutes M] [--out results/encodings]
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --positions
+    OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --default-recipe
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --steps
 
 DATA is the folder of the study's scans (`study/split.py`), or ``phantom:NAME``. Densities are tuned on training
 subjects and judged on others, with coil maps known and the posterior mean of the recipe ``local`` for every mask. What
 has been computed is kept in the folder, and the same command goes on from there. With ``--minutes`` it ends early and
 writes its tables from what there is; ``--only`` computes some of the cases and writes the tables of all, and so do
-``--positions``, which computes the masks that several positions of a volume share, and ``--steps``, which measures the
-processor time of design steps. `encodings_results.py` runs all three, and the benchmark of spokes and spirals.
+``--positions``, which computes the masks that several positions of a volume share, ``--default-recipe``, which
+reconstructs masks under the default recipe, too, and ``--steps``, which measures the processor time of design steps.
+`encodings_results.py` runs all four, and the benchmark of spokes and spirals.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from parts.targets import Tables, Target, reported, with_targets
 from planes.kept import Kept, change_columns
 from planes.masks import EARLIER, EARLIER_SEED, mask_by, mask_of_frame
 from planes.positions import SharedMasks
+from planes.recipes import RecipeMasks, recipe_targets
 from planes.steps import cost_ratio, step_rows
 from study.scans import Scan, simulated, simulating
 from study.split import TEST_HEADS, TRAINING_HEADS
@@ -315,6 +318,26 @@ def shared_changes(setting: Setting, folder: Path) -> list[Row]:
     return rows
 
 
+def recipe_masks(setting: Setting) -> RecipeMasks:
+    """What is measured of masks under the default recipe."""
+    return RecipeMasks(
+        lambda image: _scan(setting, {"coils": 1, "image": image}, 0), setting.tests, setting.matrix, setting.block
+    )
+
+
+def recipe_densities(setting: Setting, folder: Path) -> dict[float, str]:
+    """By acceleration, but for the least, the tuned density of one coil; only where it is tuned."""
+    powers, family = best_powers(setting, Kept.open(folder / "tuning.csv")), FAMILIES[1][0]
+    factors = setting.accelerations if len(setting.accelerations) == 1 else setting.accelerations[:-1]
+    return {f: f"{family}:{powers[1, f, family]:g}" for f in factors if (1, f, family) in powers}
+
+
+def recipe_changes(setting: Setting, folder: Path) -> list[Row]:
+    """Changes of designed masks under both recipes."""
+    kept = Kept.open(folder / "default-cells.csv")
+    return recipe_masks(setting).changes(kept, recipe_densities(setting, folder))
+
+
 def _number(rows: Sequence[Row], column: str, **case: object) -> float | None:
     found = [row for row in rows if all(row[name] == value for name, value in case.items())]
     return float(str(found[0][column])) if found else None
@@ -387,22 +410,28 @@ def targets(tables: Tables, setting: Setting) -> list[Row]:
         name = f"warm design step in the plane, {setting.matrix} x {setting.matrix}, "
         name += f"{coils} coil{'s' if coils > 1 else ''}, CPU time"
         made.append(Target(name, 2.0, False, "line steps", "steps", cost_ratio(coils)))
-    return [target.row(complete) for target in made] + [
-        reported(f"1 coil, {factor:g}x: tuned samples of a plane against tuned lines", found, "%")
-        for factor in setting.accelerations
-        for found in [_against_lines(complete["all"], factor)]
-    ]
+    return (
+        [target.row(complete) for target in made]
+        + [
+            reported(f"1 coil, {factor:g}x: tuned samples of a plane against tuned lines", found, "%")
+            for factor in setting.accelerations
+            for found in [_against_lines(complete["all"], factor)]
+        ]
+        + [reported(name, found, "%") for name, found in recipe_targets(tables["recipes"], len(setting.tests))]
+    )
 
 
 TEXT = """# Samples of a plane
 
     OMP_NUM_THREADS=1 {command}
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --positions
+    OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --default-recipe
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --steps
 
 Relative L2 error of the magnitude at {matrix} x {matrix}, samples (ky, kz) of complex heads chosen one by one. Masks
-are reconstructed by the posterior mean of the recipe `local`, coil maps are known. Powers were chosen on images
-{training} with {tuning_draws} draw each, masks are judged on {tests}, subjects that tuning did not see. Random masks
+are reconstructed by the posterior mean of the recipe `local`, but for the section on the default recipe; coil maps are
+known. Powers were chosen on images {training} with {tuning_draws} draw each, masks are judged on {tests},
+subjects that tuning did not see. Random masks
 were drawn {draws} times for an image, or as often as the number of `masks` says; designs once. Changes are image by
 image against the tuned masks in the column `against`; negative is better. `lines` chooses whole lines at the same
 acceleration. `oracle-hole` knows the truth around every sample. `earlier-frame` is a mask made for a scan of the same
@@ -421,6 +450,14 @@ With `--positions`, table `positions-changes.csv`.
 {positions}
 
 {shared}
+
+## Under the default recipe
+
+With `--default-recipe`, table `default-changes.csv`. The same masks under two recipes: made under `local`, for one
+coil, once for every image, and reconstructed by the posterior mean of the default recipe and by that of `local`. The
+power of the density is the one tuned under `local`. `error` is that of `calibrated`, `error against` the density's.
+
+{default}
 
 ## Design steps
 
@@ -450,21 +487,30 @@ summed over the positions. Changes are position by position."""
 
 
 def document(setting: Setting, folder: Path, command: str) -> list[Row]:
-    """Write README.md, changes.csv, positions-changes.csv and targets.csv; return the targets."""
+    """Write README.md, changes.csv and the like, and targets.csv; return the targets."""
     rows, shared = changes(setting, folder), shared_changes(setting, folder)
     steps = read_csv_texts(folder / "steps.csv") if (folder / "steps.csv").exists() else []
-    asked = targets({"changes": rows, "positions": shared, "steps": steps}, setting)
+    default = recipe_changes(setting, folder)
+    asked = targets({"changes": rows, "positions": shared, "steps": steps, "recipes": default}, setting)
     if rows:
         write_csv(folder / "changes.csv", rows)
     if shared:
         write_csv(folder / "positions-changes.csv", shared)
+    if default:
+        write_csv(folder / "default-changes.csv", default)
     write_csv(folder / "targets.csv", with_targets(folder / "targets.csv", asked))
     left = missing(setting, folder)
     state = "Everything that the command asks for was computed."
     if left:
         state = "The run was ended early; the same command goes on. What is missing:\n\n"
         state += "\n".join(f"- {sentence}" for sentence in left)
-    formats = {"error": ".4f", "change_percent": "+.1f", "worst_percent": "+.1f", "better_share": ".2f"}
+    formats = {
+        "error": ".4f",
+        "error against": ".4f",
+        "change_percent": "+.1f",
+        "worst_percent": "+.1f",
+        "better_share": ".2f",
+    }
     text = TEXT.format(
         command=command,
         matrix=setting.matrix,
@@ -476,6 +522,7 @@ def document(setting: Setting, folder: Path, command: str) -> list[Row]:
         table=markdown_text(rows, formats=formats) if rows else "Nothing yet.",
         positions=_about_positions(setting),
         shared=markdown_text(shared, formats=formats) if shared else "Nothing yet.",
+        default=markdown_text(default, formats=formats) if default else "Nothing yet.",
         steps=markdown_text(steps) if steps else "Nothing yet.",
         ends=_at_an_end(setting, folder),
         targets=markdown_text(asked, formats={"measured": ".2f"}),
@@ -539,6 +586,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=np.inf, help="of processor time")
     parser.add_argument("--only", type=_part, help="COILS:ACCELERATIONS:STRATEGIES:DRAWS, as 8:12,8:calibrated:1")
     parser.add_argument("--positions", action="store_true", help="only masks that positions of a volume share")
+    parser.add_argument("--default-recipe", action="store_true", help="only masks under the default recipe, one coil")
     parser.add_argument("--steps", action="store_true", help="only the processor time of design steps")
     parser.add_argument("--out", type=Path, default=Path("results/encodings"))
     given = parser.parse_args()
@@ -559,7 +607,10 @@ def main() -> None:
         compute_shared(setting, given.out)
     if given.steps:
         measure_steps(setting, given.out)
-    if not (given.positions or given.steps):
+    if given.default_recipe:
+        kept, tuned = Kept.open(given.out / "default-cells.csv"), recipe_densities(setting, given.out)
+        recipe_masks(setting).compute(kept, tuned, 60 * given.minutes)
+    if not (given.positions or given.steps or given.default_recipe):
         compute(setting, given.out, 60 * given.minutes, given.only)
     options = f"--coils {','.join(map(str, given.coils))} --tests {','.join(map(str, given.tests))}"
     options += f" --accelerations {','.join(map(str, given.accelerations))} --matrix {given.matrix}"

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings
 
-measures everything (some half an hour of processor time) and writes shots.md, its rows of targets.csv, and a table
+measures everything (some 45 minutes of processor time) and writes shots.md, its rows of targets.csv, and a table
 shots-SECTION.csv for each section. DATA is the folder of the study's scans (`study/split.py`). ``--only SECTION``
 (again for more) measures some; the page is made from the tables that are there. ``--quick`` is the same on toy sizes in
 seconds, where targets mean nothing; it needs no data. `encodings_results.py` runs this beside the benchmark of planes.
@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from parts.bart_solver import bart_version
@@ -24,6 +24,7 @@ from study.split import TEST_HEADS
 from threadpoolctl import threadpool_limits
 from trajectories.chosen import chosen_rows
 from trajectories.cost import cost_rows
+from trajectories.coverage import coverage_rows, covered_sets
 from trajectories.measured import measured_rows, measured_spirals, toy_spirals
 from trajectories.page import document, target_rows
 from trajectories.resampled import resampled_rows
@@ -41,6 +42,9 @@ INTERLEAVES, SPOKES = 12, 32
 SPIRALS, SCAN = "sp_phantom_8.npz", "mc_brain_cimax2.npy"
 HEADS = TEST_HEADS[::4]
 """One of each test subject."""
+COUNTS = {"spokes": (32, 64), "spirals": (12, 20)}
+COVERED = {1: TEST_HEADS[::2], 8: TEST_HEADS[::6]}
+"""Heads whose error bars are held against their errors, by number of coils."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ class Sizes:
         A measured spiral scan, ``sp_phantom_8.npz``; without it a simulated toy takes its place.
     scan : str or Path
         A Cartesian scan through whose k-space spirals are run.
+    covered : mapping of int to sequence of int
+        Number of coils to heads whose error bars are held against their errors, with the noise of two seeds.
+    counts : mapping of str to sequence of int
+        How many spokes and spirals they have.
     """
 
     source: str | Path
@@ -82,13 +90,28 @@ class Sizes:
     coils: Sequence[int] = (1, 8)
     spirals: Path | None = None
     scan: str | Path = "phantom:brain"
+    covered: Mapping[int, Sequence[int]] = field(default_factory=lambda: {1: (0,), 2: (0,)})
+    counts: Mapping[str, Sequence[int]] = field(default_factory=lambda: {"spokes": (4,), "spirals": (2,)})
 
     @classmethod
     def full(cls, data: Path) -> Sizes:
         """As on the page."""
         file = data / "img_3T_complex.npz"
         return cls(
-            file, 128, 256, 40, INTERLEAVES, SPOKES, HEADS, (0, 1, 2), 32, 2, spirals=data / SPIRALS, scan=data / SCAN
+            file,
+            128,
+            256,
+            40,
+            INTERLEAVES,
+            SPOKES,
+            HEADS,
+            (0, 1, 2),
+            32,
+            2,
+            spirals=data / SPIRALS,
+            scan=data / SCAN,
+            covered=COVERED,
+            counts=COUNTS,
         )
 
     @classmethod
@@ -110,6 +133,11 @@ SECTIONS: Mapping[str, Callable[[Sizes], Sequence[Row]]] = {
     "chosen": lambda s: chosen_rows(s.matrix, s.interleaves, s.scenes(), DENSITIES),
     "radial": lambda s: radial_rows(s.matrix, s.spokes, s.scenes(), s.seeds),
     "variances": lambda s: variance_rows(s.alone(s.small), s.repeats),
+    "coverage": lambda s: coverage_rows(
+        {coils: heads(s.source, numbers, s.matrix) for coils, numbers in s.covered.items()},
+        covered_sets(s.matrix, s.counts["spokes"], s.counts["spirals"]),
+        s.seeds[:2],
+    ),
     "measured": lambda s: measured_rows(toy_spirals() if s.spirals is None else measured_spirals(s.spirals)),
     "resampled": lambda s: resampled_rows(s.scan, s.interleaves, DENSITIES),
     "cost": lambda s: cost_rows(s.alone(s.large), s.spokes, s.runs),

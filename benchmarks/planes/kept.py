@@ -46,12 +46,12 @@ class Kept:
         self.rows[_key(row)] = row
         write_text(self.path, csv_text(list(self.rows.values())))
 
-    def draws(self, **wanted: object) -> dict[str, list[float]]:
+    def draws(self, column: str = "error", /, **wanted: object) -> dict[str, list[float]]:
         """Errors of all draws by image, of the rows whose columns have the wanted values."""
         found: dict[str, list[float]] = {}
         for row in self.rows.values():
             if all(_text(row[name]) == _text(value) for name, value in wanted.items()):
-                found.setdefault(str(row["image"]), []).append(float(str(row["error"])))
+                found.setdefault(str(row["image"]), []).append(float(str(row[column])))
         return found
 
     def errors(self, **wanted: object) -> dict[str, float]:

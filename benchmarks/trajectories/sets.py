@@ -20,7 +20,7 @@ from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_readout
 
 ACCELERATION = 4
-"""Of spirals at the rim: so many times the interleaves would leave no gap there."""
+"""Of spirals at the rim: so many times the interleaves would leave no gap there, or half the matrix."""
 LIMITS = GradientLimits(amplitude=0.04, slew=150.0)
 FIELD_OF_VIEW = 0.24
 DENSITIES = (1.0, 1.5)
@@ -30,7 +30,7 @@ HALF = "half turn"
 
 def interleaf(matrix: int, interleaves: int, density: float) -> Array:
     """One spiral readout (sample, 2), as a whole-body gradient system plays it."""
-    turns = nyquist_turns(matrix, ACCELERATION * interleaves, density=density)
+    turns = nyquist_turns(matrix, min(ACCELERATION * interleaves, matrix // 2), density=density)
     return spiral_readout(matrix, turns, LIMITS, field_of_view=FIELD_OF_VIEW, density=density).samples
 
 

@@ -296,7 +296,7 @@ Angles = Annotated[
         metavar="N",
         min=1,
         help="Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose to "
-        "as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 6 to 24 %. The "
+        "as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 7 to 24 %. The "
         "recipe's table shots has the readouts and what gradients can do. [default: the recipe's, or four per shot]",
         rich_help_panel="Spokes and spirals",
     ),

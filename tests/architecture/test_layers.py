@@ -104,7 +104,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/info": {"*": 1, "run": 2},
     "runs/protocol": {"run": 1, "report": 2},
     "runs/recon": {"trajectory": 1, "run": 2, "trajectory_report": 2, "report": 3},
-    "runs/sections": {"steps": 1, "*": 2},
+    "runs/sections": {"steps": 1, "trajectories": 1, "*": 2},
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "volume_noise": 3}

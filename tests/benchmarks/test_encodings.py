@@ -18,7 +18,7 @@ def test_the_commands_are_those_of_the_pages(monkeypatch: pytest.MonkeyPatch) ->
     for script, *words in encodings.commands("DATA", Path("results/encodings"), quick=False):
         assert Path(script).is_file()
         named = [line for line in pages.splitlines() if f"python benchmarks/{Path(script).name} " in line]
-        said = next((word for word in words if word in ("--positions", "--steps")), "DATA")
+        said = next((word for word in words if word in ("--positions", "--default-recipe", "--steps")), "DATA")
         assert any(said in line for line in named), words
 
 
@@ -28,5 +28,5 @@ def test_a_quick_run_takes_toys(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[list[str]] = []
     monkeypatch.setattr(encodings.subprocess, "run", lambda words, check: ran.append(words[1:]))
     encodings.main(["--quick", "--out", "somewhere"])
-    assert [Path(words[0]).stem for words in ran] == ["plane_encoding"] * 3 + ["shots"]
+    assert [Path(words[0]).stem for words in ran] == ["plane_encoding"] * 4 + ["shots"]
     assert all("somewhere" in words and ("phantom:t2w" in words or "--quick" in words) for words in ran)

@@ -70,6 +70,35 @@ def test_a_small_run_makes_its_tables_and_goes_on(benchmark: ModuleType, tmp_pat
     assert found == pytest.approx(100 * (float(changes["vd-polynomial, tuned"]["error"]) / lines - 1), rel=1e-3)
 
 
+@pytest.mark.slow
+def test_masks_are_judged_under_both_recipes(benchmark: ModuleType, tmp_path: Path) -> None:
+    setting = benchmark.Setting(
+        "phantom:t2w", 16, (1,), (4.0,), training=(0,), tests=(0,), powers=lambda family: (4.0, 6.0), block=12
+    )
+    tuned = benchmark.Kept.open(tmp_path / "tuning.csv")
+    for row in benchmark.tuning(setting):
+        tuned.keep({**row, "error": abs(float(str(row["strategy"]).partition(":")[2]) - 6) + 1})
+    densities = benchmark.recipe_densities(setting, tmp_path)
+    assert densities == {4.0: "vd-polynomial:6"}
+    masks, kept = benchmark.recipe_masks(setting), benchmark.Kept.open(tmp_path / "default-cells.csv")
+    masks.compute(kept, densities, seconds=-1.0)
+    assert not kept.rows and not benchmark.recipe_changes(setting, tmp_path)
+    masks.compute(kept, densities)
+    rows = {row["strategy"]: row for row in rows_of(tmp_path / "default-cells.csv")}
+    assert set(rows) == {"vd-polynomial:6", "calibrated"} and {row["chosen"] for row in rows.values()} == {"64"}
+    cell = {"matrix": 16, "coils": 1, "acceleration": 4.0, "strategy": "calibrated", "image": 0, "draw": 0}
+    local = benchmark.measured(setting, benchmark._scan(setting, cell, 0), cell)
+    assert float(rows["calibrated"]["local_error"]) == pytest.approx(local["error"], rel=1e-4)  # the same mask
+    assert float(rows["calibrated"]["error"]) != pytest.approx(local["error"], rel=1e-4)
+    targets = {row["name"]: row["measured"] for row in benchmark.document(setting, tmp_path, "the command")}
+    changes = {row["recipe"]: float(row["change_percent"]) for row in rows_of(tmp_path / "default-changes.csv")}
+    for recipe, column in (("default", "error"), ("local", "local_error")):
+        ratio = float(rows["calibrated"][column]) / float(rows["vd-polynomial:6"][column])
+        assert changes[recipe] == pytest.approx(100 * (ratio - 1), abs=1e-2)
+    name = "1 coil, 4x, default recipe: calibrated against vd-polynomial, tuned, mean change"
+    assert targets[name] == pytest.approx(changes["default"], abs=1e-3)
+
+
 def test_the_best_power_has_the_least_mean_error(benchmark: ModuleType, tmp_path: Path) -> None:
     setting = benchmark.Setting(
         "phantom:t2w", coils=(8,), accelerations=(8.0,), training=(0, 1), powers=lambda family: (1.0, 2.0, 3.0)

@@ -88,6 +88,8 @@ def test_a_small_run_of_every_table_makes_a_page(trajectories):
         "cost": trajectories("cost").cost_rows(scene, 4, 1),
         "measured": trajectories("measured").measured_rows(trajectories("measured").toy_spirals(), (2,)),
     }
+    coverage = trajectories("coverage")
+    tables["coverage"] = coverage.coverage_rows({1: [scene], 2: [scene]}, coverage.covered_sets(16, (4,), (2,)), (0,))
     targets = page.target_rows(tables)
     assert [row["met"] for row in targets if row["measured"] is None].count(True) == 0
     measured = {row["name"]: row["measured"] for row in targets}
@@ -107,6 +109,36 @@ def test_each_second_arm_comes_nearer_to_all_arms_than_its_gridded_image(traject
         assert rows[method, measured.ALL]["vs least squares"] < 0.7 * gridded
     ours = rows["least-squares", measured.ALL]
     assert ours["vs least squares"] == ours["vs same method"]
+
+
+def test_shares_are_those_of_pixels_and_right_for_gaussian_errors(trajectories):
+    coverage, rng = trajectories("coverage"), np.random.default_rng(0)
+    std = rng.uniform(0.5, 2, (200, 200))
+    error = std * (rng.standard_normal((200, 200)) + 1j * rng.standard_normal((200, 200))) / np.sqrt(2)
+    truth = np.zeros((200, 200))
+    truth[:100] = 1
+    found = coverage.shares_within(error, std, truth)
+    assert found["within 1 sd"] == pytest.approx(coverage.RIGHT[1], abs=0.01) == pytest.approx(0.63, abs=0.02)
+    assert found["within 2 sd"] == pytest.approx(coverage.RIGHT[2], abs=0.01)
+    assert found[coverage.RATIO] == pytest.approx(1, abs=0.02)
+    halved = coverage.shares_within(np.concatenate([2 * error[:100], error[100:]]), std, truth)
+    assert halved["within 2 sd, object"] == pytest.approx(coverage.RIGHT[1], abs=0.01)
+    assert halved["within 2 sd"] == pytest.approx((coverage.RIGHT[1] + coverage.RIGHT[2]) / 2, abs=0.01)
+    assert halved[coverage.RATIO] == pytest.approx(1 / 2.5, abs=0.02)
+
+
+def test_covered_images_are_those_of_the_scan_with_error_bars_in_its_units(trajectories):
+    coverage, scenes = trajectories("coverage"), trajectories("scenes")
+    scene = scenes.heads("phantom:t2w", [0], 16)[0]
+    many = coverage.covered_sets(16, (24,), ())["24 spokes"]
+    for coils in (1, 2):
+        row = coverage.covered_row(scene, many, coils, 0, "local")
+        assert row["error"] < 0.1 and 0.2 < row[coverage.RATIO] < 5 and row["within 2 sd"] > 0.5
+    rows = [{"set": "a"} | row | {"recipe": "default", coverage.RATIO: ratio} for ratio in (0.2, 0.4, 0.9)]
+    (summed,) = coverage.coverage_summary(rows)
+    assert (summed[coverage.RATIO], summed["least"], summed["largest"], summed["runs"]) == (0.4, 0.2, 0.9, 3)
+    named = {row["name"]: row["measured"] for row in trajectories("page").target_rows({"coverage": rows})}
+    assert named["error bars of a, 2 coils, default recipe: variance over squared error"] == 0.4
 
 
 def test_without_bart_its_rows_say_so_and_its_targets_stay_unmeasured(trajectories, monkeypatch):

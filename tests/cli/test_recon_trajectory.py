@@ -59,7 +59,10 @@ def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file:
     settings = json.loads((out / "manifest.json").read_text())["settings"]
     assert settings["matrix"] == [N, N] and settings["readouts"] == 20
     assert (out / "figures" / "trajectory.svg").stat().st_size > 5000
-    assert "one curve for each readout" in (out / "report.html").read_text(encoding="utf-8")
+    assert (out / "figures" / "point-spread.svg").stat().st_size > 5000
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "one curve for each readout" in page and "thick orange curve is the first of the scan" in page
+    assert "Point-spread function: what these readouts make of a point" in page
 
 
 @pytest.mark.parametrize("method", ["map", "least-squares", "zero-filled"])

@@ -50,7 +50,8 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
     for name in ("trajectory", "scores", "point-spread", "images", "errors"):
         assert (out / "figures" / f"{name}.png").stat().st_size > 3000
     page = (out / "report.html").read_text()
-    assert "Spoke design" in page and "7 of 14" in page and "6 to 24 %" in page and "gridded" in page
+    assert "Spoke design" in page and "7 of 14" in page and "7 to 24 %" in page and "gridded" in page
+    assert "thick orange curve is the first spoke of the start" in page and "Point-spread function" in page
     metrics = read_csv_texts(out / "metrics.csv")
     assert metrics[0]["shots"] == "7" and "lines" not in metrics[0]
     stored = np.load(out / "trajectory.npz")

@@ -23,6 +23,7 @@ from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import left_out_of_all, simulation_summary
+from mri_design.runs.sections.trajectories import curves_figure
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
 
@@ -106,8 +107,8 @@ def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
         curves = {
             strategy_label(m.strategy): m.encoding.shots[m.mask] for m in shown if isinstance(m.encoding, ShotEncoding)
         }
-        caption = f"Where k-space is measured, a curve for each {first.unit}."
-        return saved_figure(folder, "masks", lambda: plots.trajectory_curves(curves, first.grid), caption)
+        lowest = f"the measured {first.unit} with the lowest number among the strategy's candidates"
+        return curves_figure(folder, "masks", curves, first.grid, first.unit, lowest)
     masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
     if isinstance(first, PlaneEncoding):
         caption = "Measured samples (ky, kz), DC in the middle."

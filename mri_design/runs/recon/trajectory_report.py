@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mri_design.evaluation import plots
-from mri_design.evaluation.output.page import Section, saved_figure
+from mri_design.evaluation.output.page import Section
 from mri_design.runs.recon.trajectory import TrajectoryResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import left_out_settings, left_out_summary, level_settings, level_summary
 from mri_design.runs.sections.images import image_sections, save_images
+from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
 __all__ = ["report_trajectory"]
 
@@ -39,15 +39,17 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         f"{count} samples on {data.readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
         "for the density of the samples and knows nothing else."
     )
-    curve = saved_figure(
-        run.folder,
-        "trajectory",
-        lambda: plots.trajectory_curves({"readouts": data.trajectory.reshape(data.readouts, -1, 2)}, data.grid_shape),
-        "Where k-space was measured, one curve for each readout. The frame is the image's grid.",
-    )
+    readouts = data.trajectory.reshape(data.readouts, -1, 2)
+    first = "the first of the scan" if result.mask[0] else "the first of those used, in the order of the scan"
+    pictures = [
+        curves_figure(run.folder, "trajectory", {"readouts": readouts}, data.grid_shape, "readout", first),
+        point_spread_figure(
+            run.folder, f"{data.readouts} readouts", data.trajectory, data.grid_shape, "these readouts"
+        ),
+    ]
     sections = [
         *image_sections(run.folder, result.images, reference, "no-lines", rows, about=about),
-        Section("Trajectory", [curve]),
+        Section("Trajectory", pictures),
     ]
     assert data.noise_variance is not None
     levels = (data.noise_variance, result.signal, scan.unit)

@@ -11,7 +11,7 @@ from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.runs.scan_facts import KnownScan
-from mri_design.scan.trajectories.point_spread import point_spread
+from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
 __all__ = ["ABOUT_SHOTS", "save_shot_design"]
 
@@ -23,7 +23,7 @@ ABOUT_SHOTS = (
 )
 _HONESTLY = (
     "Measured on heads, angles chosen by information make worse images than as many spread evenly over half a turn, by "
-    "6 to 24 %: the design is there to be compared with these sets (strategies half-turn, one-missing, golden)."
+    "7 to 24 %: the design is there to be compared with these sets (strategies half-turn, one-missing, golden)."
 )
 
 
@@ -47,12 +47,14 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
     counts = sorted({round(count) for count in np.linspace(len(trace.start), len(lines), PANELS) if count >= 1})
     grown = {f"{count} {unit}s": shots.shots[lines[:count]] for count in counts}
     blocks: list[Block] = [
-        saved_figure(
+        curves_figure(
             folder,
             "trajectory",
-            lambda: plots.trajectory_curves(grown, shots.grid),
-            f"Where k-space is measured, one curve for each {unit}: from the start of the design to its end. The frame "
-            "is the image's grid. " + (_HONESTLY if trace.steps else ""),
+            grown,
+            shots.grid,
+            unit,
+            f"the first {unit} of the start",
+            "Panels go from the start of the design to its end. " + (_HONESTLY if trace.steps else ""),
         )
     ]
     scored = [i for i, step in enumerate(trace.steps) if step.choice.scores is not None]
@@ -70,15 +72,8 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
                 "the last decision. Ticks below are the angles measured before it.",
             )
         )
-    spread = point_spread(shots.shots[lines].reshape(-1, 2), shots.grid, weights=shots.density(lines))
-    blocks.append(
-        saved_figure(
-            folder,
-            "point-spread",
-            lambda: plots.point_spread_maps({f"{len(lines)} {unit}s": spread}),
-            "What the chosen shots make of a point in the middle, their density compensated for.",
-        )
-    )
+    points = shots.shots[lines].reshape(-1, 2)
+    blocks.append(point_spread_figure(folder, f"{len(lines)} {unit}s", points, shots.grid, f"the chosen {unit}s"))
     return [Section("Design", blocks)]
 
 

@@ -12,6 +12,9 @@ from mri_design.operators.nonuniform.convention import checked_trajectory
 
 __all__ = ["RadialDensity", "point_spread", "radial_density"]
 
+_AT_ONCE = 4096
+"""Samples whose waves are held in memory."""
+
 
 @dataclass(frozen=True)
 class RadialDensity:
@@ -55,7 +58,8 @@ def point_spread(
 
     Notes
     -----
-    A direct sum, as two matrices of waves and one product: samples times pixels operations.
+    A direct sum, as products of two matrices of waves: samples times pixels operations, and memory for the waves of
+    some thousand samples at a time.
     """
     rows, columns = require_grid("shape", shape, axes=2)
     k = checked_trajectory(trajectory, (rows, columns))
@@ -68,9 +72,14 @@ def point_spread(
             raise InputError(field="weights", got=got, wanted=f"finite numbers {k.shape[:-1]} that have a sum")
     flat = k.reshape(-1, 2)
     y, x = (np.arange(rows) - rows // 2) / rows, (np.arange(columns) - columns // 2) / columns
-    waves_y = np.exp(2j * np.pi * np.outer(y, flat[:, 0]))
-    waves_x = np.exp(2j * np.pi * np.outer(flat[:, 1], x))
-    return np.asarray((waves_y * (w.ravel() / np.sum(w))) @ waves_x)
+    scaled = w.ravel() / np.sum(w)
+    spread = np.zeros((rows, columns), dtype=np.complex128)
+    for first in range(0, len(flat), _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        waves_y = np.exp(2j * np.pi * np.outer(y, flat[some, 0]))
+        waves_x = np.exp(2j * np.pi * np.outer(flat[some, 1], x))
+        spread += (waves_y * scaled[some]) @ waves_x
+    return spread
 
 
 def radial_density(trajectory: ArrayLike, *, rings: int = 16) -> RadialDensity:

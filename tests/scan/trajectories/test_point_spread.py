@@ -38,6 +38,15 @@ def test_the_sum_written_out():
     assert made[4, 5] == pytest.approx(1)
 
 
+def test_a_sum_over_more_samples_than_are_held_at_once_is_that_of_its_parts():
+    rng = np.random.default_rng(4)
+    k, w = rng.uniform(-4, 4, (9000, 2)), rng.random(9000)
+    parts = [
+        point_spread(k[some], (8, 8), weights=w[some]) * w[some].sum() for some in (slice(4000), slice(4000, None))
+    ]
+    np.testing.assert_allclose(point_spread(k, (8, 8), weights=w), sum(parts) / w.sum(), atol=1e-12)
+
+
 def test_density_of_spokes_falls_as_one_over_radius_and_that_of_the_grid_is_one():
     spokes = radial_density(radial_spokes(64, equispaced_angles(16), oversampling=4), rings=8)
     middle = (spokes.edges[1:] + spokes.edges[:-1]) / 2

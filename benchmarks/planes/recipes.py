@@ -1,0 +1,113 @@
+"""The same masks of a plane under two recipes: `local`, under which they were made, and the default one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from planes.kept import Kept, change_columns
+from planes.masks import mask_by
+from study.scans import Scan
+
+from mri_design.design.trials import relative_error
+from mri_design.evaluation.output.tables import Row
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
+from mri_design.experiment.strategy_names import make_strategy
+
+RECIPES = ("default", "local")
+DESIGNED = "calibrated"
+
+
+@dataclass(frozen=True)
+class RecipeMasks:
+    """What is measured: one coil, a designed mask and one tuned random one for every image.
+
+    Parameters
+    ----------
+    scan : callable
+        Image -> the simulated scan.
+    tests : tuple of int
+        Images.
+    matrix : int
+        Samples along ky and kz.
+    block : int, optional
+        Samples that are chosen after each inference; by default a 200th of the plane.
+    """
+
+    scan: Callable[[int], Scan]
+    tests: tuple[int, ...]
+    matrix: int = 128
+    block: int | None = None
+
+    def recipe(self, name: str) -> Recipe:
+        """A shipped recipe for a plane."""
+        return load_recipe(name).replacing("design", encoding="plane", plane_block=self.block)
+
+    def compute(self, kept: Kept, tuned: Mapping[float, str], seconds: float = float("inf")) -> None:
+        """Add the cells that are not kept yet, image by image, as far as some seconds of processor time go.
+
+        Parameters
+        ----------
+        kept : Kept
+            The table; ``error`` is under the default recipe, ``local_error`` under `local`.
+        tuned : mapping of float to str
+            Acceleration to the tuned density, as ``vd-polynomial:8``.
+        seconds : float
+            No cell is begun after these.
+        """
+        began = time.process_time()
+        for image in self.tests:
+            left = [cell for cell in self._cells(tuned, image) if not kept.has(cell)]
+            if not left or time.process_time() - began > seconds:
+                continue
+            scan = self.scan(image)
+            for cell in left:
+                if time.process_time() - began <= seconds:
+                    kept.keep({**cell, **self._measured(scan, cell)})
+
+    def _measured(self, scan: Scan, cell: Row) -> Row:
+        """A mask made under `local`, and the errors of the images that both recipes make of it."""
+        slices = {name: scan.prepared.slice_model(0, self.recipe(name)) for name in RECIPES}
+        rule, factor = make_strategy(str(cell["strategy"]), "plane"), float(str(cell["acceleration"]))
+        chosen = mask_by(rule, [slices["local"]], factor, self.recipe("local"))
+        errors = {
+            name: relative_error(reconstruct_by_recipe(mr_slice, chosen, self.recipe(name), 0).image, scan.reference)
+            for name, mr_slice in slices.items()
+        }
+        return {"error": errors["default"], "local_error": errors["local"], "chosen": len(chosen)}
+
+    def changes(self, kept: Kept, tuned: Mapping[float, str]) -> list[Row]:
+        """By acceleration and recipe, the change of the designed masks against the tuned ones, image by image."""
+        rows: list[Row] = []
+        for factor, density in tuned.items():
+            case = {"matrix": self.matrix, "coils": 1, "acceleration": factor}
+            against = f"{density.partition(':')[0]}, tuned"
+            for name, column in zip(RECIPES, ("error", "local_error"), strict=True):
+                stored = {against: density, DESIGNED: DESIGNED}
+                draws = {shown: kept.draws(column, **case, strategy=mask) for shown, mask in stored.items()}
+                about = {"coils": 1, "acceleration": factor, "recipe": name, "strategy": DESIGNED}
+                columns = change_columns(draws, DESIGNED, against)
+                theirs = change_columns(draws, against, DESIGNED)
+                if columns is not None and theirs is not None:
+                    rows.append({**about, **columns, "error against": theirs["error"]})
+        return rows
+
+    def _cells(self, tuned: Mapping[float, str], image: int) -> Iterator[Row]:
+        for factor, density in tuned.items():
+            case = {"matrix": self.matrix, "coils": 1, "acceleration": factor}
+            for strategy in (density, DESIGNED):
+                yield {**case, "strategy": strategy, "image": image, "draw": 0}
+
+
+def recipe_targets(rows: Sequence[Row], tests: int) -> Iterator[tuple[str, float | None]]:
+    """Names and numbers of what is reported of the default recipe, where all test images were measured."""
+    for row in rows:
+        if row["recipe"] == "default":
+            name = (
+                f"1 coil, {float(str(row['acceleration'])):g}x, default recipe: {DESIGNED} against {row['against']}, "
+            )
+            whole = row["images"] == tests
+            for column, words in (("change_percent", "mean change"), ("worst_percent", "worst image")):
+                yield name + words, float(str(row[column])) if whole else None
