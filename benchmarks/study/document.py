@@ -26,8 +26,10 @@ DRAWN = (
     *("trained stochastic-lbcs", "trained lbcs", "hybrid", "fastmri-equispaced", "regular + 8 ACS", "vd-half"),
 )
 """Curves of figures, in the order of their colours."""
+LOCAL_MEAN = "mean"
+"""The reconstructor that is the zero of the table of masks and reconstructions."""
 RECONSTRUCTORS = {
-    "mean": "posterior mean, local prior",
+    LOCAL_MEAN: "posterior mean, local prior",
     "map": "TV + wavelet MAP",
     NON_LOCAL: "posterior mean of the default recipe under moduli",
     CHOSEN: "posterior mean of the default recipe",
@@ -80,9 +82,10 @@ def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
                 parts.append(f"![error against lines, {group}, {name}]({figure})\n")
     reconstructors = list(dict.fromkeys(str(row["reconstructor"]) for row in cells))
     if NON_LOCAL in reconstructors:
-        rows = two_way(cells, TWO_WAY, [name for name in reconstructors if name != CHOSEN])
+        rows = two_way(cells, TWO_WAY, reconstructors, base=LOCAL_MEAN)
         named = [{RECONSTRUCTORS.get(column, column): value for column, value in row.items()} for row in rows]
-        title = "Masks and reconstructions apart: change against a tuned density with the local posterior mean"
+        base = f"`{TUNED}` with the {RECONSTRUCTORS[LOCAL_MEAN]}"
+        title = f"Masks and reconstructions apart: change of every pair against {base}"
         parts.append(f"**{title}**\n\n{markdown_text(named)}" if named else "")
     tuned = [row for row in ledger.of("tuned", section=section) if row["family"] in FAMILIES]
     if tuned:

@@ -155,13 +155,15 @@ def test_the_tuned_density_is_the_best_on_the_training_images_and_is_carried_to_
     assert tuning.best_density(other, ledger, "mean", 12).strategy == "vd-polynomial:2"
 
 
-def test_masks_and_reconstructions_are_compared_with_one_mask_and_one_reconstruction(study):
+@pytest.mark.parametrize("order", [("mean", "new", "chosen"), ("new", "chosen", "mean")])
+def test_masks_and_reconstructions_are_compared_with_one_mask_and_one_reconstruction_whatever_their_order(study, order):
     tables = study("tables")
     errors = {
         ("calibrated", "mean"): 0.9,
         ("calibrated", "new"): 0.8,
         ("vd-tuned", "mean"): 1.0,
         ("vd-tuned", "new"): 0.95,
+        ("calibrated", "chosen"): 0.7,
     }
     cells = [
         {
@@ -176,9 +178,21 @@ def test_masks_and_reconstructions_are_compared_with_one_mask_and_one_reconstruc
         for image, scale in (("a", 1.0), ("b", 3.0))
     ]
     cells.append({**cells[0], "image": "with one mask only"})
-    found = {row["mask"]: row for row in tables.two_way(cells, ["calibrated", "vd-tuned"], ["mean", "new"])}
+    rows = tables.two_way(cells, ["calibrated", "vd-tuned"], order, base="mean")
+    assert [tuple(row) for row in rows] == [("mask", "images", *order)] * 2
+    found = {row["mask"]: row for row in rows}
     assert (found["calibrated"]["mean"], found["calibrated"]["new"]) == ("-10.0 %", "-20.0 %")
     assert (found["vd-tuned"]["mean"], found["vd-tuned"]["new"], found["vd-tuned"]["images"]) == ("+0.0 %", "-5.0 %", 2)
+    assert (found["calibrated"]["chosen"], found["vd-tuned"]["chosen"]) == ("-30.0 %", None)  # of one mask only
+    assert tables.two_way(cells, ["calibrated", "vd-tuned"], order, base="never measured") == []
+
+
+def test_the_zero_of_masks_and_reconstructions_is_what_their_title_says():
+    """In the kept tables MAP comes first, and the density tuned for the local mean is the zero all the same."""
+    text = (ROOT / "results/design-study/README.md").read_text(encoding="utf-8")
+    table = text.partition("**Masks and reconstructions apart")[2].strip().split("\n")[2:]
+    header, tuned = ([cell.strip() for cell in table[i].strip("|").split("|")] for i in (0, 3))
+    assert tuned[0] == "vd-tuned" and dict(zip(header, tuned, strict=True))["posterior mean, local prior"] == "+0.0 %"
 
 
 def test_spread_over_seeds_is_that_of_one_image(study):
