@@ -10,6 +10,7 @@ import numpy as np
 from parts.targets import COLUMNS
 from study.groups import FAMILIES, TUNED
 from study.ledger import Ledger
+from study.pages import Pages
 from study.sections import CHOSEN, DEFAULT, NON_LOCAL
 from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, two_way
 from study.targets import target_rows
@@ -42,7 +43,7 @@ def write_document(
     out: Path, ledger: Ledger, conditions: Mapping[str, str], skipped: Sequence[str], draw: str = ""
 ) -> str:
     """Write everything, figures of one section (or of all, without a name); the README's text."""
-    targets = target_rows(ledger)
+    targets = target_rows(ledger, Pages(out.parent / "benchmarks"))
     write_text(out / "targets.csv", csv_text(targets, COLUMNS))
     parts = [INTRODUCTION, "".join(f"- {name}: {text}\n" for name, text in conditions.items())]
     parts.append(f"\n## Targets\n\n{markdown_text(targets, COLUMNS, {'measured': '.3g'})}")

@@ -202,4 +202,43 @@ def test_spread_over_seeds_is_that_of_one_image(study):
         for image, errors in (("a", (0.9, 1.0, 1.1)), ("b", (5.0, 5.0, 5.0)), ("too few", (1.0,)))
         for draw, error in enumerate(errors)
     ]
-    assert study("targets").spread_over_seeds(cells) == pytest.approx(0.05)
+    assert study("targets").spread_over_seeds()(cells) == pytest.approx(0.05)
+    assert study("targets").spread_over_seeds("another")(cells) is None
+
+
+def test_a_design_s_own_predictions_are_judged_at_its_end_and_between_start_and_end(study):
+    at = {16: (9.0, 9.0), 24: (1.4, 0.6), 32: (1.0, 0.7), 64: (1.1, 0.86)}
+    rows = [
+        {"strategy": "calibrated", "mask": "its own", "lines": lines, "ratio": ratio}
+        for lines, ratios in at.items()
+        for ratio in ratios
+    ]
+    rows += [{**rows[-1], "mask": "low-pass", "ratio": 9.0}, {**rows[-1], "strategy": "another", "ratio": 9.0}]
+    inside = study("targets").own_predictions_inside
+    assert inside(0.87, 1.15, at_end=True)(rows) == 50.0
+    assert inside(0.85, 1.15, at_end=True)(rows) == 100.0
+    assert inside(1 / 1.5, 1.5, at_end=False)(rows) == 75.0
+    assert inside(0.85, 1.15, at_end=True)([]) is None
+
+
+def test_targets_that_other_pages_know_are_read_from_them(study, tmp_path):
+    pages = study("pages").Pages(tmp_path)
+    targets = study("targets")
+    assert [row["measured"] for row in targets.of_pages(pages)] == [None] * 6
+    (tmp_path / "recon-time.csv").write_text("grid,default / local\n128,2\n128,9\n128,2.5\n256,4\n")
+    (tmp_path / "non-local-held-out.md").write_text(
+        "# Page\n\n| image | `local`: variance ratio | scaled | default: variance ratio | scaled |\n"
+        "| :--- | ---: | ---: | ---: | ---: |\n| a | 1 | 1 | 1 | 0.69 |\n| b | 9 | 9 | 9 | 1.40 |\n"
+    )
+    head = "| scan now | mask | 16 lines | 32 lines | worst image |\n| :--- | :--- | :--- | :--- | :--- |\n"
+    seen = "calibrated, earlier scan seen"
+    (tmp_path / "series.md").write_text(
+        f"## Against `calibrated` without an earlier scan\n\n{head}| other noise | {seen} | -9 % | -9 % | -9 % |\n"
+        f"| turned by 3 degrees | {seen} | +3.0 % | -1.0 % | +9.0 % |\n\n"
+        f"## Against the best polynomial density by hindsight\n\n{head}"
+        f"| other noise | calibrated | +1.0 % | +1.0 % | +1.0 % |\n"
+        f"| other noise | {seen} | -13.5 % | -15.8 % | -1 % |\n"
+    )
+    found = targets.of_pages(pages)
+    assert [row["measured"] for row in found] == [50.0, -13.5, -15.8, 1.0, 2.5, 4.0]
+    assert [row["met"] for row in found] == [False, True, False, True, True, False]
