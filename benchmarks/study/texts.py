@@ -98,6 +98,8 @@ heads and low field, where another seed alone moves the mean by 0.7 %.
 - *Error bars*: nearly half of the cases outside are repeats, which another noisy scan judges, and the raw brain.
 - *An earlier scan at a quarter of the lines*: the residual oracle, which knows the truth, does not reach this aim
   either (series.md).
+- *Seconds*: where the scan takes the phase-aware model, every inference takes longer, and error bars come from draws of
+  the posterior, which are a third of the time. Nothing was tried for it.
 """
 
 TEXTS = {
