@@ -59,8 +59,9 @@ def test_every_target_stands_in_the_table_with_a_verdict_that_follows_from_its_n
             float(row["measured"]) >= float(bound) if sign == ">=" else float(row["measured"]) <= float(bound)
         )
         assert row["met"] == ("yes" if good else "no")
-    # The toys have no low field, and coils at one acceleration only.
-    assert all("low field" in r["name"] or "multi-coil" in r["name"] for r in targets if not r["measured"])
+    # Toys have no low field, coils at one acceleration only, designs of two lengths, and no other pages beside them.
+    unknown = ("low field", "multi-coil", "between start and end", ".md)")
+    assert all(any(words in r["name"] for words in unknown) for r in targets if not r["measured"])
 
 
 def test_every_section_is_measured_and_the_files_name_no_machine(results):
