@@ -10,6 +10,7 @@ import numpy as np
 from parts.targets import COLUMNS
 from study.groups import FAMILIES, TUNED
 from study.ledger import Ledger
+from study.pages import Pages
 from study.sections import CHOSEN, DEFAULT, NON_LOCAL
 from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, two_way
 from study.targets import target_rows
@@ -26,8 +27,10 @@ DRAWN = (
     *("trained stochastic-lbcs", "trained lbcs", "hybrid", "fastmri-equispaced", "regular + 8 ACS", "vd-half"),
 )
 """Curves of figures, in the order of their colours."""
+LOCAL_MEAN = "mean"
+"""The reconstructor that is the zero of the table of masks and reconstructions."""
 RECONSTRUCTORS = {
-    "mean": "posterior mean, local prior",
+    LOCAL_MEAN: "posterior mean, local prior",
     "map": "TV + wavelet MAP",
     NON_LOCAL: "posterior mean of the default recipe under moduli",
     CHOSEN: "posterior mean of the default recipe",
@@ -40,7 +43,7 @@ def write_document(
     out: Path, ledger: Ledger, conditions: Mapping[str, str], skipped: Sequence[str], draw: str = ""
 ) -> str:
     """Write everything, figures of one section (or of all, without a name); the README's text."""
-    targets = target_rows(ledger)
+    targets = target_rows(ledger, Pages(out.parent / "benchmarks"))
     write_text(out / "targets.csv", csv_text(targets, COLUMNS))
     parts = [INTRODUCTION, "".join(f"- {name}: {text}\n" for name, text in conditions.items())]
     parts.append(f"\n## Targets\n\n{markdown_text(targets, COLUMNS, {'measured': '.3g'})}")
@@ -80,9 +83,10 @@ def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
                 parts.append(f"![error against lines, {group}, {name}]({figure})\n")
     reconstructors = list(dict.fromkeys(str(row["reconstructor"]) for row in cells))
     if NON_LOCAL in reconstructors:
-        rows = two_way(cells, TWO_WAY, [name for name in reconstructors if name != CHOSEN])
+        rows = two_way(cells, TWO_WAY, reconstructors, base=LOCAL_MEAN)
         named = [{RECONSTRUCTORS.get(column, column): value for column, value in row.items()} for row in rows]
-        title = "Masks and reconstructions apart: change against a tuned density with the local posterior mean"
+        base = f"`{TUNED}` with the {RECONSTRUCTORS[LOCAL_MEAN]}"
+        title = f"Masks and reconstructions apart: change of every pair against {base}"
         parts.append(f"**{title}**\n\n{markdown_text(named)}" if named else "")
     tuned = [row for row in ledger.of("tuned", section=section) if row["family"] in FAMILIES]
     if tuned:

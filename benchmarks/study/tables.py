@@ -116,20 +116,28 @@ def gap_closed(a: Errors, tuned: Errors, oracle: Errors, shares: Sequence[str] |
     return float((theirs - mine) / (theirs - best)) if theirs > best else None
 
 
-def two_way(cells: Sequence[Row], masks: Sequence[str], reconstructors: Sequence[str]) -> list[Row]:
-    """Every mask with every reconstructor: change in per cent against the tuned density with the first reconstructor.
+def two_way(cells: Sequence[Row], masks: Sequence[str], reconstructors: Sequence[str], base: str) -> list[Row]:
+    """Every mask with every reconstructor: change in per cent against the tuned density with the one named ``base``.
 
-    Densities are tuned for each reconstructor. On the images that all masks with all reconstructors were measured on.
+    Densities are tuned for each reconstructor. On the images (at each share of lines) that all masks were measured on
+    with every reconstructor that any image has for all masks; where a further reconstructor made these images of some
+    masks only, the other masks have no entry in its column. The order of masks and reconstructors is that of rows and
+    columns and has no other meaning.
     """
     found = {(mask, name): errors_of(cells, name, mask) for mask in masks for name in reconstructors}
-    shared = set.intersection(*({*errors.mean} for errors in found.values()))
-    base = Errors({key: found[TUNED, reconstructors[0]].mean[key] for key in sorted(shared)}, {})
+    whole = [name for name in reconstructors if set.intersection(*({*found[mask, name].mean} for mask in masks))]
+    if base not in whole:
+        return []
+    shared = set.intersection(*({*found[mask, name].mean} for mask in masks for name in whole))
+    zero = Errors({key: found[TUNED, base].mean[key] for key in sorted(shared)}, {})
     rows: list[Row] = []
     for mask in masks:
-        compared = {name: paired(found[mask, name], base) for name in reconstructors}
+        measured = [name for name in reconstructors if shared <= found[mask, name].mean.keys()]
+        compared = {name: paired(found[mask, name], zero) for name in measured}
         changes = {name: f"{100 * float(p.change.mean()):+.1f} %" for name, p in compared.items() if p is not None}
         if changes:
-            rows.append({"mask": mask, "images": len(next(p for p in compared.values() if p).images)} | changes)
+            images = len(next(p for p in compared.values() if p).images)
+            rows.append({"mask": mask, "images": images} | {name: changes.get(name) for name in reconstructors})
     return rows
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "loops_of_stages",
     "map_stages",
     "mean_stages",
+    "why_left_out",
 ]
 
 LOOKS = 2
@@ -115,7 +116,10 @@ def mean_stages(
         try:
             slice_model = non_locally_refined(slice_model, posterior.mean)
         except InputError as error:
-            start, refused = WarmStart.from_posterior(posterior), left_out_because(str(error))
+            start, refused = (
+                WarmStart.from_posterior(posterior),
+                _left_out_after(error),
+            )
             return LastStage(without.model(lines, signal), start, refused, local, matvecs)
         model = slice_model.model(lines, signal)
         start = _carried(posterior, model)
@@ -183,7 +187,11 @@ def map_stages(
         try:
             slice_model = non_locally_refined(slice_model, image)
         except InputError as error:
-            return without.model(lines, signal), image, left_out_because(str(error))
+            return (
+                without.model(lines, signal),
+                image,
+                _left_out_after(error),
+            )
     return slice_model.model(lines, signal), image, ""
 
 
@@ -197,9 +205,22 @@ def _at_first_look(slice_model: MRSlice) -> MRSlice:
     return replace(slice_model, prior=prior, alike=None)
 
 
+_LEFT_OUT = "The non-local block of the prior is left out: "
+
+
 def left_out_because(reason: str) -> str:
     """What a run says where it does without the non-local block."""
-    return f"The non-local block of the prior is left out: {reason}"
+    return _LEFT_OUT + reason
+
+
+def _left_out_after(error: InputError) -> str:
+    """The same after a refusal, whose cure is just what has been done."""
+    return left_out_because(f"{error.field}: got {error.got}; wanted {error.wanted}")
+
+
+def why_left_out(sentence: str) -> str:
+    """The reason in what `left_out_because` has said."""
+    return sentence.removeprefix(_LEFT_OUT)
 
 
 def _carried(posterior: GaussianPosterior, model: GeneralizedLinearModel) -> WarmStart:

@@ -22,6 +22,7 @@ from mri_design.experiment.non_local import (
     loops_of_stages,
     map_stages,
     mean_stages,
+    why_left_out,
 )
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.base import StepInfo, WarmStart
@@ -99,8 +100,10 @@ class Reconstruction:
     band_strength: float | None = None
 
     def account(self) -> dict[str, str]:
-        """What the lines held back have decided, in words for a summary."""
+        """What the scan has decided about its image, and what was left out, in words for a summary and a manifest."""
         said: dict[str, str] = {}
+        if self.left_out:
+            said["non-local left out"] = why_left_out(self.left_out)
         if self.phase_choice is not None:
             said["model of the image"] = str(self.phase_choice)
         if self.band_strength:

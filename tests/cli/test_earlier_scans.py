@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.runs.design import earlier
-
 Run = Callable[..., Result]
 OPTIONS = ("--lines", 12, "--recipe", "quick.toml")
 
@@ -59,12 +57,24 @@ def test_without_one_no_column_and_no_setting_speaks_of_it(run: Run, tmp_path: P
     )
 
 
-def test_a_contradicted_scan_is_said(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(earlier, "LITTLE", 1.0)
-    result = run("design", "scan.npz", *OPTIONS, "--seen", "head.npz", "--out", tmp_path / "run")
-    assert result.exit_code == 0
-    said = "the earlier scan did not predict the lines of this one"
-    assert said in result.output and said in (tmp_path / "run" / "report.html").read_text()
+OVERRULED = "the earlier scan did not predict the lines of this one"
+
+
+def test_a_contradicted_scan_is_said(run: Run, tmp_path: Path) -> None:
+    """Another head: by 18 lines it has nearly no weight."""
+    seen = ("--seen", "head.npz", "--out", tmp_path / "run")
+    result = run("design", "scan.npz", "--lines", 18, "--recipe", "quick.toml", *seen)
+    assert result.exit_code == 0 and 0 < weights(tmp_path / "run")[-1] < 0.1
+    assert OVERRULED in result.output and OVERRULED in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_scan_of_the_same_object_is_not_said_to_be_contradicted(
+    run: Run, tmp_path: Path, repeat: tuple[Path, Path]
+) -> None:
+    seen = ("--seen", repeat[0], "--out", tmp_path / "run")
+    result = run("design", "scan.npz", "--lines", 18, "--recipe", "quick.toml", *seen)
+    assert result.exit_code == 0 and weights(tmp_path / "run")[-1] > 0.9
+    assert OVERRULED not in result.output and OVERRULED not in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_an_earlier_scan_with_half_its_lines_does(run: Run, work: Path, tmp_path: Path) -> None:
@@ -89,12 +99,17 @@ def test_an_earlier_scan_with_half_its_lines_does(run: Run, work: Path, tmp_path
         (("--seen", "scan.npz#0,1"), 3, "slices"),
         (("--seen", "scan.npz", "--strategy", "random"), 2, "an earlier scan informs the strategy 'calibrated'"),
         (("--seen", "nothing.npz"), 3, "nothing.npz"),
+        (("--seen", "snow.npz"), 3, "earlier scan snow.npz#0: k-space centre: got noise only"),
     ],
 )
 def test_what_cannot_be_seen_is_refused(
     run: Run, work: Path, tmp_path: Path, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    words = tuple(word.replace("scan.npz", str(work / "scan.npz")) for word in words)
+    rng = np.random.default_rng(0)
+    snow = (rng.standard_normal((1, 1, 24, 20)) + 1j * rng.standard_normal((1, 1, 24, 20))).astype(np.complex64)
+    np.savez(tmp_path / "snow.npz", kspace=snow, noise_variance=np.float64(1))
+    for name, folder in (("scan.npz", work), ("snow.npz", tmp_path)):
+        words = tuple(word.replace(name, str(folder / name)) for word in words)
     result = run("design", "scan.npz", *OPTIONS, *words, "--out", tmp_path / "run")
     assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
     assert not (tmp_path / "run" / "lines.csv").exists()

@@ -203,3 +203,28 @@ def test_a_slice_with_lines_of_its_own_is_reconstructed_from_them(
     words = ("--recipe", "quick-local.toml", "--out", tmp_path / "recon", "--slice", 1)
     assert run("recon", tmp_path / "both.mrd", *words).exit_code in (0, 4)
     assert json.loads((tmp_path / "recon/manifest.json").read_text())["lines"] == list(range(10, 16))
+
+
+DESIGN = ("design", "--lines", 10, "--strategy", "low-pass")
+
+
+@pytest.mark.parametrize("verb", [("recon",), DESIGN], ids=["recon", "design"])
+def test_a_prior_without_its_non_local_block_stands_in_manifest_and_report(
+    run: Run, tmp_path: Path, verb: tuple[object, ...]
+) -> None:
+    """Much signal and no structure: no patch is like another."""
+    rng = np.random.default_rng(5)
+    kspace = rng.standard_normal((1, 1, 24, 20)) + 1j * rng.standard_normal((1, 1, 24, 20))
+    np.savez(tmp_path / "snow.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(1e-4))
+    why = "image: got patches that are all equally alike, as in noise or a constant; wanted an image with structure"
+    command = (*verb, tmp_path / "snow.npz", "--recipe", "quick.toml", "--quiet")
+    for more in ((), ("--no-report",)):
+        out = tmp_path / f"run{len(more)}"
+        done = run(*command, *more, "--out", out)
+        assert done.exit_code in (0, 4), done.output
+        assert json.loads((out / "manifest.json").read_text())["settings"]["non_local_left_out"] == why
+    page = (tmp_path / "run0" / "report.html").read_text()
+    assert "non-local left out" in page and why in page
+    other = tmp_path / "other"
+    assert run("recon", "scan.npz", "--recipe", "quick.toml", "--out", other).exit_code in (0, 4)
+    assert "non_local_left_out" not in (other / "manifest.json").read_text()

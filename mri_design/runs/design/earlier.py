@@ -101,8 +101,12 @@ def load_earlier(source: ScanSource, recipe: Recipe, work: Work) -> EarlierImage
         raise UsageError(f"--seen {source.label}: give one slice, as {source.path}#0")
     chosen = data.select_slice(slices[0])
     require_whole_lines(chosen.name, chosen.samplings[0])
-    slice_model = prepare(chosen, recipe, ordinary=True).slice_model(0, recipe)
-    return EarlierImage.of(source.label, slice_model, recipe, np.random.default_rng([work.seed, 3]))
+    try:
+        slice_model = prepare(chosen, recipe, ordinary=True).slice_model(0, recipe)
+        return EarlierImage.of(source.label, slice_model, recipe, np.random.default_rng([work.seed, 3]))
+    except InputError as error:  # which names a part of the scan, and there are two
+        field = f"earlier scan {source.label}: {error.field}"
+        raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from None
 
 
 def informed(

@@ -17,7 +17,7 @@ from mri_design.runs.oracles import ORACLE_NOTE
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
 from mri_design.runs.sections.explorer import step_explorer
-from mri_design.runs.sections.images import save_reconstruction
+from mri_design.runs.sections.images import account_settings, save_reconstruction
 from mri_design.runs.sections.models import model_sections, model_settings
 from mri_design.runs.sections.plane import save_plane_design
 from mri_design.runs.sections.sequence import save_acquisition
@@ -80,7 +80,7 @@ def report_design(
         **({"reconstructed_under": result.model} if result.model else {}),
         **model_settings(result.account.models),
         **known.settings(),
-        **{name.replace(" ", "_"): value for name, value in (account | known_beside).items()},
+        **account_settings(account | known_beside),
     }
     summary: dict[str, object] = {
         f"{candidates.unit}s": f"{len(trace.lines)} of {n_lines}",

@@ -13,7 +13,7 @@ from mri_design.runs.recon.trajectory import TrajectoryResult
 from mri_design.runs.recon.trajectory_report import report_trajectory
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
-from mri_design.runs.sections.images import save_reconstruction
+from mri_design.runs.sections.images import account_settings, save_reconstruction
 
 __all__ = ["report_reconstruction"]
 
@@ -44,11 +44,10 @@ def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> E
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
         **_learnt_summary(image.reconstruction),
-        **({"left out": image.reconstruction.left_out} if image.reconstruction.left_out else {}),
         **account,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
-    facts = {**{name.replace(" ", "_"): said for name, said in account.items()}, **known.settings()}
+    facts = {**account_settings(account), **known.settings()}
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
 

@@ -8,7 +8,7 @@ from mri_design.evaluation.output.page import Section
 from mri_design.runs.recon.trajectory import TrajectoryResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import left_out_settings, left_out_summary, level_settings, level_summary
-from mri_design.runs.sections.images import image_sections, save_images
+from mri_design.runs.sections.images import account_settings, image_sections, save_images
 from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
 __all__ = ["report_trajectory"]
@@ -53,7 +53,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
     ]
     assert data.noise_variance is not None
     levels = (data.noise_variance, result.signal, scan.unit)
-    left_out = image.reconstruction.left_out
+    account = image.reconstruction.account()
     summary: dict[str, object] = {
         "method": image.name,
         "readouts": f"{data.readouts} of {len(result.mask)}",
@@ -62,7 +62,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         "coil maps": scan.maps_source,
         **level_summary(*levels),
         **left_out_summary(data),
-        **({"left out": left_out} if left_out else {}),
+        **account,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
     facts = {
@@ -72,6 +72,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         "matrix": list(data.grid_shape),
         **level_settings(*levels),
         **left_out_settings(data),
+        **account_settings(account),
     }
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, f"Reconstruction: {data.name}", summary, sections)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from mri_design.runs.images import NamedImage
 from mri_design.runs.scan_facts import KnownScan
 
 __all__ = [
+    "account_settings",
     "image_sections",
     "metric_rows",
     "save_images",
@@ -27,6 +28,11 @@ __all__ = [
 ]
 
 Rows = list[dict[str, object]]
+
+
+def account_settings(account: Mapping[str, object]) -> dict[str, object]:
+    """Rows of a summary, such as `Reconstruction.account`, by the names of a manifest's settings."""
+    return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
 
 
 def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float, counted: str = "lines") -> Rows:

@@ -38,6 +38,8 @@ COMPANIONS = ("measured", "coil_maps", "noise_variance", "reference")
 
 Arrays = Mapping[str, NDArray[Any]]
 _STACK = ("slice", "row", "col")
+_STACKS = {_STACK, ("echo", "row", "col")}
+"""Names of the axes of several images; those of several echoes are taken like slices, one after the other."""
 _NOTHING = Sampling(np.zeros((1, 1), dtype=bool))
 """Of slices that have not come yet."""
 
@@ -117,7 +119,7 @@ def outline_of_images(
     InputError
         As `scan_of_arrays`.
     """
-    if len(shape) != 3 or card.float_pairs or card.dims not in (None, _STACK):
+    if len(shape) != 3 or card.float_pairs or card.dims not in {None, *_STACKS}:
         return None
     _check_sides(key, _STACK, shape, limits)
     images = (_pixels(key, part)[0] for part in parts)
@@ -232,12 +234,12 @@ def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
 
 def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayCard, limits: ReadLimits) -> ImageStack:
     names = None if card.dims is None else tuple(name for name in card.dims if name != "real/imag")
-    known = {_STACK[-stored.ndim :], ("x", "y", "z")}
+    known = {_STACK[-2:]} if stored.ndim == 2 else {*_STACKS, ("x", "y", "z")}
     if stored.ndim not in (2, 3) or (names is not None and names not in known):
         raise InputError(
             field=key,
             got=f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}"),
-            wanted="images (row, col) or (slice, row, col), or a volume (x, y, z) whose readout is x",
+            wanted="images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z) whose readout is x",
         )
     _check_sides(key, _STACK[-stored.ndim :], stored.shape, limits)
     pixels = _pixels(key, stored)

@@ -9,6 +9,7 @@ import pytest
 
 from mri_design.design.model_choice import held_back
 from mri_design.design.recording import found_energies, innovation
+from mri_design.experiment.held_back import phase
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.recipe import Recipe
@@ -37,11 +38,11 @@ def samples() -> list[int]:
     return np.flatnonzero(drawn | (PLANE.radius < 0.3)).tolist()
 
 
-def textured(encoding: Encoding, phase: Array) -> MRSlice:
+def textured(encoding: Encoding, angle: Array) -> MRSlice:
     """Nothing to predict it by but its phase, measured in full."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:N, :N] / N - 0.5
-    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=(N, N))) * np.exp(1j * phase)
+    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=(N, N))) * np.exp(1j * angle)
     rows = encoding.rows(range(encoding.size))
     exact = rows(image)
     data = exact + SD * (rng.standard_normal(exact.shape) + 1j * rng.standard_normal(exact.shape))
@@ -119,6 +120,26 @@ def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not(encoding: Encoding, ids
     choice = chosen(textured(encoding, smooth()), ids)
     assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0
     assert chosen(textured(encoding, rough()), ids).phase is None
+
+
+@pytest.mark.parametrize(("standard_errors", "taken"), [(0.5, False), (1.3, False), (1.7, True), (-2.0, False)])
+def test_a_small_advantage_is_no_reason_for_another_model(
+    standard_errors: float, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines held back have to be predicted better than under moduli by one and a half standard errors."""
+    alike: list[Array] = []  # energies under the models, one after the other
+
+    def energies(_: MRSlice, image: Array, held: Sequence[int]) -> Array:
+        spread = np.resize([0.5, -0.5], len(held))
+        spread -= spread.mean()
+        error = spread.std(ddof=1) / np.sqrt(len(held))
+        alike.append(np.ones(len(held)) if not alike else np.exp(-(standard_errors * error + spread)))
+        return alike[-1]
+
+    monkeypatch.setattr(phase, "found_energies", energies)
+    choice = chosen(textured(LineEncoding((N, N)), smooth()), [*range(8, 17), 0, 2, 4, 5, 6, 18, 19, 21, 22, 23])
+    assert len(alike) == 2 and choice.held_back == len(alike[0]) >= 4
+    assert (choice.phase is not None) == taken
 
 
 @needs_finufft

@@ -1,16 +1,20 @@
 """Error bars are scaled to the error predicted for the image, and stay as they are where nothing is predicted."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mri_design.design.model_choice import held_back
+from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategy import DesignView
 from mri_design.experiment.held_back.error_bars import BOUNDS, std_factor
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
+from mri_design.operators.base import Array
 from mri_design.operators.encodings import LineEncoding
 
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})
@@ -45,6 +49,29 @@ def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_erro
     known, held = held_back(LINES, LineEncoding((48, 48)))
     assert result.std_factor.held_back == len(held) and sorted([*known, *held]) == LINES
     assert str(result.std_factor).endswith(f"after {len(held)} lines held back")
+
+
+@pytest.mark.parametrize("lines", [LINES, range(14, 34)], ids=["lines held back", "none"])
+def test_variances_sum_to_a_known_share_of_what_the_error_model_predicts(
+    lines: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Squared errors were nine tenths of the predictions; what the scan adds has three quarters of the weight."""
+    predicted: dict[bool, float] = {}
+    corrected = Calibrated.corrected
+
+    def kept(strategy: Calibrated, view: DesignView, expected: Array) -> Array:
+        energies = corrected(strategy, view, expected)
+        predicted[bool(view.steps)] = float(energies.sum())
+        return energies
+
+    monkeypatch.setattr(Calibrated, "corrected", kept)
+    recipe = recipe_of("local", loops=2)
+    result = reconstruct(scan_of(recipe).slice_model(0, recipe), lines, "mean", recipe, rng())
+    before, after = predicted[False], predicted.get(True, predicted[False])
+    assert result.std is not None and result.std_factor is not None
+    assert BOUNDS[0] < result.std_factor.factor**2 < BOUNDS[1]
+    assert (after == before) == (result.std_factor.held_back == 0)
+    assert np.sum(result.std.astype(float) ** 2) == pytest.approx(0.9 * before**0.25 * after**0.75, rel=1e-4)
 
 
 def test_without_lines_outside_the_centre_only_the_synthetic_heads_are_asked() -> None:

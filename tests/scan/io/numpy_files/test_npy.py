@@ -136,15 +136,28 @@ def test_real_arrays_are_images(tmp_path: Path, shape: tuple[int, ...], dtype: s
     np.testing.assert_array_equal(got.images, pixels.reshape(-1, 9, 7))
 
 
-def test_half_precision_pairs_are_complex_images(tmp_path: Path) -> None:
+@pytest.mark.parametrize("several", ["slice", "echo"])
+def test_half_precision_pairs_are_complex_images(tmp_path: Path, several: str) -> None:
     pairs = np.arange(2 * 6 * 5 * 2).reshape(2, 6, 5, 2).astype(np.float16)
     path = tmp_path / "images.npz"
     np.savez(path, image=pairs)
-    card = {"dims": ["slice", "row", "col", "real/imag"], "dtype": "float16 pairs (real, imag)"}
+    card = {"dims": [several, "row", "col", "real/imag"], "dtype": "float16 pairs (real, imag)"}
     path.with_suffix(".json").write_text(json.dumps({**card, "kind": "image domain, complex", "key": "image"}))
     got = read(path)
     assert isinstance(got, ImageStack)
     np.testing.assert_array_equal(got.images, pairs[..., 0] + 1j * pairs[..., 1].astype(np.complex64))
+
+
+def test_echoes_are_images_one_after_the_other(tmp_path: Path) -> None:
+    pixels = np.arange(2 * 6 * 5).reshape(2, 6, 5).astype(np.float32)
+    path = saved(tmp_path, pixels, {"dims": ["echo", "row", "col"]})
+    got = read(path)
+    assert isinstance(got, ImageStack)
+    np.testing.assert_array_equal(got.images, pixels)
+    assert_told(outline(path), got)
+    path = saved(tmp_path, pixels[0], {"dims": ["echo", "row"]})
+    with pytest.raises(InputError, match=r"named \['echo', 'row'\]; wanted images .* or \(echo, row, col\)"):
+        read(path)
 
 
 def test_an_archive_with_everything(tmp_path: Path, scan: np.ndarray) -> None:
