@@ -26,6 +26,7 @@ DIGITS = 4  # significant, so that the rounding is well below the tolerance
 ABOUT = "~"  # before the numbers of multiplications, where an iteration more or less depends on last bits
 ABOUT_TOLERANCE = 1e-2
 LONG_TABLES = ("scores.csv", "prediction-lines.csv")  # a column or a row for every line of the grid
+SHARES = ", shares "  # between the norm of an array and its shares along fixed directions
 NUMBER = re.compile(r"(?<![\w.])([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?![\w.]*[A-Za-z])")
 
 
@@ -108,7 +109,7 @@ def _array(array: np.ndarray) -> str:
     directions = np.random.default_rng(0).standard_normal((2, *array.shape))
     shares = [complex(np.vdot(direction, array)) / norm for direction in directions]
     parts = [f"{part:+.3f}" for share in shares for part in (share.real, share.imag)]
-    return f"{what}: norm {_shorter(str(norm))}, shares {' '.join(parts if np.iscomplexobj(array) else parts[::2])}"
+    return f"{what}: norm {_shorter(str(norm))}{SHARES}{' '.join(parts if np.iscomplexobj(array) else parts[::2])}"
 
 
 def _one_line(mask: dict[str, Any]) -> str:
@@ -154,18 +155,28 @@ def differences(expected: Any, found: Any, tolerance: float, place: str = "") ->
 
 
 def _agree(expected: str, found: str, tolerance: float) -> bool:
-    """Whether two texts are the same but for small changes of the numbers in them."""
+    """Whether two texts are the same but for small changes of the numbers in them.
+
+    Shares are of an array's norm: where the array changes by a part of it, they change by as much, whatever they are.
+    """
+    (expected, _, shares), (found, _, others) = expected.partition(SHARES), found.partition(SHARES)
+    pairs = [*_numbers(expected, found), *((one, other, SHARES) for one, other, _ in _numbers(shares, others))]
+    same_words = NUMBER.sub("", expected + shares) == NUMBER.sub("", found + others)
+    return same_words and all(_close(one, other, tolerance, before) for one, other, before in pairs)
+
+
+def _numbers(expected: str, found: str) -> Iterator[tuple[str, str, str]]:
+    """Pairs of numbers at the same places, and what stands before each."""
     pieces, others = NUMBER.split(expected), NUMBER.split(found)
-    if len(pieces) != len(others) or pieces[::2] != others[::2]:
-        return False
-    numbers = zip(pieces[::2], pieces[1::2], others[1::2], strict=False)
-    return all(_close(one, other, tolerance, about=before.endswith(ABOUT)) for before, one, other in numbers)
+    yield from zip(pieces[1::2], others[1::2], pieces[::2], strict=False)
 
 
-def _close(one: str, other: str, tolerance: float, *, about: bool) -> bool:
-    if about:
-        return math.isclose(float(one), float(other), rel_tol=ABOUT_TOLERANCE)
+def _close(one: str, other: str, tolerance: float, before: str) -> bool:
+    if before.endswith(ABOUT):
+        return math.isclose(float(one), float(other), rel_tol=max(ABOUT_TOLERANCE, tolerance))
     if _whole(one) and _whole(other):
         return int(one) == int(other)
     last_digit = 0.0 if "e" in one else 1.01 * 10.0 ** -len(one.partition(".")[2])
+    if before == SHARES:
+        return abs(float(one) - float(other)) <= max(tolerance, last_digit)
     return math.isclose(float(one), float(other), rel_tol=tolerance, abs_tol=last_digit)

@@ -38,7 +38,7 @@ def _recipe(simulation: str = "", reconstruction: str = "", more: str = "") -> s
 SMALL = _recipe()
 COILS = _recipe("coils = 3", more="[coils]\ncalibration_lines = 10")
 LANCZOS = _recipe(
-    more='[inference]\nvariances = "lanczos"\nlanczos_steps = 40\ntolerance = 0.5\n'
+    more='[inference]\nvariances = "lanczos"\nlanczos_steps = 20\ntolerance = 0.5\nsolver = "irls"\n'
     '[design]\nstrategy = "information-gain-lanczos"'
 )
 PHASE = _recipe(more='[phase]\nmodel = "automatic"\nimaginary_ratios = [2.0, 8.0]\nrivals_every = 2')
