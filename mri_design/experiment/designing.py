@@ -306,6 +306,7 @@ def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
         rough = {
             "samples": min(design.samples, inference.samples),
             "solver_tolerance": max(design.solver_tolerance, inference.solver_tolerance),
+            "inner_tolerance": max(design.inner_tolerance, inference.inner_tolerance),
         }
         inference = inference.model_copy(update=rough)
     return inference.engine()

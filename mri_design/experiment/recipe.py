@@ -221,6 +221,7 @@ class DesignRecipe(_Settings):
     step_loops: Count = 1
     samples: Annotated[int, Field(ge=2)] = 4
     solver_tolerance: Positive = 0.1
+    inner_tolerance: Positive = 3e-4
     block: Count = 1
     order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = "as-chosen"
     train: Count | None = None
