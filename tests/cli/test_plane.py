@@ -73,6 +73,16 @@ def test_a_design_without_a_block_has_a_report(run: Run, work: Path, quick: Path
     assert "16 of 480" in (tmp_path / "start" / "report.html").read_text()
 
 
+def test_a_design_whose_start_is_all_leaves_its_image(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+    """`calibrated` predicts nothing before the first block, so there is no prediction to be judged."""
+    words = ("design", "scan.npz", *PLANE, "--acceleration", 480)
+    result = run(*words, "--recipe", quick, "--out", tmp_path / "start")
+    assert result.exit_code in (0, 4), result.output
+    page = (tmp_path / "start" / "report.html").read_text()
+    assert "1 of 480" in page and "How often the predicted error is right" not in page
+    assert (tmp_path / "start" / "recon.npy").exists()
+
+
 def test_samples_are_sorted_into_echo_trains(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
     quick.write_text(QUICK.replace("[design]", "[design]\ntrain = 6"))
     words = ("design", "scan.npz", *PLANE, "--samples", 60, "--strategy", "poisson-disc", "--recipe", quick)

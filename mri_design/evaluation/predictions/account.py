@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.tables import Row
 from mri_design.evaluation.predictions.check import PredictionCheck
@@ -35,7 +37,7 @@ class DesignAccount:
     checks : tuple of PredictionCheck
         Predictions with the actual errors beside them; empty where these are not known.
     shares : sequence of mappings
-        `how_often_right` of the checks; empty without them.
+        `how_often_right` of the checks that have a prediction; empty without them.
     """
 
     trace: DesignTrace
@@ -61,7 +63,8 @@ def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = (), model
     """
     start, end = len(trace.start), trace.forecast(len(trace.lines))
     errors = [(start + i, step.predicted_error) for i, step in enumerate(trace.steps) if step.predicted_error > 0]
-    errors += [] if end is None else [(len(trace.lines), end.predicted_error)]
+    errors += [(len(trace.lines), end.predicted_error)] if end is not None and end.predicted_error > 0 else []
+    judged = [check for check in checks if not np.isnan(check.ratio)]
     return DesignAccount(
         trace=trace,
         information=expected_information(trace),
@@ -69,5 +72,5 @@ def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = (), model
         predicted_errors=tuple(errors),
         models=model_use(trace, models),
         checks=tuple(checks),
-        shares=how_often_right(checks) if checks else (),
+        shares=how_often_right(judged) if judged else (),
     )

@@ -136,8 +136,9 @@ def _judged(folder: RunFolder, account: DesignAccount, rows: list[dict[str, obje
                 "not known), over all samples and over the unmeasured ones alone; median over unmeasured samples "
                 "within two thirds of the plane of predicted over actual energy, and the rank correlation of the two.",
             ),
-            ReportTable(account.shares, "How often the predicted error is right."),
         ]
+    if account.shares:
+        blocks.append(ReportTable(account.shares, "How often the predicted error is right."))
     return blocks
 
 

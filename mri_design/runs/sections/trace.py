@@ -187,12 +187,15 @@ def _errors(folder: RunFolder, account: DesignAccount) -> Blocks:
                 "unmeasured lines where the truth is not known); median over unmeasured lines with |ky| < N/3 of "
                 "predicted over actual energy, and the rank correlation of the two.",
             ),
+        ]
+    if account.shares:
+        blocks.append(
             ReportTable(
                 account.shares,
                 "How often the predicted error is right: share of these line counts where predicted over actual lies "
                 "in [0.5, 2] and in [0.8, 1.25]; median and range of the ratio. 1 is right, below 1 promised too much.",
-            ),
-        ]
+            )
+        )
     return blocks
 
 

@@ -18,6 +18,8 @@ __all__ = ["PROTON", "GradientLimits", "Readout", "fastest_readout", "gradients_
 
 PROTON = 42.577478461e6
 """gamma / (2 pi) of the proton in Hz/T (CODATA 2022)."""
+LARGEST_FIELD_OF_VIEW = 1.0
+"""Metres: more than any bore, so that a larger number was in other units."""
 
 _MARGIN = 0.99  # of both limits: what stepping along a curve, and playing it in a sequence, may get wrong
 _ROUNDING = 1e-9
@@ -192,6 +194,13 @@ def fastest_readout(
     k = checked_trajectory(curve)
     require_instance(GradientLimits, wanted="GradientLimits", limits=limits)
     scale = PROTON * positive_number("field_of_view", field_of_view)
+    if field_of_view > LARGEST_FIELD_OF_VIEW:
+        raise InputError(
+            field="field_of_view",
+            got=f"{field_of_view:g} m",
+            wanted=f"at most {LARGEST_FIELD_OF_VIEW:g} m",
+            cure="Give metres: 24 cm are 0.24.",
+        )
     if k.ndim != 2 or len(k) < 3:
         raise InputError(field="curve", got=f"shape {k.shape}", wanted="three or more points (point, 2)")
     lengths = np.linalg.norm(np.diff(k, axis=0), axis=1)

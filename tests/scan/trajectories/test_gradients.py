@@ -69,6 +69,8 @@ def test_bad_input():
         fastest_readout(line, 0.04, field_of_view=0.2)
     with pytest.raises(InputError, match="raster times"):
         fastest_readout(line, LIMITS, field_of_view=1e-7)
+    with pytest.raises(InputError, match="24 cm are"):
+        fastest_readout(line, LIMITS, field_of_view=24)
     with pytest.raises(InputError, match="positions"):
         gradients_of(line[:1], raster=1e-5, field_of_view=0.2)
     assert fastest_readout(line, LIMITS, field_of_view=0.2, dwell=2.5e-6).dwell == pytest.approx(2.5e-6)
