@@ -1,6 +1,7 @@
 """`design` over spokes and arms of spirals, from the command line."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -186,3 +187,13 @@ def test_comparisons_of_shots_need_their_number(run: Run, quick: Path, tmp_path:
     words = ("compare", "phantom:brain", "--encoding", "spiral", "--accelerations", "4", "--recipe", quick)
     refused = run(*words, "--out", tmp_path / "refused")
     assert refused.exit_code == 2 and "Give their numbers with --shots" in " ".join(refused.output.split())
+
+
+def test_a_missing_transform_is_named_before_anything_is_done(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    result = run("design", "phantom:brain", "--encoding", "spiral", "--shots", 6, "--out", tmp_path / "run")
+    assert result.exit_code == 3
+    assert "pip install finufft" in result.stderr and "designing" not in result.stderr
+    assert "simulated" not in result.stderr and not (tmp_path / "run").exists()

@@ -13,11 +13,22 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.operators.base import Array
 
-__all__ = ["sums_at_pixels", "sums_at_samples"]
+__all__ = ["require_finufft", "sums_at_pixels", "sums_at_samples"]
 
 # Relative errors asked for. In single precision a smaller one costs six times as much and gains a factor of six; in
 # double precision this one costs 6 per cent more than 1e-9.
 _SINGLE, _DOUBLE = 1e-4, 1e-13
+
+
+def require_finufft() -> None:
+    """Refuse work along trajectories where FINUFFT is missing, before any of it is done.
+
+    Raises
+    ------
+    InputError
+        With how to install it.
+    """
+    _finufft()
 
 
 def sums_at_samples(images: Array, angles: Array) -> Array:

@@ -52,6 +52,7 @@ from mri_design.experiment.strategy_names import (
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding, encoding_named
+from mri_design.operators.nonuniform.transform import require_finufft
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.executors import LOCAL
 from mri_design.runs.images import NamedImage, with_zero_filled
@@ -281,6 +282,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     InputError
         Where the input or the checkpoint cannot be used, or constraints contradict the scan.
     """
+    if request.of_shots:
+        require_finufft()
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
     every = load_input(request.source, recipe, run.seed, request.maps)
