@@ -22,6 +22,7 @@ from study.sections import toys
 from study.split import MIDDLE
 from threadpoolctl import threadpool_limits
 
+from mri_design.design.constraints import centre_lines
 from mri_design.design.engine import DesignEngine
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv
@@ -110,7 +111,7 @@ def one_scan(
         strategy = make_strategy(rule)
         grid, most = slice_model.shape[0], max(case.counts)
         start = strategy.default_start(grid, min(case.counts), slice_model.n_coils)
-        lines = tuple(int(line) for line in np.argsort(np.abs(np.arange(grid) - grid // 2), kind="stable")[:start])
+        lines = centre_lines(slice_model.measured, start)
         made = DesignEngine(strategy, engine, seed=seed)
         began = time.process_time()
         trace = made.run([slice_model], made.begin([slice_model], lines), most).trace
@@ -132,8 +133,8 @@ def page(rows: Sequence[Row]) -> str:
 Masks of a design whose posteriors come from fewer samples, whose samples are solved to a looser tolerance, and whose
 inner problem (the mean) too, against those of {samples} samples solved to {tolerance} and an inner tolerance of
 {inner:g}: change of the relative L2 error of the posterior mean (recipe `local`, the same for all masks), mean over
-numbers of lines. Training subjects, 128 x 128; `standard error` over images
-and seeds, as if they were independent; processor time of the designs; load averages {load}.
+numbers of lines. Training subjects, 128 x 128; `standard error` over images and seeds, as if they were independent;
+processor time of the designs; load averages {load}.
 
 {table}
 A strategy that corrects what the posteriors expect, `calibrated`, takes no harm; one that believes them may need the

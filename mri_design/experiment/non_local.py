@@ -116,10 +116,7 @@ def mean_stages(
         try:
             slice_model = non_locally_refined(slice_model, posterior.mean)
         except InputError as error:
-            start, refused = (
-                WarmStart.from_posterior(posterior),
-                _left_out_after(error),
-            )
+            start, refused = WarmStart.from_posterior(posterior), _left_out_after(error)
             return LastStage(without.model(lines, signal), start, refused, local, matvecs)
         model = slice_model.model(lines, signal)
         start = _carried(posterior, model)
@@ -187,11 +184,7 @@ def map_stages(
         try:
             slice_model = non_locally_refined(slice_model, image)
         except InputError as error:
-            return (
-                without.model(lines, signal),
-                image,
-                _left_out_after(error),
-            )
+            return without.model(lines, signal), image, _left_out_after(error)
     return slice_model.model(lines, signal), image, ""
 
 

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design.cli import train
+from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.train import run as training_run
 
@@ -48,6 +49,21 @@ def test_the_order_is_what_a_design_measures(learnt: tuple[Path, Result], run: R
     assert [entry["name"] for entry in manifest["inputs"]] == ["scan.npz", "order.npz"]
     text = (out / "manifest.json").read_text() + (out / "report.html").read_text()
     assert str(learnt[0].parent) not in text
+
+
+def test_a_design_says_how_much_the_training_scans_counted(
+    learnt: tuple[Path, Result], run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    words = ("--lines", 12, "--recipe", "quick-local.toml", "--out", out)
+    result = run("design", "scan.npz", "--strategy", f"calibrated:{learnt[0]}", *words)
+    assert result.exit_code in (0, 4), result.output
+    settings = json.loads((out / "manifest.json").read_text())["settings"]
+    weights = [float(row["opinion_weight"]) for row in read_csv_texts(out / "steps.csv")]
+    assert len(weights) > 1 and all(0 < weight < 1 for weight in weights)
+    assert settings["weight_of_training_scans"] == pytest.approx(weights[-1], rel=1e-4)
+    assert "weight_of_earlier_scan" not in settings
+    assert f"counts for {weights[-1]:.0%} of the choice at the end" in (out / "report.html").read_text()
 
 
 def test_the_same_command_again_does_nothing_and_another_one_is_refused(learnt: tuple[Path, Result], run: Run) -> None:
