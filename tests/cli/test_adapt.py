@@ -17,6 +17,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.streaming.scanner import Scanner
 from tests.simulated_scanner import connected, noise_readouts, write_file
 
 pytestmark = pytest.mark.slow
@@ -372,6 +373,23 @@ def test_a_killed_run_goes_on_from_its_readouts_to_the_same_lines(
         result = run("adapt", out / "readouts.mrd", *BLIND, "--out", begun, "--resume")
         assert result.exit_code == 0, result.output
         assert order(begun) == blind
+
+
+def test_a_file_that_is_read_to_its_end_before_the_first_decision_gives_the_same_lines(
+    adapt: Adapt, run: Run, tmp_path: Path, blind: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, out = adapt("scan.npz", (), *BLIND)
+    measure = Scanner.measure
+
+    def late(scanner: Scanner, *asked: Any) -> list[int]:
+        if not scanner.exchanges:
+            time.sleep(0.5)  # the thread that reads is at the end of the file
+        return measure(scanner, *asked)
+
+    monkeypatch.setattr(Scanner, "measure", late)
+    result = run("adapt", out / "readouts.mrd", *BLIND, "--out", tmp_path / "late")
+    assert result.exit_code == 0, result.output
+    assert order(tmp_path / "late") == blind
 
 
 def test_a_process_that_is_killed_goes_on_with_the_scanner_that_is_still_there(

@@ -306,9 +306,13 @@ class _Live:
         return load_state(self._checkpoint) if self._checkpoint.path.exists() else None
 
     def _give_up(self, lost: Sequence[int]) -> None:
-        """These lines cannot be measured; none that has not arrived can where the scanner is gone."""
+        """These lines cannot be measured; where one was missed and the scanner is gone, none can that has not arrived.
+
+        A stream that has ended is no reason by itself: a file is often read to its end before the first decision, and
+        the lines must not depend on how fast it is read.
+        """
         self._measurable[list(lost)] = False
-        if self._scanner.ended:
+        if lost and self._scanner.ended:
             self._measurable &= self._arrivals.arrived
             if not self._measurable.any():
                 raise InputError(field="stream", got=self._scanner.ended, wanted="the start lines")
