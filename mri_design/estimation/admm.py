@@ -176,7 +176,8 @@ class _State:
     """u, the copies s_j, the scaled multipliers and the weights."""
 
     def __init__(self, settings: ADMM, problem: PenalisedProblem, start: Array) -> None:
-        model = problem.model
+        model = problem.model.rotated
+        problem = replace(problem, model=model)
         self.settings, self.problem = settings, problem
         self.u = start.astype(model.back_projection().dtype, copy=True)
         self.s = [np.array(s, order="C") for s in model.analysis_coefficients(self.u)]
@@ -197,10 +198,13 @@ class _State:
 
     def advance(self, look: bool = True) -> None:
         """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
+        from mri_design.operators.kernels.copies import pulled
+
         gathered: Array | float = 0.0
         for block, s, scaled, rho in zip(self.problem.model.blocks, self.s, self.scaled, self.rho, strict=True):
-            target = s - scaled if block.offset is None else s - scaled + block.offset.astype(s.dtype)
-            target *= s.real.dtype.type(rho)
+            target = pulled(s, scaled, rho)
+            if block.offset is not None:
+                target += s.real.dtype.type(rho) * block.offset.astype(s.dtype)
             gathered = gathered + block.analysis.adjoint(target)
         self.u = self.linear(np.asarray(gathered), self.u, look)
         for j in range(len(self.s)):

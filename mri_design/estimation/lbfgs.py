@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class LBFGS:
             ``residual`` is the estimated excess of J per real unknown, the larger of two (see ``tolerance``). Stalled
             where J cannot be lowered although more than its rounding is predicted.
         """
-        point = _Point.at(problem, start)
+        point = _Point.at(replace(problem, model=problem.model.rotated), start)
         memory = _CirculantMemory(point, self.history)
         excess, size = RemainingExcess(point.value), problem.model.measurement.in_size
         predicted: deque[float] = deque(maxlen=self.window)

@@ -106,6 +106,7 @@ class MapEstimate:
         exact = self.smoothing == 0
         if exact:
             model = replace(model, data=model.data.astype(np.result_type(model.data.dtype, np.float64)))
+        model = model.rotated
         u = model.back_projection() if start is None else start
         matvecs = iterations = 0
         solved, gap = Convergence(Status.CONVERGED, 0, 0.0), None

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mri_design.krylov.conjugate_gradients import squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
@@ -98,8 +99,7 @@ class PenalisedProblem:
 
     def value(self, residual: Array, coefficients: tuple[Array, ...]) -> float:
         """J from y - X u and s = B u - offset."""
-        fit = float(np.sum(np.abs(residual) ** 2, dtype=np.float64)) / self.model.noise_variance
-        return fit + self.penalty_value(coefficients)
+        return squared_norm(residual) / self.model.noise_variance + self.penalty_value(coefficients)
 
     def penalty_value(self, coefficients: tuple[Array, ...]) -> float:
         """What the sites add to J at s = B u - offset."""

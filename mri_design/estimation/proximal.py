@@ -59,25 +59,28 @@ def shrinkage(
     precision = smoothed.even.gaussian_precision if smoothed else None
     if precision is not None:
         return np.asarray((rho / (rho + precision)).astype(real))
-    modulus = np.sqrt(power)
     scale = smoothed.even.modulus_scale if smoothed else None
     if smoothed is not None and scale is not None:
         level = (scale * (np.sqrt(noise_variance) / rho)).astype(real)
         epsilon = (noise_variance * smoothed.z).astype(real)
-        shrunken = rounded_threshold(level, epsilon, modulus, iterations)
-    else:
-        shrunken = shrunken_moduli(penalty, noise_variance, rho, modulus, iterations)
-    return np.asarray(shrunken / np.maximum(modulus, np.finfo(real).tiny))
+        return rounded_threshold(level, epsilon, power, iterations)
+    modulus = np.sqrt(power)
+    return _share(shrunken_moduli(penalty, noise_variance, rho, modulus, iterations), modulus)
 
 
-def rounded_threshold(level: Array, epsilon: Array, modulus: Array, iterations: int = 30) -> Array:
-    """r >= 0 with r + level r / sqrt(r^2 + epsilon) = |v|; without rounding, soft thresholding."""
-    from mri_design.operators.kernels.threshold import rounded_thresholds
+def rounded_threshold(level: Array, epsilon: Array, power: Array, iterations: int = 30) -> Array:
+    """r / |v| for r >= 0 with r + level r / sqrt(r^2 + epsilon) = |v|; without rounding, soft thresholding."""
+    from mri_design.operators.kernels.threshold import rounded_shrinkage
 
     if not np.any(epsilon):
-        return np.asarray(np.maximum(modulus - level, 0))
-    level, epsilon = (np.broadcast_to(x, modulus.shape) if np.size(x) > 1 else x for x in (level, epsilon))
-    return rounded_thresholds(level, epsilon, modulus, iterations)
+        modulus = np.sqrt(power)
+        return _share(np.maximum(modulus - level, 0), modulus)
+    level, epsilon = (np.broadcast_to(x, power.shape) if np.size(x) > 1 else x for x in (level, epsilon))
+    return rounded_shrinkage(level, epsilon, power, iterations)
+
+
+def _share(shrunken: Array, modulus: Array) -> Array:
+    return np.asarray(shrunken / np.maximum(modulus, np.finfo(modulus.dtype).tiny))
 
 
 def shrunken_moduli(penalty: SitePenalty, noise_variance: float, rho: float, modulus: Array, iterations: int) -> Array:

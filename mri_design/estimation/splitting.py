@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
-from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
@@ -105,16 +105,15 @@ class _CoilCopies(LinearStep):
     ) -> None:
         X = model.measurement
         assert isinstance(X, CartesianLines) and X.maps is not None
-        encoding = CartesianLines(X.lines.tolist(), X.grid, None, X.library)
+        encoding = X.of_uniform_coil()
         self._gram = encoding.gram
-        self._data = encoding.adjoint(model.data[:, None])
-        self._maps = X.maps.astype(start.dtype, copy=False)
-        self._conjugate = np.conj(self._maps)
+        self._data = np.ascontiguousarray(encoding.adjoint(model.data[:, None]), dtype=start.dtype)
+        self._maps = np.ascontiguousarray(X.maps, dtype=start.dtype)
         power = np.sum(np.abs(self._maps) ** 2, axis=0)
         self._total = float(power.max())
         self._missing = self._total - power
         self._blocks = blocks
-        self._relaxation = start.real.dtype.type(relaxation)
+        self._relaxation = relaxation
         self._rho = 0.3
         self._copies, self._unseen = self._maps * start, start
         self._scaled = (self._gram(self._copies) - self._data) * start.real.dtype.type(1 / self._rho)
@@ -125,19 +124,20 @@ class _CoilCopies(LinearStep):
         self._inverse = circulant_inverse(total)
 
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
+        from mri_design.operators.kernels.coil_copies import relax_coils, renew_coils, seen_by_coils
+
         self.matvecs += 1
-        real = u.real.dtype.type
-        own = np.einsum("cyx,cyx->yx", self._conjugate, self._copies - self._scaled) + self._missing * self._unseen
-        u = self._inverse(gathered + real(self._rho) * own)
-        coil_images = self._maps * u
-        v = self._relaxation * coil_images + (1 - self._relaxation) * self._copies + self._scaled
-        copies = v + (self._data - self._gram(v)) * real(1 / (1 + self._rho))
-        self._scaled = v - copies
-        if look:
-            missed, moved = squared_norm(coil_images - copies), squared_norm(copies - self._copies)
+        relaxation = u.real.dtype.type(self._relaxation)
+        own = seen_by_coils(self._maps, self._copies, self._scaled) + self._missing * self._unseen
+        u = self._inverse(gathered + u.real.dtype.type(self._rho) * own)
+        before = self._copies.copy() if look else None
+        relax_coils(self._maps, u, self._copies, self._scaled, self._relaxation)
+        renew_coils(self._data, self._gram(self._scaled), self._copies, self._scaled, 1 / (1 + self._rho))
+        if before is not None:
+            coil_images = self._maps * u
+            missed, moved = squared_norm(coil_images - self._copies), squared_norm(self._copies - before)
             self._factor = balancing_factor(missed, moved, squared_norm(coil_images), squared_norm(self._scaled))
-        self._copies = copies
-        self._unseen = self._relaxation * u + (1 - self._relaxation) * self._unseen
+        self._unseen = relaxation * u + (1 - relaxation) * self._unseen
         return u
 
     def balance(self) -> None:

@@ -10,7 +10,7 @@ import scipy.linalg
 
 from mri_design.errors import require_counts, require_random
 from mri_design.krylov.lanczos import lanczos
-from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status

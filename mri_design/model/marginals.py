@@ -38,7 +38,7 @@ class Variances:
         exactly. More draws do not make it smaller, a smaller tolerance of the solver does. It is cautious, some two to
         four times the root mean square over coefficients of similar size, so that the truth is expected within
         ``3 * std_error + bias`` of nearly every value, however many draws there are. Zero where draws are known
-        exactly; None where there are no draws behind the values.
+        exactly; None where there are no draws behind the values, or where the estimator was told to leave it out.
     samples : array, shape (count, *image shape), optional
         Draws with covariance A^-1 made on the way.
     explained : array, shape of ``samples``, optional

@@ -11,7 +11,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.krylov.chunks import in_chunks
-from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase.filter import phased_preconditioner
 from mri_design.model.recent_noise import recent_noise

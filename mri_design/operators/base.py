@@ -188,6 +188,13 @@ class LinearOperator(ABC):
         """A^H e for the `unit_noise` e that the same generator makes as it made ``shared``."""
         return self._adjoint(shared)
 
+    def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
+        """Q A and Q ``data`` with a unitary Q that makes products cheap: |data - A u| is the same for every u.
+
+        By default nothing is known, and Q is the identity.
+        """
+        return self, data
+
     @property
     def H(self) -> LinearOperator:
         """The adjoint operator."""
@@ -321,6 +328,13 @@ class _Adjoint(LinearOperator):
 
     def _adjoint(self, v: Array) -> Array:
         return self.operator._apply(v)
+
+    def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
+        """Q A and Q ``data`` with a unitary Q that makes products cheap: |data - A u| is the same for every u.
+
+        By default nothing is known, and Q is the identity.
+        """
+        return self, data
 
     @property
     def H(self) -> LinearOperator:

@@ -34,6 +34,10 @@ class FiniteDifferences(LinearOperator):
         return out
 
     def _adjoint(self, v: Array) -> Array:
+        if compilable(v, v):
+            from mri_design.operators.kernels.differences import differences_adjoint
+
+            return differences_adjoint(v)
         along_y, along_x = v[..., 0, :, :], v[..., 1, :, :]
         u = -(along_y + along_x)
         u[..., 1:, :] += along_y[..., :-1, :]

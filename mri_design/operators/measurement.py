@@ -15,7 +15,7 @@ from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT, FourierLibrary, transform
 from mri_design.operators.selection import LineSampling, SampleSelection
 
-__all__ = ["CartesianLines", "CartesianSamples", "DirectFourier", "cartesian"]
+__all__ = ["CartesianLines", "CartesianSamples", "DirectFourier", "LineColumns", "cartesian"]
 
 _ROUNDING = 1e-4
 """Cycles by which a position may lie beyond the grid: what single precision leaves of an exact N / 2."""
@@ -144,6 +144,10 @@ class CartesianLines(_CartesianEncoding):
         for sensitivity in self.maps:
             yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
 
+    def of_uniform_coil(self) -> CartesianLines:
+        """The same lines seen by one coil of sensitivity 1."""
+        return type(self)(self.lines.tolist(), self.grid, None, self.library)
+
     def columns(self, u: Array) -> Array:
         """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.
 
@@ -152,7 +156,7 @@ class CartesianLines(_CartesianEncoding):
         u : complex array, shape (..., ky, kx)
             Images.
         """
-        from mri_design.operators.kernels.fourier import images_to_lines, suits
+        from mri_design.operators.kernels.fft.lines import images_to_lines, suits
 
         if u.ndim == 3 and suits(self.grid, u.dtype):
             return images_to_lines(u, self.lines, self.gram.strips(u.dtype))
@@ -167,12 +171,18 @@ class CartesianLines(_CartesianEncoding):
         return noise
 
     def adjoint_of_noise(self, shared: Array) -> Array:
-        from mri_design.operators.kernels.fourier import lines_to_images, suits
+        from mri_design.operators.kernels.fft.lines import lines_to_images, suits
 
         if suits(self.grid, shared.dtype):
             return lines_to_images(shared, self.mask, self.gram.strips(shared.dtype))
         coil_images = self._fft.centred(shared * self.mask[:, None], (-2,), inverse=True)
         return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+
+    def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
+        """`LineColumns` of the same lines, and the data with their readouts transformed back."""
+        other = LineColumns(self.lines.tolist(), self.grid, self.maps, self.library)
+        other.gram = self.gram  # with the coil maps in the order that its loops read
+        return other, self._fft.centred(data, (-1,), inverse=True)
 
     @cached_property
     def gram(self) -> _LineGram:
@@ -191,6 +201,26 @@ class CartesianLines(_CartesianEncoding):
             return np.broadcast_to(aliasing, (self.grid[1], *aliasing.shape))
         maps = self.maps.astype(np.complex128).transpose(2, 1, 0)  # (kx, ky, coil)
         return np.asarray(aliasing * (maps.conj() @ maps.transpose(0, 2, 1)))
+
+
+class LineColumns(CartesianLines):
+    """`CartesianLines` with readouts transformed back, image (ky, kx) -> (coil, line, x): only FFTs along ky are left.
+
+    The transform of fully sampled readouts is unitary, so that distances of data and the Gram operator are the same.
+    """
+
+    def _apply(self, u: Array) -> Array:
+        lines = self.columns(u.reshape(-1, *self.grid))
+        return np.reshape(lines, (*u.shape[:-2], *self.out_shape))
+
+    def _adjoint(self, v: Array) -> Array:
+        full = np.zeros((*v.shape[:-2], *self.grid), dtype=np.result_type(v.dtype, np.complex64))
+        full[..., self.lines, :] = v
+        images = self.adjoint_of_noise(full.reshape(-1, *full.shape[-3:]))
+        return np.reshape(images, (*v.shape[:-3], *self.grid))
+
+    def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
+        return self, data
 
 
 class CartesianSamples(_CartesianEncoding):
@@ -331,7 +361,7 @@ class _LineGram(_CartesianGram):
         self._strips: dict[np.dtype[Any], Array] = {}
 
     def _apply(self, u: Array) -> Array:
-        from mri_design.operators.kernels.fourier import filter_lines, suits
+        from mri_design.operators.kernels.fft.lines import filter_lines, suits
 
         u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
         if not suits((self.in_shape[0], self.in_shape[1]), u.dtype):
@@ -340,7 +370,7 @@ class _LineGram(_CartesianGram):
 
     def strips(self, dtype: np.dtype[Any]) -> Array | None:
         """Coil maps in the order that compiled loops read, made once for a precision; None for one uniform coil."""
-        from mri_design.operators.kernels.fourier import in_strips
+        from mri_design.operators.kernels.fft.lines import in_strips
 
         if self._maps is None:
             return None

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.fft
 from scipy.ndimage import uniform_filter
 
-from mri_design.krylov.preconditioners import circulant_inverse
+from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.variances.base import not_positive_definite

@@ -63,6 +63,8 @@ class ControlVariate:
     memory : float
         MiB that the process should stay within: draws are solved some at a time, and their noise is not kept from loop
         to loop, where all of them together would take more (`model.working_memory`).
+    with_bias : bool
+        Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
 
     Raises
     ------
@@ -98,6 +100,7 @@ class ControlVariate:
     control: ControlName = "auto"
     column_limit: int = 2**28
     memory: float = DEFAULT_MEMORY
+    with_bias: bool = True
 
     def __post_init__(self) -> None:
         require_counts(least=2, **{"variance samples": self.samples})
@@ -124,7 +127,9 @@ class ControlVariate:
             solved = SolvedDraws.exact(explained)
         else:
             reached, solver = self._solved(precision, control, b, explained, previous, at_once)
-            solved = SolvedDraws.of(solver, reached, self.max_iterations, with_bias=len(analyses) > 0)
+            solved = SolvedDraws.of(
+                solver, reached, self.max_iterations, with_bias=self.with_bias and len(analyses) > 0
+            )
             del b, solver  # images of every draw that nobody needs any more
         if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
@@ -141,7 +146,9 @@ class ControlVariate:
             "exact" if exact and all(estimate.known for estimate in estimates) else "unbiased",
             solved.convergence,
             std_error=tuple(estimate.error for estimate in estimates),
-            bias=tuple(solved.bias(e.terms, e.typical, e.value).astype(like.real.dtype) for e in estimates),
+            bias=tuple(solved.bias(e.terms, e.typical, e.value).astype(like.real.dtype) for e in estimates)
+            if self.with_bias
+            else None,
             samples=solved.draws,
             explained=explained if isinstance(control, CirculantControl) else None,
             image=image,

@@ -34,6 +34,8 @@ class MonteCarlo:
     memory : float
         MiB that the process should stay within: draws are solved some at a time where all of them together would take
         more (`model.working_memory`).
+    with_bias : bool
+        Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
 
     Raises
     ------
@@ -55,6 +57,7 @@ class MonteCarlo:
     tolerance: float = 1e-2
     max_iterations: int = 500
     memory: float = DEFAULT_MEMORY
+    with_bias: bool = True
 
     def __post_init__(self) -> None:
         require_counts(least=2, **{"variance samples": self.samples})
@@ -81,20 +84,28 @@ class MonteCarlo:
             at_once=at_once,
         )
         convergence = solver.solve(self.tolerance, self.max_iterations)
-        solved = SolvedDraws.of(solver, convergence, self.max_iterations, with_bias=len(analyses) > 0)
+        solved = SolvedDraws.of(
+            solver, convergence, self.max_iterations, with_bias=self.with_bias and len(analyses) > 0
+        )
         if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 
-        def estimate(analysis: LinearOperator) -> tuple[Array, Array, Array]:
-            """z, its standard error and its bias."""
+        def estimate(analysis: LinearOperator) -> tuple[Array, Array, Array | None]:
+            """z, its standard error and its bias, where that is asked for."""
 
             def terms(draws: Array) -> Array:
                 return squared_modulus(analysis(draws))
 
             z = mean_over_draws(terms(solved.draws[some]) for some in chunks(self.samples, at_once))
             value = np.asarray(z.mean)
-            return value, z.error, solved.bias(lambda _: terms, value, value)
+            return value, z.error, solved.bias(lambda _: terms, value, value) if self.with_bias else None
 
         estimates = [estimate(analysis) for analysis in analyses]
-        values, errors, bias = (tuple(estimate[i] for estimate in estimates) for i in range(3))
-        return Variances(values, "unbiased", solved.convergence, std_error=errors, bias=bias, samples=solved.draws)
+        return Variances(
+            tuple(value for value, _, _ in estimates),
+            "unbiased",
+            solved.convergence,
+            std_error=tuple(error for _, error, _ in estimates),
+            bias=tuple(bias for _, _, bias in estimates if bias is not None) if self.with_bias else None,
+            samples=solved.draws,
+        )

@@ -85,7 +85,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
     "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3, "encodings": 4},
     "operators/encodings": {"base": 1, "*": 2},
-    "operators/kernels": {"compiling": 1, "suitable": 1, "lanes": 2, "*": 3, "fourier": 4, "wavelet": 4},
+    "operators/kernels": {"compiling": 1, "suitable": 1, "lanes": 2, "*": 3, "fft": 3, "wavelet": 4},
+    "operators/kernels/fft": {"steps": 1, "*": 2},
     "operators/nonuniform": {"toeplitz": 1, "convention": 1, "transform": 1, "density": 2, "fourier": 2},
     "potentials": {"expectation": 1, "base": 2, "mixture": 5, "likelihoods": 5}
     | dict.fromkeys(("gaussian", "laplace", "requirements", "sech2", "student_t"), 3)

@@ -51,7 +51,7 @@ def test_both_ways_to_a_rounded_threshold_agree(z, precision):
     site = Laplace(2.0)
     general = shrunken_moduli(Smoothed(site, np.asarray(z, dtype=precision)), SIGMA2, 0.5, modulus, 100)
     level, epsilon = np.asarray(2.0 * np.sqrt(SIGMA2) / 0.5, precision), np.asarray(SIGMA2 * z, precision)
-    own = rounded_threshold(level, epsilon, modulus)
+    own = modulus * rounded_threshold(level, epsilon, modulus**2)
     assert own.dtype == general.dtype == precision
     np.testing.assert_allclose(own, general, rtol=0, atol=50 * np.finfo(precision).eps)
 

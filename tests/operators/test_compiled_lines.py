@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.operators.kernels.fourier import filter_lines, in_strips, suits
+from mri_design.operators.kernels.fft.lines import filter_lines, in_strips, suits
 from mri_design.operators.measurement import cartesian
 
 ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
@@ -62,3 +62,28 @@ def test_the_same_bits_alone_and_in_a_batch():
     for X in (cartesian([1, 5, 16], (32, 40)), cartesian([1, 5, 16], (32, 40), maps)):
         together = X.gram(u)
         assert all((X.gram(one) == image).all() for one, image in zip(u, together, strict=True))
+
+
+@pytest.mark.parametrize("grid", [(16, 24), (17, 8)], ids=str)  # compiled, and by the library
+@pytest.mark.parametrize("coils", [0, 3])
+@pytest.mark.parametrize("batch", [(), (2,), (2, 2)], ids=str)
+def test_rotated_lines_are_as_far_from_the_rotated_data(grid, coils, batch):
+    maps = noise((coils, *grid), np.complex128, 1) if coils else None
+    X = cartesian([3, 9, 0, 14], grid, maps)
+    u, y = noise((*batch, *grid), np.complex128, 2), noise((*batch, *X.out_shape), np.complex128, 3)
+    Q, rotated = X.rotated(y)
+    assert Q.out_shape == X.out_shape and Q.rotated(rotated) == (Q, rotated)
+    axes = tuple(range(-3, 0))
+    np.testing.assert_allclose(np.linalg.norm(rotated - Q(u), axis=-1), np.linalg.norm(y - X(u), axis=-1), rtol=1e-12)
+    np.testing.assert_allclose(Q.adjoint(rotated), X.adjoint(y), atol=1e-12)
+    np.testing.assert_allclose(Q.gram(u), X.adjoint(X(u)), atol=1e-10)
+    np.testing.assert_allclose(
+        np.sum(np.conj(rotated) * Q(u), axis=axes), np.sum(np.conj(Q.adjoint(rotated)) * u, axis=(-2, -1)), rtol=1e-10
+    )
+
+
+def test_rotated_lines_keep_single_precision():
+    X = cartesian([3, 9], (16, 24), noise((2, 16, 24), np.complex64, 1))
+    Q, rotated = X.rotated(noise(X.out_shape, np.complex64, 2))
+    assert rotated.dtype == Q(noise((16, 24), np.complex64, 3)).dtype == Q.adjoint(rotated).dtype == np.complex64
+    assert Q.gram is X.gram

@@ -148,6 +148,10 @@ def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else(case_of):
         assert draws.bias == ()
         assert draws.convergence.matvecs < made.convergence.matvecs <= 1.1 * draws.convergence.matvecs
         np.testing.assert_array_equal(made.samples, draws.samples)
+        without = replace(estimator, with_bias=False)(precision, analyses, np.random.default_rng(3), like)
+        assert without.bias is None and without.convergence.matvecs == draws.convergence.matvecs
+        for value, same in zip(without.values, made.values, strict=True):
+            np.testing.assert_array_equal(value, same)
 
 
 def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(case_of, monkeypatch):

@@ -17,7 +17,7 @@ from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import expected_energies
 from mri_design.design.neighbourhood import neighbourhood, require_weights
 from mri_design.design.strategies.error_model import ErrorModel, ErrorModelName, shipped_error_model
-from mri_design.design.strategies.line_features import LineKnowledge, line_features
+from mri_design.design.strategies.line_features import LineKnowledge, features_of_line, line_features
 from mri_design.design.strategies.second_opinion import SecondOpinion, weight_of_opinion
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import require_counts, require_instance
@@ -251,7 +251,7 @@ def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
             continue
         known = scan.knowledge(acquired[: first + i - pending], expected)
         energy, variance = scan.error_energy(step.outcome.actual_energy)
-        rows.append(line_features(known, [step.line])[0])
+        rows.append(features_of_line(known, step.line))
         log_energies.append(np.log(energy / known.unit))
         variances.append(variance)
     if not rows:

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEATURES", "LineKnowledge", "line_features"]
+__all__ = ["FEATURES", "LineKnowledge", "features_of_line", "line_features"]
 
 Numbers = NDArray[np.float64]
 
@@ -194,6 +194,25 @@ def line_features(known: LineKnowledge, lines: Sequence[int] | NDArray[np.intp] 
     at = np.arange(len(known.measured)) if lines is None else np.asarray(lines, dtype=np.intp)
     each = _Lines(known, at)
     return np.stack([values(each) for _, values in _FEATURES], axis=1)
+
+
+def features_of_line(known: LineKnowledge, line: int) -> Numbers:
+    """`line_features` of one line, shape (`FEATURES`,), read-only.
+
+    They are remembered, since a design asks again for those of all its past lines at every step.
+    """
+    energies = np.where(known.measured, known.energies, 0.0)
+    return _remembered(known.measured.tobytes(), energies.tobytes(), known.noise, float(known.expected[line]), line)
+
+
+@lru_cache(maxsize=2048)
+def _remembered(measured: bytes, energies: bytes, noise: float, expected: float, line: int) -> Numbers:
+    """What `features_of_line` gives: of ``expected`` the features see the line's own number alone."""
+    by_line = np.frombuffer(energies)
+    known = LineKnowledge(np.frombuffer(measured, dtype=bool), by_line, noise, np.full(len(by_line), expected))
+    (features,) = line_features(known, [line])
+    features.flags.writeable = False
+    return np.asarray(features)
 
 
 def _neighbours(measured: NDArray[np.bool_], at: NDArray[np.intp], distance: int) -> Numbers:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import scipy.fft
 
-from mri_design.krylov.preconditioners import phased_circulant_inverse
+from mri_design.model.circulant_inverse import phased_circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.phased import PhasedParts

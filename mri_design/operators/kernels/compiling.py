@@ -31,5 +31,6 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 @cache
 def _stamp() -> tuple[tuple[str, int, int], ...]:
     """Names, times and sizes of all files of compiled loops."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+    folder = Path(__file__).parent
+    files = sorted(folder.rglob("*.py"))
+    return tuple((str(file.relative_to(folder)), file.stat().st_mtime_ns, file.stat().st_size) for file in files)

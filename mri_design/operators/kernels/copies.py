@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
 
-__all__ = ["relax", "split"]
+__all__ = ["pulled", "relax", "split"]
 
 Array = NDArray[Any]
 
@@ -40,6 +40,23 @@ def relax(given: Array, copies: Array, scaled: Array, relaxation: float) -> Arra
     numbers = (array.reshape(-1).view(real) for array in (given, copies, scaled))
     _relax(*numbers, real.type(relaxation), real.type(1 - relaxation), powers.reshape(-1), _parts(scaled))
     return powers
+
+
+def pulled(copies: Array, scaled: Array, weight: float) -> Array:
+    """``weight * (copies - scaled)``: where copies and multipliers draw the coefficients, times the weight of that.
+
+    Parameters
+    ----------
+    copies, scaled : contiguous arrays of one shape
+        As for `relax`.
+    weight : float
+        rho.
+    """
+    real = scaled.real.dtype
+    out = np.empty_like(scaled)
+    numbers = (array.reshape(-1).view(real) for array in (copies, scaled, out))
+    _pulled(*numbers, real.type(weight))
+    return out
 
 
 def split(given: Array, copies: Array, scaled: Array, factor: Array) -> tuple[float, float, float, float, float]:
@@ -79,6 +96,12 @@ def _relax(given, copies, scaled, weight, rest, powers, parts):
     else:
         for i in range(powers.size):
             powers[i] = scaled[i] * scaled[i]
+
+
+@compiled
+def _pulled(copies, scaled, out, weight):
+    for i in range(out.size):
+        out[i] = weight * (copies[i] - scaled[i])
 
 
 @compiled

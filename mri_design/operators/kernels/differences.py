@@ -1,4 +1,4 @@
-"""D^H diag(weights) D for periodic differences along both axes, in one pass and without temporaries."""
+"""Periodic differences along both axes, their adjoint, and D^H diag(weights) D, each in one pass."""
 
 from __future__ import annotations
 
@@ -10,9 +10,29 @@ from numpy.typing import NDArray
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import COUNT, load, moved_one, moved_two, store, weights_of
 
-__all__ = ["add_weighted_differences"]
+__all__ = ["add_weighted_differences", "differences_adjoint"]
 
 Array = NDArray[Any]
+
+
+def differences_adjoint(v: Array) -> Array:
+    """D^H v with D as in `add_weighted_differences`.
+
+    Parameters
+    ----------
+    v : contiguous array, shape (..., 2, ky, kx)
+        Real or complex.
+
+    Returns
+    -------
+    array, shape (..., ky, kx)
+    """
+    real, (n_rows, n_columns) = v.real.dtype, v.shape[-2:]
+    out = np.empty((*v.shape[:-3], n_rows, n_columns), dtype=v.dtype)
+    parts = v.dtype.itemsize // real.itemsize
+    flat, written = v.reshape(-1).view(real), out.reshape(-1).view(real)
+    _differences_adjoint(flat, written, n_rows, parts * n_columns, parts, COUNT[real.itemsize])
+    return out
 
 
 def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Array, pixels: Array | None = None) -> None:
@@ -43,6 +63,23 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
         np.zeros(4 * COUNT[real.itemsize], dtype=real),
         COUNT[real.itemsize],
     )
+
+
+@compiled
+def _differences_adjoint(v, out, n_rows, width, parts, count):
+    size = n_rows * width
+    for image in range(out.size // size):
+        for y in range(n_rows):
+            to, here = image * size + y * width, 2 * image * size + y * width
+            above, right = 2 * image * size + (y - 1) % n_rows * width, here + size
+            whole = width // count * count
+            for x in range(count, whole, count):
+                along_y = load(v, above + x) - load(v, here + x)
+                store(out, to + x, along_y + (load(v, right + x - parts) - load(v, right + x)))
+            for x in range(width):
+                if x < count or x >= whole:
+                    before = right + (x - parts) % width
+                    out[to + x] = (v[above + x] - v[here + x]) + (v[before] - v[right + x])
 
 
 @compiled

@@ -27,6 +27,7 @@ __all__ = [
     "store",
     "store_pairs",
     "store_twos",
+    "transpose",
     "weights_of",
 ]
 
@@ -160,6 +161,39 @@ def load_doubled(typingctx: Any, array: Any, index: Any) -> Any:
         return context.make_tuple(builder, both, halves)
 
     return both(array, types.intp), generate
+
+
+@intrinsic
+def transpose(typingctx: Any, source: Any, at: Any, step: Any, target: Any, to: Any, stride: Any) -> Any:
+    """As many rows as there are lanes, ``step`` apart, written as columns, ``stride`` apart, to another array."""
+    if not (_is_flat(source) and source == target):
+        return None
+    lanes = Lanes(source.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given, at, step, written, to, stride = arguments
+        rows = []
+        for _ in range(lanes.count):
+            address = _address(context, builder, source, given, at, _vector(lanes))
+            rows.append(builder.load(address, align=lanes.scalar.bitwidth // 8))
+            at = builder.add(at, step)
+        apart = 1
+        while apart < lanes.count:  # blocks of this size change places across the diagonal (Eklundh 1972)
+            upper = _choice([k if not k & apart else lanes.count + k - apart for k in range(lanes.count)])
+            lower = _choice([k + apart if not k & apart else lanes.count + k for k in range(lanes.count)])
+            for k in range(lanes.count):
+                if not k & apart:
+                    pair = rows[k], rows[k + apart]
+                    rows[k] = builder.shuffle_vector(*pair, upper)
+                    rows[k + apart] = builder.shuffle_vector(*pair, lower)
+            apart *= 2
+        for row in rows:
+            address = _address(context, builder, target, written, to, _vector(lanes))
+            builder.store(row, address, align=lanes.scalar.bitwidth // 8)
+            to = builder.add(to, stride)
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, types.intp, target, types.intp, types.intp), generate
 
 
 def _moving_up(places: int) -> Any:

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
+from mri_design.design.strategies import line_features as module
+from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, features_of_line, line_features
 
 N = 16
 
@@ -87,3 +90,26 @@ def test_lines_without_data_yet_count_for_the_geometry_alone() -> None:
 def test_some_lines_are_rows_of_all() -> None:
     state = known([6, 7, 8, 9, 3])
     np.testing.assert_array_equal(line_features(state, [1, 14]), line_features(state)[[1, 14]])
+
+
+def test_a_line_asked_for_again_is_remembered_and_anything_else_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[LineKnowledge] = []
+    monkeypatch.setattr(module, "line_features", lambda *given: made.append(given[0]) or line_features(*given))
+    state = known([6, 7, 8, 9, 3], expected=np.linspace(1, 2, N))
+    later = replace(state, energies=np.where(state.measured, state.energies, 7.0))  # lines measured since
+    features_of_line(state, 14)
+    before = len(made)
+    for again in (state, later):
+        np.testing.assert_array_equal(features_of_line(again, 14), line_features(state, [14])[0])
+    assert len(made) == before
+    others = [
+        known([6, 7, 8, 9, 4], expected=state.expected),
+        replace(state, energies=2 * state.energies),
+        replace(state, noise=0.2),
+        replace(state, expected=3 * state.expected),
+    ]
+    for other in others:
+        np.testing.assert_array_equal(features_of_line(other, 14), line_features(other, [14])[0])
+        assert not np.array_equal(features_of_line(other, 14), line_features(state, [14])[0])
+    assert len(made) == before + len(others)
+    assert not features_of_line(state, 14).flags.writeable

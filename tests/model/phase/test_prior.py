@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.krylov.preconditioners import mirrored, phased_circulant_inverse
+from mri_design.model.circulant_inverse import mirrored, phased_circulant_inverse
 from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, SparsityBlock, phase_refined, phase_variants
 from mri_design.model.phase.map import PhaseMap
 from mri_design.model.phase.prior import PhasePrior

@@ -1,4 +1,4 @@
-"""Approximate inverses for conjugate gradients."""
+"""Inverses of circulants, and what stands in for the inverse of a matrix that is nearly one."""
 
 from __future__ import annotations
 
@@ -27,20 +27,29 @@ def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array
     Circulants commute with shifts, so uncentred FFTs serve. Real vectors stay real: the real part is the circulant
     whose spectrum is made symmetric under k -> -k, as that of a real C is.
     """
-    inverse = np.repeat(1 / spectrum, 2, axis=-1)  # one for the real part of a coefficient, one for the imaginary part
-    weights = {inverse.dtype: inverse}
+    from mri_design.operators.kernels.fft.circulant import filter_images, in_groups, suits_both
+
+    inverse = 1 / spectrum
+    weights: dict[np.dtype[Any], Array] = {}
 
     def precondition(r: Array) -> Array:
-        real = r.real.dtype
-        if real not in weights:
-            weights[real] = inverse.astype(real)
+        compiled = suits_both(r.shape, r.dtype)
+        if r.dtype not in weights:
+            # In the order of the compiled loops, or one for the real part of a coefficient, one for the imaginary part.
+            weights[r.dtype] = in_groups(inverse, r.dtype) if compiled else _twice(inverse, r.real.dtype)
+        if compiled:
+            return filter_images(r, weights[r.dtype])
         coefficients = scipy.fft.fft2(r)
-        numbers = coefficients.view(real)
-        numbers *= weights[real]
+        numbers = coefficients.view(r.real.dtype)
+        numbers *= weights[r.dtype]
         solution = np.asarray(scipy.fft.ifft2(coefficients, overwrite_x=True))
         return solution if np.iscomplexobj(r) else solution.real
 
     return precondition
+
+
+def _twice(response: Array, real: np.dtype[Any]) -> Array:
+    return np.repeat(response, 2, axis=-1).astype(real)
 
 
 def phased_circulant_inverse(

@@ -1,0 +1,69 @@
+"""The compiled circulant filter against the library's transforms, over sizes, precisions and batches."""
+
+import numpy as np
+import pytest
+
+from mri_design.model.circulant_inverse import circulant_inverse
+from mri_design.operators.kernels.fft import circulant
+from mri_design.operators.kernels.fft.circulant import filter_images, in_groups, suits_both
+
+ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
+# Fours alone, a two, a three, a five and a seven among them, sides of different kinds, a last panel that is not full.
+GRIDS = [(16, 16), (64, 16), (16, 128), (32, 48), (80, 64), (112, 16), (192, 64), (8, 64), (48, 320)]
+
+
+def noise(shape, dtype, seed):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def plain(images, response):
+    return np.fft.ifft2(response * np.fft.fft2(images.astype(np.complex128)))
+
+
+@pytest.mark.parametrize("dtype", list(ROUNDING))
+@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: f"{grid[0]}x{grid[1]}")
+@pytest.mark.parametrize("batch", [(), (3,), (2, 2)], ids=str)
+def test_images_are_filtered_as_by_the_library(dtype, grid, batch):
+    images, response = noise((*batch, *grid), dtype, 1), np.random.default_rng(2).random(grid)
+    kept = images.copy()
+    assert suits_both(images.shape, images.dtype)
+    found, expected = filter_images(images, in_groups(response, images.dtype)), plain(images, response)
+    assert found.dtype == dtype and found.shape == images.shape
+    assert np.abs(found - expected).max() <= ROUNDING[dtype] * np.abs(expected).max()
+    np.testing.assert_array_equal(images, kept)
+
+
+def test_a_slice_of_a_larger_array_is_filtered_too():
+    stack = noise((3, 16, 48), np.complex128, 4)
+    images, response = stack[::2, :, ::3], np.arange(256.0).reshape(16, 16)
+    np.testing.assert_allclose(
+        filter_images(images, in_groups(response, images.dtype)), plain(images, response), atol=1e-10
+    )
+
+
+def test_the_same_bits_alone_and_in_a_batch():
+    images, response = noise((5, 32, 64), np.complex64, 5), in_groups(np.random.default_rng(6).random((32, 64)), "F")
+    together = filter_images(images, response)
+    for one, image in zip(together, images, strict=True):
+        np.testing.assert_array_equal(filter_images(image, response), one)
+
+
+@pytest.mark.parametrize("grid", [(9, 16), (16, 20), (17, 16), (64, 72), (1, 16), (44, 16), (176, 16)], ids=str)
+def test_other_sizes_and_real_images_go_to_the_library(grid, monkeypatch):
+    images = noise((2, *grid), np.complex64, 7)
+    assert not suits_both(images.shape, images.dtype)
+    assert not suits_both((16, 16), np.dtype(np.float32))
+    monkeypatch.setattr(circulant, "filter_images", None)
+    spectrum = 1 + np.random.default_rng(8).random(grid)
+    expected = plain(images, 1 / spectrum)
+    np.testing.assert_allclose(circulant_inverse(spectrum)(images), expected, atol=1e-5)
+
+
+def test_the_preconditioner_takes_the_compiled_loops_where_they_suit(monkeypatch):
+    seen = []
+    monkeypatch.setattr(circulant, "filter_images", lambda *given: seen.append(given) or filter_images(*given))
+    images, spectrum = noise((2, 64, 16), np.complex64, 9), 1 + np.random.default_rng(10).random((64, 16))
+    expected = plain(images, 1 / spectrum)
+    np.testing.assert_allclose(circulant_inverse(spectrum)(images), expected, atol=1e-5)
+    assert len(seen) == 1
