@@ -92,10 +92,13 @@ def whole_design(rows: Sequence[Row]) -> float | None:
     return min(numbers(whole, "times ours"), default=None)
 
 
-def times_faster(peer: str, settings: str = "") -> Callable[[Sequence[Row]], float | None]:
+def times_faster(
+    peer: str, settings: str = "", *, column: str = "times our fastest", **case: object
+) -> Callable[[Sequence[Row]], float | None]:
     """How many of our fastest runs the fastest run of a peer takes, on the objective where we are least ahead.
 
-    Of the peer's rows those count whose settings contain ``settings``.
+    Of the peer's rows those count whose settings contain ``settings`` and whose other columns are those of ``case``.
+    ``times as shipped`` in place of ``times our fastest`` compares with our defaults.
 
     A lower bound where the peer gave up.
     """
@@ -103,9 +106,11 @@ def times_faster(peer: str, settings: str = "") -> Callable[[Sequence[Row]], flo
     def measure(rows: Sequence[Row]) -> float | None:
         ratios: list[float] = []
         wanted = [row for row in rows if settings in str(row["settings"])]
-        for objective in {row["objective"] for row in wanted}:
-            theirs = numbers(wanted, "times our fastest", objective=objective, solver=peer)
-            ratios += [min(theirs)] if theirs else []
+        for objective in {row["objective"] for row in wanted if row["solver"] == peer}:
+            theirs = numbers(wanted, column, objective=objective, solver=peer, **case)
+            if not theirs:
+                return None
+            ratios.append(min(theirs))
         return min(ratios, default=None)
 
     return measure
@@ -191,7 +196,7 @@ def all_targets(small: int, grid: int, large: int) -> list[Target]:
         ),
         Target(
             f"MVM {grid}x{grid}, one coil, over the memory/flop floor, most of the priors",
-            4,
+            3,
             False,
             "times",
             "operators",
@@ -207,7 +212,7 @@ def all_targets(small: int, grid: int, large: int) -> list[Target]:
         ),
         Target(
             f"whole design {grid}x{grid}, times faster than the papers' algorithm",
-            100,
+            300,
             True,
             "times",
             "design",
@@ -215,7 +220,7 @@ def all_targets(small: int, grid: int, large: int) -> list[Target]:
         ),
         Target(
             "regret of our lines by exact scores, summed over the decisions judged",
-            0.1,
+            0.3,
             False,
             "%",
             "regret",
@@ -245,13 +250,24 @@ def all_targets(small: int, grid: int, large: int) -> list[Target]:
             "design step",
             in_per_cent(largest("distance of z", grid=grid)),
         ),
+        *(
+            Target(
+                f"TV MAP {side}x{side}, {coils} coils, as shipped to a gap of 1e-3, times faster than BART pics -R T",
+                bound,
+                True,
+                "times",
+                "TV MAP",
+                times_faster("BART pics -R T", column="times as shipped", grid=side, coils=coils),
+            )
+            for side, coils, bound in ((grid, 1, 15), (grid // 2, 8, 5), (grid, 8, 5))
+        ),
         Target(
-            f"TV MAP {grid}x{grid} to a gap of 1e-3, times faster than BART pics -R T",
-            10,
-            True,
-            "times",
+            f"TV MAP {grid}x{grid}, anisotropic, as shipped: relative gap",
+            1e-3,
+            False,
+            "1",
             "TV MAP",
-            times_faster("BART pics -R T"),
+            largest("gap", solver="ours", settings="as shipped", objective="anisotropic TV", grid=grid, coils=1),
         ),
         Target(
             f"TV MAP {grid}x{grid} to a gap of 1e-3, times faster than SigPy TV, PDHG as shipped",

@@ -54,7 +54,7 @@ class MapEstimate:
     needs: ClassVar[frozenset[str]] = frozenset({"g", "bound"})
     """What it needs of sites; see `potentials.requirements`."""
 
-    smoothing: float = 1e-4
+    smoothing: float = 1e-5
     stages: int = 2
     inner: InnerSolver = field(default_factory=Automatic)
 
