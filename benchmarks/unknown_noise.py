@@ -157,8 +157,10 @@ def cases(scan: Scan) -> Iterator[Case]:
 
 def document(found: Sequence[Case]) -> str:
     """The page."""
-    wrong = [case for case in found if case.sd["before"] > 1.25]
-    right = [case for case in found if case.sd["before"] <= 1.25]
+    kinds = {
+        "more than 1.25 times the true sd": [case for case in found if case.sd["before"] > 1.25],
+        "otherwise": [case for case in found if case.sd["before"] <= 1.25],
+    }
 
     def line(what: str, chosen: Sequence[Case]) -> dict[str, object]:
         return {
@@ -205,14 +207,14 @@ def document(found: Sequence[Case]) -> str:
             "means of the recipe `local` and of the default recipe, each pair under the same noise: relative L2 of the",
             "magnitude. `said` is what manifest, report and a line on stderr say.",
             "",
-            markdown_text([line("more than 1.25 times the true sd", wrong), line("otherwise", right)]),
+            markdown_text([line(what, chosen) for what, chosen in kinds.items() if chosen]),
             "",
             markdown_text(rows),
             "",
-            "Not taken: a choice of the noise by lines held back. Trials on these images (a half to an eighth of the",
-            "variance): they are predicted best under a noise that is too large (hearts) or too small (heads), and they",
-            "prefer the default recipe where it loses to `local`. A wrong noise does its harm on the lines that were",
-            "measured, which it smooths.",
+            "Not taken: a choice of the noise by lines held back. Trials on these images, with a half to an eighth of",
+            "the variance: they are predicted best under a noise that is too large (hearts) or too small (heads), and",
+            "they prefer the default recipe where it loses to `local`. A wrong noise does its harm on the lines that",
+            "were measured, which it smooths.",
             "",
         ]
     )

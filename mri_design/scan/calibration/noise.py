@@ -63,8 +63,9 @@ def estimate_noise_variance(data: KSpaceData) -> float:
 
     Signal is told from noise by how it falls off. Where k-space gets quieter towards the ends of the readout, or the
     corners are more than twelve times as loud, they hold signal (of scans of low resolution) and do not count. Where
-    air beside the object is far louder on the central lines than elsewhere the object fills the readout: there the
-    outer quarter of the lines counts alone. `measure_noise` says when this was so.
+    air beside the object is far louder on the central lines than elsewhere, or than the corners, the object fills the
+    readout: there that air counts on the outer quarter of the lines alone, or the corners where they are quieter.
+    `measure_noise` says when this was so.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def measure_noise(data: KSpaceData) -> MeasuredNoise:
         return MeasuredNoise(_positive(float(regions.rim().mean()), data))
     variance, corners, doubt = float(regions.air_beside().mean()), float(regions.corners().mean()), ""
     if regions.object_beside():
-        variance, doubt = float(regions.outer_air_beside().mean()), OBJECT_BESIDE
+        variance, doubt = min(float(regions.outer_air_beside().mean()), corners), OBJECT_BESIDE
     if corners > _MORE_THAN_SIGNAL * variance:
         if corners > _MORE_THAN_FILTER * variance or regions.falls_outwards():
             doubt = SIGNAL_OUTSIDE

@@ -21,9 +21,10 @@ _ERROR_OF_MEDIAN = 1 / math.log(2)  # relative standard error of that median, ti
 _BANDS = 8
 ONE_SIDED = 3.0
 """Ratio of variances between both ends of the readout from which the object is at one of them; noise had up to 1.8."""
-OVER_MOST, OVER_OUTERMOST = 8.0, 60.0
-"""Ratios of variances, of air beside the object on the central lines to that on most and on the outermost ones, that
-only signal has. Scans whose noise was filtered along the phase encode had up to 4.4 and 21."""
+OVER_MOST, OVER_OUTERMOST, OVER_CORNERS = 8.0, 60.0, 20.0
+"""Ratios of variances that only signal has: of air beside the object on the central lines to that on most and on the
+outermost ones, and of that on most to the corners. Scans whose noise was filtered along the phase encode had up to 4.4,
+21 and 11."""
 FALLING = 1.35
 """Ratio of variances at which k-space falls outwards. Noise of filtered receivers had up to 1.29, signal 1.45 or more.
 """
@@ -116,11 +117,13 @@ class NoiseRegions:
     def object_beside(self) -> bool:
         """Whether the object reaches both ends of the readout.
 
-        Air beside it is then far louder on the central lines than on most, or than on the outermost.
+        Air beside it is then far louder on the central lines than on most, or than on the outermost; or most of it is
+        far louder than the corners.
         """
-        central = float(self._beside[0].mean())
-        most, outermost = float(self.air_beside().mean()), float(self.outer_air_beside().mean())
-        return central > OVER_MOST * most or central > OVER_OUTERMOST * outermost
+        central, most, outermost, corners = (
+            float(part.mean()) for part in (self._beside[0], self.air_beside(), self.outer_air_beside(), self.corners())
+        )
+        return central > OVER_MOST * most or central > OVER_OUTERMOST * outermost or most > OVER_CORNERS * corners
 
     def outer_air_beside(self) -> NDArray[np.float64]:
         """The same in the outer quarter of the lines alone, where the object shows least."""
