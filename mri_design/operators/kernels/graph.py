@@ -71,9 +71,7 @@ def add_weighted_edges(neighbours: Array, weights: Array, u: Array, out: Array) 
     packed = np.zeros((size, width), dtype=real)
     for first in range(0, len(images), together):
         chunk = slice(first, first + together)
-        if first and len(images[chunk]) < together:
-            packed[:] = 0
-        _pack(images[chunk], packed, of_image, of_part)
+        _pack(images[chunk], packed, of_image, of_part)  # what is left in other lanes is not taken out again
         gathered = np.zeros_like(packed)
         _add_lanes(neighbours, weights, packed.reshape(-1), gathered.reshape(-1), COUNT[real.itemsize])
         _unpack(gathered, sums[chunk], of_image, of_part)

@@ -65,7 +65,8 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     corners are more than twelve times as loud, they hold signal (of scans of low resolution) and do not count. Where
     air beside the object is far louder on the central lines than elsewhere, or than the corners, the object fills the
     readout: there that air counts on the outer quarter of the lines alone, or the corners where they are quieter.
-    `measure_noise` says when this was so.
+    `measure_noise` says when this was so; it is not where the air above and below the object is quieter still, and
+    counts.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def measure_noise(data: KSpaceData) -> MeasuredNoise:
             variance, doubt = corners, ""
     if data.fully_sampled:
         above = float(regions.air_above().mean())
-        if variance > _AGREEMENT * above > 0:
+        if variance > (1 if doubt else _AGREEMENT) * above > 0:
             variance, doubt = above, ""
     return MeasuredNoise(_positive(variance, data), doubt)
 

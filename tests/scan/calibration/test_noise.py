@@ -118,6 +118,15 @@ def test_an_object_that_fills_the_readout_is_measured_where_it_shows_least(textu
         assert found.variance > 0.9 * noise**2
 
 
+def test_air_above_an_object_that_fills_the_readout_counts_where_it_is_quieter(textured: Callable) -> None:
+    """Rows without the object hold noise alone; nothing is doubted then."""
+    for seed in range(3):
+        data = textured(96, (8, 88), 1.5, 0.01, seed)
+        found = measure_noise(replace(data, kspace=np.ascontiguousarray(data.kspace.swapaxes(2, 3))))
+        assert found.variance == pytest.approx(0.01**2, rel=0.25)
+        assert found.doubt == ""
+
+
 def test_nothing_is_doubted_where_noise_is_all_there_is_to_see(truth: Callable) -> None:
     """White noise; and a receiver's filter, which makes corners loud that do not fall off, whatever was measured."""
     assert measure_noise(truth(128, 128, 1).scan(0.05)).doubt == ""
