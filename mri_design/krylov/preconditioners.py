@@ -77,12 +77,10 @@ def phased_circulant_inverse(
         w = scipy.fft.fft2(back * r, overwrite_x=True)
         opposite = mirrored(w)
         np.conj(opposite, out=opposite)
-        opposite *= on_other
-        w *= on_own
-        w += opposite
-        solution = np.asarray(scipy.fft.ifft2(w, overwrite_x=True))
-        solution *= turn
-        return solution
+        np.multiply(on_other, opposite, out=opposite)
+        opposite += np.multiply(on_own, w, out=w)
+        solution = np.asarray(scipy.fft.ifft2(opposite, overwrite_x=True))
+        return np.multiply(turn, solution, out=solution)
 
     return precondition
 
