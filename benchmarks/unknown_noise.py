@@ -217,7 +217,7 @@ def document(found: Sequence[Case]) -> str:
             "were measured, which it smooths.",
             "",
             "Where an object fills the field of view and the file holds few lines, mostly central ones, its signal can",
-            "still pass for noise without a word: the one case above of more than ten times the true standard deviation.",
+            "still pass for noise without a word: the case above of over ten times the true standard deviation.",
             "",
         ]
     )
