@@ -14,7 +14,7 @@ from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
+from mri_design.scan.calibration.noise import estimate_noise_covariance, measure_noise
 from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.calibration.whitening import prewhiten
 from mri_design.scan.data import ImageStack, KSpaceData
@@ -219,6 +219,11 @@ class PreparedScan:
     unit: float = 1.0
     mixing: Array | None = None
 
+    @property
+    def noise_doubt(self) -> str:
+        """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
+        return str(self.data.card.get(NOISE_DOUBT, ""))
+
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
         return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
@@ -352,11 +357,26 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
             source = f"estimated from the data, {data.card[NOISE_FROM]}"
     elif data.noise_variance is not None:
         return data, "given with the data", None
-    elif data.n_coils > 1:
-        covariance, source = estimate_noise_covariance(data), "estimated from the data"
     else:
-        return replace(data, noise_variance=estimate_noise_variance(data)), "estimated from the data", None
+        estimated = estimate_noise_covariance(data) if data.n_coils > 1 else None
+        measured = measure_noise(data)
+        data, source = _doubting(data, measured.doubt), f"estimated from the data{_though(measured.doubt)}"
+        if estimated is None:
+            return replace(data, noise_variance=measured.variance), source, None
+        covariance = estimated
     return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
+
+
+NOISE_DOUBT = "noise doubted because"
+"""Entry of the card of prepared data: why their noise may be estimated too large."""
+
+
+def _doubting(data: KSpaceData, doubt: str) -> KSpaceData:
+    return replace(data, card={**data.card, NOISE_DOUBT: doubt}) if doubt else data
+
+
+def _though(doubt: str) -> str:
+    return f", though {doubt}: it may be too large" if doubt else ""
 
 
 def whitened(data: Scan, covariance: Array) -> Scan:

@@ -76,12 +76,20 @@ def phased_circulant_inverse(
     determinant = here * opposite - d**2
     own, other = opposite / determinant, -d / determinant
 
+    kept: dict[np.dtype[Any], tuple[Array, Array, Array, Array]] = {}
+
     def precondition(r: Array) -> Array:
-        turn = rotation.astype(r.dtype, copy=False)
-        w = scipy.fft.fft2(np.conj(turn) * r, overwrite_x=True)
-        back = other.astype(r.real.dtype) * mirrored(w).conj()
-        back += own.astype(r.real.dtype) * w
-        return np.asarray(turn * scipy.fft.ifft2(back, overwrite_x=True))
+        if r.dtype not in kept:
+            turn, part = rotation.astype(r.dtype), r.real.dtype
+            kept[r.dtype] = turn, np.conj(turn), own.astype(part), other.astype(part)
+        turn, back, on_own, on_other = kept[r.dtype]
+        w = scipy.fft.fft2(back * r, overwrite_x=True)
+        opposite = mirrored(w)
+        np.conj(opposite, out=opposite)
+        np.multiply(on_other, opposite, out=opposite)
+        opposite += np.multiply(on_own, w, out=w)
+        solution = np.asarray(scipy.fft.ifft2(opposite, overwrite_x=True))
+        return np.multiply(turn, solution, out=solution)
 
     return precondition
 

@@ -17,6 +17,8 @@ __all__ = ["add_weighted_grams"]
 
 CHUNK = 1 << 19
 """Bytes of a batch taken through all operators before the next."""
+GRAPH_CHUNK = 8
+"""Images, at least, that are taken through a graph together: its kernel walks the edges once for so many."""
 
 Term = tuple[LinearOperator, Array]
 
@@ -48,7 +50,8 @@ def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Ar
             straight.append((operator, laid_out(w, operator.out_shape, u)))
     shape = operators[0].in_shape
     images, totals = u.reshape(-1, *shape), total.reshape(-1, *shape)
-    step = max(1, CHUNK // max(1, images[:1].nbytes))
+    with_graph = any(isinstance(operator, GraphDifferences) for operator, _ in (*straight, *turning))
+    step = max(GRAPH_CHUNK if with_graph else 1, CHUNK // max(1, images[:1].nbytes))
     for begin in range(0, len(images), step):
         some, sums = images[begin : begin + step], totals[begin : begin + step]
         _add_terms(straight, some, sums)

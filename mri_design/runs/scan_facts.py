@@ -32,6 +32,7 @@ __all__ = [
     "simulated_from",
     "simulation_summary",
     "warn_of_left_out",
+    "warn_of_noise",
 ]
 
 _LEFT_OUT = "left out of the scan"
@@ -65,6 +66,15 @@ def warn_of_left_out(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress
     text = left_out_text(scan.card, asked=recipe.input.counters)
     if text:
         progress.warn(f"{scan.name}: {text}")
+
+
+def warn_of_noise(scan: PreparedScan, progress: Progress) -> None:
+    """Say in one line that the noise of a scan had to be estimated from samples that hold signal, and what cures it."""
+    if scan.noise_doubt:
+        progress.warn(
+            f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, or as "
+            "variance under [noise] in a recipe"
+        )
 
 
 def left_out_settings(scan: KSpaceData | TrajectoryData) -> dict[str, object]:

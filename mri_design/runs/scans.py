@@ -12,7 +12,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.operators.encodings import KINDS
 from mri_design.runs.run import Work
-from mri_design.runs.scan_facts import simulated_from, warn_of_left_out
+from mri_design.runs.scan_facts import simulated_from, warn_of_left_out, warn_of_noise
 from mri_design.scan.data import Orientation
 from mri_design.scan.left_out import left_out_text
 from mri_design.scan.sampling import require_whole_lines
@@ -60,6 +60,8 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
             if recipe.design.encoding != "plane":
                 require_whole_lines(source.path, chosen.samplings[0])
             scan = prepare(chosen, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
+            if index == source.slices.indices(data.n_slices)[0]:  # all slices of a scan have its noise
+                warn_of_noise(scan, work.progress)
             reference = scan.reference(0)
             assert reference is not None
             slice_model = scan.slice_model(0, on_grid)

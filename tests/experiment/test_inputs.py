@@ -154,8 +154,20 @@ def test_noise_readouts_come_before_an_estimate_and_a_card_and_after_the_recipe(
     np.testing.assert_array_equal(known.data.kspace, data.kspace)
     given = prepare(scanned, Recipe.model_validate({"noise": {"variance": 0.25}}))
     assert (given.data.noise_variance, given.noise_source) == (0.25, "given in the recipe")
-    assert prepare(data, small).noise_source == "estimated from the data"
+    assert prepare(data, small).noise_source.startswith("estimated from the data")
     assert prepare(replace(data, noise_variance=9.0), small).noise_source == "given with the data"
+
+
+@pytest.mark.parametrize("coils", [1, 2])
+def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(small: Recipe, coils: int) -> None:
+    """Samples of an image of twice the resolution: the outermost ones hold signal."""
+    fine = load_input("phantom:t2w", simulating(small, matrix=128, coils=coils, noise=0.001))
+    middle = fine.kspace[:, :, 44:84, 44:84]
+    data = KSpaceData(np.ascontiguousarray(middle), np.ones(40, dtype=bool))
+    found = prepare(data, small)
+    assert found.noise_doubt
+    assert found.noise_source == f"estimated from the data, though {found.noise_doubt}: it may be too large"
+    assert prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).noise_doubt == ""
 
 
 def test_several_coils_are_whitened_by_their_noise_readouts(small: Recipe) -> None:

@@ -7,6 +7,7 @@ from mri_design.model import sums as module
 from mri_design.model.sums import add_weighted_grams
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
 from mri_design.operators.wavelet import Wavelet
 
@@ -74,3 +75,25 @@ def test_parts_apart_in_one_phase_beside_plain_moduli(dtype, shape, chunk, monke
         add_weighted_grams(operators, chosen, u, total)
         expected = 1 + plain(operators, chosen, u.astype(complex))
         np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype == "F" else 1e-13) * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", "FD")
+@pytest.mark.parametrize("phased", [False, True])
+def test_a_graph_takes_eight_images_together_however_large_they_are(dtype, phased, monkeypatch):
+    """Its kernel walks the edges once for all of them."""
+    shape, monkeyed = (12, 10), GraphDifferences._add
+    neighbours = np.random.default_rng(0).integers(0, 120, (3, *shape))
+    graph = GraphDifferences(np.where(neighbours == np.arange(120).reshape(shape), (neighbours + 1) % 120, neighbours))
+    blocks = [graph, FiniteDifferences(shape)]
+    if phased:
+        turn = np.exp(1j * noise(shape, complex, 2).real)
+        blocks = [PhasedParts(block, turn) for block in blocks]
+    weights = [np.exp(noise(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    u, taken = noise((19, *shape), dtype, 1), []
+    monkeypatch.setattr(module, "CHUNK", 1)
+    monkeypatch.setattr(GraphDifferences, "_add", lambda self, w, u, t: (taken.append(len(u)), monkeyed(self, w, u, t)))
+    total = np.zeros_like(u)
+    add_weighted_grams(blocks, weights, u, total)
+    assert taken == [8, 8, 3]
+    expected = plain(blocks, weights, u.astype(complex))
+    np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype == "F" else 1e-13) * np.abs(expected).max())

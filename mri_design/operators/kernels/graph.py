@@ -64,18 +64,17 @@ def add_weighted_edges(neighbours: Array, weights: Array, u: Array, out: Array) 
     if len(images) == 1 and channels == 2:
         _add_pairs(neighbours, weights, images[0], sums[0])
         return
-    for part in range(weights.shape[2]):
-        parts = slice(None) if weights.shape[2] == 1 else slice(part, part + 1)
-        shared = np.ascontiguousarray(weights[:, :, part])
-        some, totals = images[:, :, parts], sums[:, :, parts]
-        together = width // some.shape[2]
-        packed = np.empty((size, width), dtype=real)
-        for first in range(0, len(images), together):
-            chunk = slice(first, first + together)
-            _pack(some[chunk], packed)
-            gathered = np.zeros_like(packed)
-            _add_lanes(neighbours, shared, packed.reshape(-1), gathered.reshape(-1), COUNT[real.itemsize])
-            _unpack(gathered, totals[chunk])
+    # Where parts have weights of their own, the first half of the lanes are real parts, the second imaginary ones.
+    apart = weights.shape[2] == 2
+    together = COUNT[real.itemsize] if apart else width // channels
+    of_image, of_part = (1, together) if apart else (channels, 1)
+    packed = np.zeros((size, width), dtype=real)
+    for first in range(0, len(images), together):
+        chunk = slice(first, first + together)
+        _pack(images[chunk], packed, of_image, of_part)  # what is left in other lanes is not taken out again
+        gathered = np.zeros_like(packed)
+        _add_lanes(neighbours, weights, packed.reshape(-1), gathered.reshape(-1), COUNT[real.itemsize])
+        _unpack(gathered, sums[chunk], of_image, of_part)
 
 
 @compiled
@@ -96,25 +95,24 @@ def _back_from_edges(neighbours, v, out):
 
 
 @compiled
-def _pack(images, packed):
-    """Numbers of all images side by side, pixel by pixel; zeros in what is left of a row."""
+def _pack(images, packed, of_image, of_part):
+    """Numbers of all images side by side, pixel by pixel."""
     count, size, parts = images.shape
-    for i in range(size):
-        for c in range(count * parts, packed.shape[1]):
-            packed[i, c] = 0
     for image in range(count):
-        for i in range(size):
-            for part in range(parts):
-                packed[i, image * parts + part] = images[image, i, part]
+        for part in range(parts):
+            lane = image * of_image + part * of_part
+            for i in range(size):
+                packed[i, lane] = images[image, i, part]
 
 
 @compiled
-def _unpack(packed, images):
+def _unpack(packed, images, of_image, of_part):
     count, size, parts = images.shape
     for image in range(count):
-        for i in range(size):
-            for part in range(parts):
-                images[image, i, part] += packed[i, image * parts + part]
+        for part in range(parts):
+            lane = image * of_image + part * of_part
+            for i in range(size):
+                images[image, i, part] += packed[i, lane]
 
 
 @compiled
@@ -135,15 +133,14 @@ def _add_pairs(neighbours, weights, u, out):
 
 @compiled
 def _add_lanes(neighbours, weights, u, out, count):
-    several = weights.shape[0] > 1
+    several, last = weights.shape[0] > 1, weights.shape[2] - 1
     width = 2 * count
     for k in range(neighbours.shape[0]):
         row = k if several else 0
         for i in range(neighbours.shape[1]):
             here, there = width * i, width * neighbours[k, i]
-            w = fill(weights[row, i])
-            d0 = w * (load(u, here) - load(u, there))
-            d1 = w * (load(u, here + count) - load(u, there + count))
+            d0 = fill(weights[row, i, 0]) * (load(u, here) - load(u, there))
+            d1 = fill(weights[row, i, last]) * (load(u, here + count) - load(u, there + count))
             store(out, here, load(out, here) + d0)
             store(out, here + count, load(out, here + count) + d1)
             store(out, there, load(out, there) - d0)

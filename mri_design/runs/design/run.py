@@ -58,7 +58,7 @@ from mri_design.runs.executors import LOCAL
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out
+from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out, warn_of_noise
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
@@ -301,6 +301,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if before is not None:
         return before
     scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
+    warn_of_noise(scan, run.progress)
     recipe = with_calibration(recipe, scan.calibration_lines)
     slice_model = _slice_of_shots(request, scan, encoding, run) if request.of_shots else scan.slice_model(0, recipe)
     others = [

@@ -17,7 +17,7 @@ from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out
+from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out, warn_of_noise
 from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
@@ -126,6 +126,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     lines = np.flatnonzero(mask).tolist()
     run.finished(record.identity)  # the same reconstruction may be made again
     scan = prepare(data, recipe, measured=mask, ordinary=True)
+    warn_of_noise(scan, run.progress)
     slice_model = scan.slice_model(0, recipe)
     signal = slice_model.signal_level(lines)
     if simulated_from(data):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,33 @@ from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.noise_regions import NoiseRegions
 from mri_design.scan.data import KSpaceData
 
-__all__ = ["estimate_noise_covariance", "estimate_noise_variance"]
+__all__ = ["MeasuredNoise", "estimate_noise_covariance", "estimate_noise_variance", "measure_noise"]
 
 # Ratios of variances. Twenty-three scans and sharp-edged objects at a signal-to-noise ratio of 20 had up to
 # 1.6 from signal in the corners, and 4.5 or more from the receiver's filter.
 _MORE_THAN_SIGNAL = 2.0
 _AGREEMENT = 1.5
+# Filters of receivers made the corners up to 5.8 times louder than the air beside the object.
+_MORE_THAN_FILTER = 12.0
+
+OBJECT_BESIDE = "the object fills the readout"
+SIGNAL_OUTSIDE = "the outermost samples hold signal"
+
+
+@dataclass(frozen=True)
+class MeasuredNoise:
+    """A noise variance measured from k-space, and whether signal stood in the way.
+
+    Parameters
+    ----------
+    variance : float
+        As of `estimate_noise_variance`.
+    doubt : str
+        Why it may be too large, in words; empty where there is no reason.
+    """
+
+    variance: float
+    doubt: str = ""
 
 
 def estimate_noise_variance(data: KSpaceData) -> float:
@@ -40,6 +61,13 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     :math:`|.|^2`; exact zeros are no samples. Lines with holes have no profiles: there the outermost eighth of the
     measured samples counts, signal in it included.
 
+    Signal is told from noise by how it falls off. Where k-space gets quieter towards the ends of the readout, or the
+    corners are more than twelve times as loud, they hold signal (of scans of low resolution) and do not count. Where
+    air beside the object is far louder on the central lines than elsewhere, or than the corners, the object fills the
+    readout: there that air counts on the outer quarter of the lines alone, or the corners where they are quieter.
+    `measure_noise` says when this was so; it is not where the air above and below the object is quieter still, and
+    counts.
+
     Parameters
     ----------
     data : KSpaceData
@@ -57,20 +85,31 @@ def estimate_noise_variance(data: KSpaceData) -> float:
 
     Notes
     -----
-    results/benchmarks/measured-once.md has its accuracy on simulated and real scans, and with few lines.
+    results/benchmarks/measured-once.md has its accuracy on simulated and real scans, and with few lines;
+    results/benchmarks/unknown-noise.md what it does to images.
     """
+    return measure_noise(data).variance
+
+
+def measure_noise(data: KSpaceData) -> MeasuredNoise:
+    """The same with what is to be said about it; parameters and errors are those of `estimate_noise_variance`."""
     require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     regions = NoiseRegions.of(data)
     if not regions.has_profiles:
-        return _positive(float(regions.rim().mean()), data)
-    variance, corners = float(regions.air_beside().mean()), float(regions.corners().mean())
+        return MeasuredNoise(_positive(float(regions.rim().mean()), data))
+    variance, corners, doubt = float(regions.air_beside().mean()), float(regions.corners().mean()), ""
+    if regions.object_beside():
+        variance, doubt = min(float(regions.outer_air_beside().mean()), corners), OBJECT_BESIDE
     if corners > _MORE_THAN_SIGNAL * variance:
-        variance = corners
+        if corners > _MORE_THAN_FILTER * variance or regions.falls_outwards():
+            doubt = SIGNAL_OUTSIDE
+        else:
+            variance, doubt = corners, ""
     if data.fully_sampled:
         above = float(regions.air_above().mean())
-        if variance > _AGREEMENT * above > 0:
-            variance = above
-    return _positive(variance, data)
+        if variance > (1 if doubt else _AGREEMENT) * above > 0:
+            variance, doubt = above, ""
+    return MeasuredNoise(_positive(variance, data), doubt)
 
 
 def _positive(variance: float, data: KSpaceData) -> float:

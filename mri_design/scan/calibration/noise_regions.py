@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,17 @@ __all__ = ["NoiseRegions", "median_variance"]
 
 # The median of |n|^2 over circular complex Gaussians of variance v per real component is 2 v log 2.
 _MEDIAN_OF_POWER = 2 * math.log(2)
+_ERROR_OF_MEDIAN = 1 / math.log(2)  # relative standard error of that median, times the root of the number of samples
 _BANDS = 8
+ONE_SIDED = 3.0
+"""Ratio of variances between both ends of the readout from which the object is at one of them; noise had up to 1.8."""
+OVER_MOST, OVER_OUTERMOST, OVER_CORNERS = 8.0, 60.0, 20.0
+"""Ratios of variances that only signal has: of air beside the object on the central lines to that on most and on the
+outermost ones, and of that on most to the corners. Scans whose noise was filtered along the phase encode had up to 4.4,
+21 and 11."""
+FALLING = 1.35
+"""Ratio of variances at which k-space falls outwards. Noise of filtered receivers had up to 1.29, signal 1.45 or more.
+"""
 
 
 @dataclass(frozen=True)
@@ -76,13 +87,66 @@ class NoiseRegions:
 
     def corners(self) -> NDArray[np.float64]:
         """Variance in the outer quarter of the lines and the outer eighths of the readout."""
-        outer = np.concatenate(self.bands[-2:])
-        return median_variance(self.kspace[:, :, outer][..., _ends(self.columns, 8)])
+        return median_variance(self.kspace[:, :, self.outer_lines][..., _ends(self.columns, 8)])
+
+    def falls_outwards(self) -> bool:
+        """Whether k-space gets quieter towards both ends of the readout, as signal does and white noise does not.
+
+        On the outer half of the measured lines, the outermost eighths of the readout are compared with the eighths
+        beside them, which have to be louder by more than a third and by three standard errors of two medians.
+        """
+        lines = np.concatenate(self.bands[-_BANDS // 2 :])
+        outermost = _ends(self.columns, 8)
+        beside = np.setdiff1d(_ends(self.columns, 4), outermost)
+        quiet, loud = (float(median_variance(self.kspace[:, :, lines][..., c]).mean()) for c in (outermost, beside))
+        samples = self.kspace.shape[0] * self.kspace.shape[1] * len(lines) * len(outermost)
+        return loud > max(FALLING, 1 + 3 * _ERROR_OF_MEDIAN * math.sqrt(2 / samples)) * quiet > 0
+
+    @property
+    def outer_lines(self) -> NDArray[np.intp]:
+        """The outer quarter of the measured lines."""
+        return np.concatenate(self.bands[-2:])
 
     def air_beside(self) -> NDArray[np.float64]:
-        """Variance in the outer sixteenths of the profiles along the readout, median over the bands."""
-        air = [median_variance(self._profiles(band, 16)) for band in self.bands]
-        return np.asarray(np.median(air, axis=0)) / self._readout_share
+        """Variance in the outer sixteenths of the profiles along the readout, median over the bands.
+
+        Where the object reaches one of the two ends, which is then more than three times louder, the other one counts.
+        """
+        return np.asarray(np.median(self._beside, axis=0))
+
+    def object_beside(self) -> bool:
+        """Whether the object reaches both ends of the readout.
+
+        Air beside it is then far louder on the central lines than on most, or than on the outermost; or most of it is
+        far louder than the corners.
+        """
+        central, most, outermost, corners = (
+            float(part.mean()) for part in (self._beside[0], self.air_beside(), self.outer_air_beside(), self.corners())
+        )
+        return central > OVER_MOST * most or central > OVER_OUTERMOST * outermost or most > OVER_CORNERS * corners
+
+    def outer_air_beside(self) -> NDArray[np.float64]:
+        """The same in the outer quarter of the lines alone, where the object shows least."""
+        return self._air_of(self.outer_lines, self._ends_that_count)
+
+    @cached_property
+    def _beside(self) -> NDArray[np.float64]:
+        """Variance beside the object, (band, coil)."""
+        return np.array([self._air_of(band, self._ends_that_count) for band in self.bands])
+
+    @cached_property
+    def _ends_that_count(self) -> NDArray[np.intp]:
+        """Readout positions beside the object: at both ends, or at the quieter one."""
+        both = _ends(np.arange(self.kspace.shape[-1]), 16)
+        left, right = np.array_split(both, 2)
+        loudness = [np.median([self._air_of(band, end).mean() for band in self.bands]) for end in (left, right)]
+        if max(loudness) > ONE_SIDED * min(loudness):
+            return np.asarray(left if loudness[0] < loudness[1] else right)
+        return both
+
+    def _air_of(self, lines: NDArray[np.intp], positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        profiles = to_readout_profiles(self.kspace[:, :, lines])[..., positions]
+        return np.asarray(median_variance(profiles) / self._readout_share)
 
     def air_above(self) -> NDArray[np.float64]:
         """Variance in the image's outer sixteenth of rows, on the quieter side; needs full sampling.

@@ -60,3 +60,23 @@ def truth() -> Callable[..., Truth]:
         return Truth(image, maps, _to_kspace(maps * image)[np.newaxis])
 
     return build
+
+
+@pytest.fixture
+def textured() -> Callable[..., KSpaceData]:
+    """Builder of a scan whose texture reaches the outermost samples.
+
+    On a grid (n, n), in the columns from ``ends[0]`` to ``ends[1]``; its spectrum falls with a power of |k|.
+    """
+
+    def build(n: int, ends: tuple[int, int], power: float, noise_sd: float, seed: int) -> KSpaceData:
+        rng = np.random.default_rng(seed)
+        k = np.hypot(np.arange(n)[:, np.newaxis] - n // 2, np.arange(n) - n // 2)
+        white = rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n))
+        image = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(white / (1 + k) ** power), norm="ortho"))
+        image /= np.abs(image).max()
+        image[:, : ends[0]] = image[:, ends[1] :] = 0
+        kspace = _to_kspace(image) + noise_sd * (rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n)))
+        return KSpaceData(kspace.astype(np.complex64)[np.newaxis, np.newaxis], np.ones(n, dtype=bool))
+
+    return build

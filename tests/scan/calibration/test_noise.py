@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.scan.calibration.noise import estimate_noise_covariance, estimate_noise_variance
+from mri_design.scan.calibration.noise import (
+    OBJECT_BESIDE,
+    SIGNAL_OUTSIDE,
+    estimate_noise_covariance,
+    estimate_noise_variance,
+    measure_noise,
+)
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.simulation.scenes import load_phantom
 
@@ -79,6 +85,63 @@ def test_a_receiver_filter_along_the_readout_is_seen(truth: Callable) -> None:
     kspace = scene.kspace + np.fft.fftshift(noise, axes=1)
     data = KSpaceData(kspace.astype(np.complex64), np.ones(128, dtype=bool))
     assert estimate_noise_variance(data) == pytest.approx(0.05**2 * np.mean(window**2), rel=0.2)
+
+
+def quarter(data: KSpaceData, seed: int) -> KSpaceData:
+    """Sixteen central lines, and a quarter of all at random."""
+    ny = data.grid_shape[0]
+    keep = np.abs(np.arange(ny) - ny // 2) < 8
+    keep[np.random.default_rng(seed).choice(ny, ny // 4, replace=False)] = True
+    return without_lines(data, keep)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("ends", [(12, 84), (0, 84), (12, 96)])
+def test_signal_in_the_outermost_samples_is_no_noise(textured: Callable, ends: tuple[int, int], sampled: bool) -> None:
+    """A scan of low resolution: the corners are four times louder than noise and more, and fall off."""
+    for seed in range(3):
+        data = textured(96, ends, 1.5, 0.01, seed)
+        found = measure_noise(quarter(data, seed) if sampled else data)
+        assert found.variance == pytest.approx(0.01**2, rel=0.6 if sampled else 0.15)
+        assert found.doubt == SIGNAL_OUTSIDE
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.01])
+def test_an_object_that_fills_the_readout_is_measured_where_it_shows_least(textured: Callable, noise: float) -> None:
+    """Its profiles hold no air: on the outer lines there is less of it than on most."""
+    for seed in range(3):
+        data = textured(96, (0, 96), 2, noise, seed)
+        found, profile = measure_noise(data), np.fft.fft(np.fft.ifftshift(data.kspace[0, 0], axes=1), norm="ortho")
+        on_most = np.median(np.abs(profile) ** 2) / (2 * np.log(2))
+        assert found.doubt == OBJECT_BESIDE
+        assert found.variance < 0.5 * on_most
+        assert found.variance > 0.9 * noise**2
+
+
+def test_air_above_an_object_that_fills_the_readout_counts_where_it_is_quieter(textured: Callable) -> None:
+    """Rows without the object hold noise alone; nothing is doubted then."""
+    for seed in range(3):
+        data = textured(96, (8, 88), 1.5, 0.01, seed)
+        found = measure_noise(replace(data, kspace=np.ascontiguousarray(data.kspace.swapaxes(2, 3))))
+        assert found.variance == pytest.approx(0.01**2, rel=0.25)
+        assert found.doubt == ""
+
+
+def test_nothing_is_doubted_where_noise_is_all_there_is_to_see(truth: Callable) -> None:
+    """White noise; and a receiver's filter, which makes corners loud that do not fall off, whatever was measured."""
+    assert measure_noise(truth(128, 128, 1).scan(0.05)).doubt == ""
+    window = np.interp(np.abs(np.arange(128) - 64), [0, 40, 64], [1, 1, 0.3])
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        white = rng.standard_normal((128, 128)) + 1j * rng.standard_normal((128, 128))
+        noise = np.fft.fft(np.fft.ifftshift(white * window * 0.05, axes=1), axis=1, norm="ortho")
+        kspace = (truth(128, 128, 1).kspace + np.fft.fftshift(noise, axes=1)).astype(np.complex64)
+        data = KSpaceData(kspace, np.ones(128, dtype=bool))
+        expected = 0.05**2 * np.mean(window**2)
+        found, of_few = measure_noise(data), measure_noise(quarter(data, seed))
+        assert found.variance == pytest.approx(expected, rel=0.15)
+        assert expected / 2 < of_few.variance < 2 * expected
+        assert (found.doubt, of_few.doubt) == ("", "")
 
 
 def test_data_without_noise_are_refused() -> None:

@@ -1,0 +1,56 @@
+"""Noise that had to be estimated from samples that hold signal is said by every verb, and kept with the results."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.scan.simulation.scenes import load_phantom
+
+Run = Callable[..., Result]
+SAID = "the outermost samples hold signal"
+VERBS = {
+    "recon": ("recon",),
+    "design": ("design", "--strategy", "low-pass", "--lines", 20),
+    "compare": ("compare", "--strategies", "low-pass", "--lines", 20, "--jobs", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def coarse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scan of low resolution, whose noise is not known; and beside it the same with its noise."""
+    folder = tmp_path_factory.mktemp("coarse")
+    data = load_phantom("t2w", shape=(128, 128), noise=0.001, rng=np.random.default_rng(0))
+    kspace = data.kspace[:, :, 44:84, 44:84]
+    np.savez(folder / "coarse.npz", kspace=kspace)
+    np.savez(folder / "known.npz", kspace=kspace, noise_variance=np.float64(1e-6))
+    (folder / "plain.toml").write_text('[reconstruction]\nmethod = "zero-filled"\n')
+    return folder
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_it_is_said_on_stderr_and_kept(run: Run, coarse: Path, tmp_path: Path, verb: str) -> None:
+    first, *rest = VERBS[verb]
+    ending = (*rest, "--recipe", coarse / "plain.toml")
+    found = run(first, coarse / "coarse.npz", *ending, "--out", tmp_path / "a")
+    assert found.exit_code == 0, found.output
+    lines = [line for line in found.stderr.splitlines() if SAID in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("mri-design: coarse: its noise is estimated from the data")
+    assert "variance under [noise] in a recipe" in lines[0]
+    if verb != "compare":  # whose manifest is about many scans
+        assert SAID in json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]["noise_source"]
+        assert SAID in (tmp_path / "a" / "report.html").read_text()
+    quiet = run(first, coarse / "coarse.npz", *ending, "--quiet", "--out", tmp_path / "b")
+    assert quiet.stderr == ""
+    known = run(first, coarse / "known.npz", *ending, "--out", tmp_path / "c")
+    assert known.exit_code == 0, known.output
+    assert "its noise is" not in known.stderr
+
+
+def test_info_says_it(run: Run, coarse: Path) -> None:
+    assert SAID in run("info", coarse / "coarse.npz").stdout
+    assert SAID not in run("info", coarse / "known.npz").stdout
