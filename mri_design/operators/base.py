@@ -50,6 +50,10 @@ class FilterBand:
         """Transfer function (ky, kx)."""
         return self.along_y[:, None] * self.along_x
 
+    def mean_power(self, spectrum: Array) -> float:
+        """Mean over waves of ``spectrum`` |response|^2, for a real spectrum (ky, kx) in FFT order."""
+        return float(np.abs(self.along_y) ** 2 @ spectrum @ np.abs(self.along_x) ** 2) / spectrum.size
+
 
 class LinearOperator(ABC):
     """A linear map between arrays of fixed shape, with its adjoint.
@@ -163,7 +167,7 @@ class LinearOperator(ABC):
             return None
         powers = np.empty(self.out_shape)
         for filters in bands:
-            powers[filters.band] = np.mean(np.real(filters.response * spectrum * np.conj(filters.response)))
+            powers[filters.band] = filters.mean_power(spectrum)
         return powers
 
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:

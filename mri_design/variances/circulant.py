@@ -86,12 +86,10 @@ class CirculantControl:
         first, bands = analysis.row_powers(self.inverse), analysis.filter_bands()
         if first is None or bands is None or self.sites is None or self.gram is None:
             return None if first is None else (first, None)
-        second = np.empty(analysis.out_shape)
+        second, measured = np.empty(analysis.out_shape), self.inverse**2 * self.gram
         for filters in bands:
-            filtered = filters.response * self.inverse
-            measured = np.mean(np.abs(filtered) ** 2 * self.gram)
-            correlated = self._correlations(filtered)
-            second[filters.band] = measured + correlated[:: filters.stride, :: filters.stride]
+            correlated = self._correlations(filters.response * self.inverse)
+            second[filters.band] = filters.mean_power(measured) + correlated[:: filters.stride, :: filters.stride]
         return first, second
 
     def powers(self, s: Array, t: Array) -> tuple[Array, Array, Array]:
@@ -138,6 +136,7 @@ class CirculantControl:
         """Sum over bands g and grid points x' of pi_g(x') |k(x - x')|^2, for every x."""
         total = np.zeros((filtered.shape[0], filtered.shape[1] // 2 + 1), dtype=complex)
         for adjoint, weights in self._spread_sites:
-            kernel = scipy.fft.ifft2(filtered.astype(adjoint.dtype) * adjoint, overwrite_x=True)
+            filtered = filtered.astype(adjoint.dtype, copy=False)
+            kernel = scipy.fft.ifft2(filtered * adjoint, overwrite_x=True)
             total += weights * scipy.fft.rfft2(kernel.real**2 + kernel.imag**2)
         return np.asarray(scipy.fft.irfft2(total, s=self.inverse.shape))

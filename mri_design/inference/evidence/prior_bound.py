@@ -211,7 +211,7 @@ def _wavelet_basis(model: GeneralizedLinearModel, groups: tuple[SiteGroup, ...],
             if group.block == number:
                 diagonals[g, b] = np.mean(group.members[band.band])
             else:
-                diagonals[g, b] = np.mean(spectra[g] * np.abs(band.response) ** 2)
+                diagonals[g, b] = band.mean_power(spectra[g])
     return Basis(diagonals, sizes)
 
 
