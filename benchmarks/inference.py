@@ -27,7 +27,7 @@ from parts.peak_memory import design_memory
 from parts.phi_gap import gap_rows
 from parts.posterior_step import step_rows
 from parts.targets import COLUMNS, all_targets, with_targets
-from parts.tv_peers import peer_rows
+from parts.tv_peers import BART_RHO, COIL_RHO, peer_rows
 from parts.variance_accuracy import variance_rows
 from threadpoolctl import threadpool_limits
 
@@ -109,7 +109,9 @@ that is fastest of those tried. SigPy: as shipped, and with step sizes and solve
 counted. BART's isotropic differences look backward: it gets the image reflected. SigPy has anisotropic TV only, and
 runs with one coil only. With several coils f* is our own MAP's without smoothing, certified by its duality gap.""",
         lambda: [
-            row for grid, coils in ((256, 1), (128, 8), (256, 8)) for row in peer_rows(grid, coils, 1000, 3, 60.0, SEED)
+            row
+            for grid, coils, rhos in ((256, 1, BART_RHO), (128, 8, COIL_RHO), (256, 8, COIL_RHO))
+            for row in peer_rows(grid, coils, 1000, 3, 60.0, SEED, rhos)
         ],
         lambda: [row for coils in (1, 2) for row in peer_rows(32, coils, 200, 1, 0.2, SEED, (0.003,))],
     ),

@@ -27,6 +27,8 @@ from mri_design.operators.differences import FiniteDifferences
 GOAL = 1e-3
 AS_SHIPPED = "as shipped"
 BART_RHO = (0.001, 0.003, 0.01, 0.03, 0.1)
+COIL_RHO = (0.003, 0.01, 0.03)
+"""With several coils BART's runs are long; the fastest with one coil is among these, too."""
 SIGPY_TUNED: dict[str, dict[str, object]] = {
     "PDHG, sigma 0.01": {"sigma": 0.01},
     "PDHG, sigma 0.003": {"sigma": 0.003},
