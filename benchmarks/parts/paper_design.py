@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -156,15 +157,25 @@ def paper_lines(design: OurDesign, start: int, target: int, k: int, first_loops:
     return lines
 
 
-def regret_rows(grid: int, start: int, target: int, k: int, every: int, seed: int) -> list[Row]:
-    """Both designs whole, every decision (or every so many-th) held to exact scores.
+def regret_rows(grid: int, start: int, target: int, k: int, every: int, seeds: Sequence[int]) -> list[Row]:
+    """Our designs of all seeds, and the papers' of the first, whole; every so many-th decision held to exact scores.
 
     A decision's regret is what its line's exact information gain lacks to the largest one's, under the converged
     posterior with exact variances at the lines that this design had then.
     """
+    rows: list[Row] = []
+    for seed in seeds:
+        rows += _regrets_of(grid, start, target, k if seed == seeds[0] else None, every, seed)
+    return rows
+
+
+def _regrets_of(grid: int, start: int, target: int, k: int | None, every: int, seed: int) -> list[Row]:
+    """Rows of one seed; without ``k`` of our design alone."""
     recipe = design_recipe(grid)
     ours = our_design(grid, start, target, seed)
-    found = {"ours": list(ours.lines), "paper": paper_lines(ours, start, target, k, recipe.design.first_loops, seed)}
+    found = {"ours": list(ours.lines)}
+    if k is not None:
+        found["paper"] = paper_lines(ours, start, target, k, recipe.design.first_loops, seed)
     known: dict[frozenset[int], Array] = {}
     rows: list[Row] = []
     for name, lines in found.items():
@@ -180,10 +191,13 @@ def regret_rows(grid: int, start: int, target: int, k: int, every: int, seed: in
         rows.append(
             {
                 "grid": grid,
+                "seed": seed,
                 "design": name,
                 "k": k if name == "paper" else None,
                 "lines chosen": target - start,
-                "of which in both": len(set(found["ours"][start:]) & set(found["paper"][start:])),
+                "of which in both": None
+                if k is None
+                else len(set(found["ours"][start:]) & set(found["paper"][start:])),
                 "decisions judged": len(range(start, target, every)),
                 "regret": 1 - chosen / best,
                 "worst regret": worst,

@@ -86,6 +86,16 @@ def largest(column: str, **wanted: object) -> Callable[[Sequence[Row]], float | 
     return lambda rows: max(numbers(rows, column, **wanted), default=None)
 
 
+def mean_of(column: str, **wanted: object) -> Callable[[Sequence[Row]], float | None]:
+    """The mean of a column."""
+
+    def measure(rows: Sequence[Row]) -> float | None:
+        found = numbers(rows, column, **wanted)
+        return sum(found) / len(found) if found else None
+
+    return measure
+
+
 def whole_design(rows: Sequence[Row]) -> float | None:
     """How many of our times the papers' whole design takes."""
     whole = [row for row in rows if str(row["what"]).startswith("whole design")]
@@ -219,12 +229,12 @@ def all_targets(small: int, grid: int, large: int) -> list[Target]:
             whole_design,
         ),
         Target(
-            "regret of our lines by exact scores, summed over the decisions judged",
+            "regret of our lines by exact scores, summed over the decisions judged, mean of three seeds",
             0.3,
             False,
             "%",
             "regret",
-            in_per_cent(largest("regret", design="ours")),
+            in_per_cent(mean_of("regret", design="ours")),
         ),
         Target(
             f"MVM-vectors per design step, {grid}x{grid}",
