@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/report_time.py
 
 designs an embedded head, writes its report several times, and leaves results/benchmarks/report-time.csv and
-report-time.md: seconds of processor time, medians, and the load of the machine. ``before`` writes every file of a
+report-time.md: seconds of processor time, medians, and the load of the machine; and how much of a whole process of the
+command line is not the design and its image. ``before`` writes every file of a
 figure as the plotting library does by itself, as this program did: the PNG is drawn twice, once to place the axes, and
 so is the SVG. The files are the same, byte for byte, which is checked.
 """
@@ -11,14 +12,18 @@ so is the SVG. The files are the same, byte for byte, which is checked.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
+
+from parts.targets import COLUMNS, Target, smallest, with_targets
 
 from mri_design.evaluation.output import run_folder
 from mri_design.evaluation.output.picture import Drawing, drawn_files, png_bytes, svg_text
@@ -86,8 +91,87 @@ def rows_of(result: DesignResult, place: Path, repeats: int) -> list[Row]:
     return rows
 
 
-def text_of(rows: list[Row], figures: int, matrix: int, lines: int) -> str:
+PROCESS = """
+import json, sys, time
+from mri_design.runs.design import run as verb
+
+spent = {"design": 0.0, "image": 0.0}
+
+def timed(name, function):
+    def call(*given, **options):
+        began = time.process_time()
+        try:
+            return function(*given, **options)
+        finally:
+            spent[name] += time.process_time() - began
+    return call
+
+verb.run_design, verb.reconstruct = timed("design", verb.run_design), timed("image", verb.reconstruct)
+from mri_design.cli.main import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print(json.dumps(spent | {"whole": time.process_time()}), file=sys.stderr)
+"""
+"""A process of the command line that tells at its end how much processor time it and its numerics took."""
+
+
+def process_rows(matrix: int, lines: int, place: Path, repeats: int) -> list[Row]:
+    """Seconds of whole processes that design and reconstruct, with a report and without.
+
+    Medians; the first process of every kind, which may compile, is not counted.
+    """
+    rows: list[Row] = []
+    for image in ("mean", "zero-filled"):
+        recipe = place / f"{image}.toml"
+        text = f"[simulation]\nmatrix = {matrix}\n[reconstruction]\nmethod = {image!r}\n"
+        recipe.write_text(text, encoding="utf-8")
+        for report in ("report.html", "--no-report"):
+            words = ["design", "phantom:t2w", "--recipe", recipe, "--lines", lines, "--quiet"]
+            words += ["--no-report"] if report == "--no-report" else []
+            found = [_process(words, place / f"{image}-{report}-{i}") for i in range(repeats + 1)][1:]
+            seconds = {name: statistics.median(each[name] for each in found) for name in found[0]}
+            numerics = seconds["design"] + seconds["image"]
+            rows.append(
+                {"image": image, "report": report, "whole process, s": seconds["whole"]}
+                | {"design, s": seconds["design"], "image, s": seconds["image"]}
+                | {"share that is neither, %": 100 * (1 - numerics / seconds["whole"])}
+            )
+    return rows
+
+
+def _process(words: list[object], folder: Path) -> dict[str, float]:
+    command = [sys.executable, "-c", PROCESS, *map(str, words), "--out", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stderr.splitlines()[-1]))
+
+
+def targets_of(rows: list[Row], processes: list[Row]) -> list[Row]:
+    """What was asked for."""
+    tables = {"reports": rows, "processes": processes}
+    share = "share that is neither, %"
+    return [
+        Target("processor time of a report", TARGET, False, "s", "reports", smallest("processor s", report="now")).row(
+            tables
+        ),
+        *(
+            Target(
+                f"whole process of a 64-line design at 128x128, {report}: share that is not engine",
+                15,
+                False,
+                "%",
+                "processes",
+                smallest(share, report=report, image="mean"),
+            ).row(tables)
+            for report in ("report.html", "--no-report")
+        ),
+    ]
+
+
+def text_of(rows: list[Row], processes: list[Row], figures: int, chosen: argparse.Namespace) -> str:
     """The page."""
+    matrix, lines = chosen.matrix, chosen.lines
     now = next(float(str(row["processor s"])) for row in rows if row["report"] == "now")
     return f"""# What a report costs
 
@@ -103,6 +187,14 @@ SVG. Processor time, medians over reports into new folders in one process; the l
 The files are those of before, byte for byte. A third of the time places axes, a third draws PNG, a third SVG; in all of
 them the plotting library measures and sets letters, one tick after the other. What is not drawn costs nothing:
 `--no-report` is for batches.
+
+## Whole processes
+
+A design of {chosen.process_lines} lines of the same head and its image by the default recipe (mean) or hardly any
+(zero-filled), with loading Python and its packages, reading, checks, tables and the report. Of these no more than 15 %
+were to be neither the design nor the image.
+
+{markdown_text(processes, None, dict.fromkeys(processes[0], ".3g"))}
 """
 
 
@@ -113,14 +205,19 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="reports of every kind")
     parser.add_argument("--matrix", type=int, default=128, help="pixels along an edge")
     parser.add_argument("--lines", type=int, default=40, help="lines of the design")
+    parser.add_argument("--process-lines", type=int, default=64, help="lines of the designs of whole processes")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         result = designed(chosen.matrix, chosen.lines, Path(place) / "design")
         rows = rows_of(result, Path(place), chosen.repeats)
         figures = len(figures_of(Path(place) / "first")) // 2
+        processes = process_rows(chosen.matrix, chosen.process_lines, Path(place), min(chosen.repeats, 3))
     write_text(chosen.out / "report-time.csv", csv_text(rows))
-    text = text_of(rows, figures, chosen.matrix, chosen.lines)
+    write_text(chosen.out / "process-time.csv", csv_text(processes))
+    targets = with_targets(chosen.out / "targets.csv", targets_of(rows, processes))
+    write_text(chosen.out / "targets.csv", csv_text(targets, COLUMNS))
+    text = text_of(rows, processes, figures, chosen)
     write_text(chosen.out / "report-time.md", text)
     sys.stdout.write(text)
 
