@@ -79,6 +79,8 @@ class ReferenceSlice:
         File or phantom that it comes from.
     left_out : str
         What that file holds beyond what was read of it; empty where that is nothing.
+    doubtful_noise : str
+        Where its noise is from, if that may be too large an estimate; else empty.
 
     Raises
     ------
@@ -95,6 +97,7 @@ class ReferenceSlice:
     noise: float | None = None
     source: str = ""
     left_out: str = ""
+    doubtful_noise: str = ""
 
     def __post_init__(self) -> None:
         if self.reference.shape != self.slice_model.shape:

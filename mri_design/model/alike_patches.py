@@ -93,7 +93,9 @@ def find_alike(image: Array, count: int = 6) -> AlikePatches:
         raise InputError(
             field="neighbours",
             got=str(count),
-            wanted=f"at most the {2 * len(steps)} patches of the window in an image {image.shape}",
+            wanted=f"at most the {2 * len(steps)} patches of the window in an image {image.shape}"
+            if len(steps)
+            else f"an image larger than {image.shape[0]} x {image.shape[1]}, which has no window of patches",
             cure="Take fewer, or leave the non-local block out for images as small as this.",
         )
     scale = float(np.abs(image).max())

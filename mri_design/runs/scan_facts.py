@@ -24,7 +24,7 @@ __all__ = [
     "KnownScan",
     "calibration_settings",
     "calibration_summary",
-    "left_out_of_all",
+    "doubts_of_all",
     "left_out_settings",
     "left_out_summary",
     "level_settings",
@@ -89,13 +89,19 @@ def left_out_summary(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
     return {_LEFT_OUT: text} if text else {}
 
 
-def left_out_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:
-    """The same of the files of several slices: for a manifest, by file, and for a report's table."""
-    told = {image.source: image.left_out for image in images if image.left_out}
-    if not told:
-        return {}, {}
-    listed = "; ".join(f"{Path(file).name}: {text}" for file, text in told.items())
-    return {"left_out_of_scans": told}, {_LEFT_OUT: listed}
+def doubts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:
+    """What was left out of the files of several slices, and whose noise is doubtful: for a manifest, and a report."""
+    settings: dict[str, object] = {}
+    summary: dict[str, object] = {}
+    listed = list(images)
+    for key, row, told in (
+        ("left_out_of_scans", _LEFT_OUT, {image.source: image.left_out for image in listed if image.left_out}),
+        ("noise_sources", "noise", {image.source: image.doubtful_noise for image in listed if image.doubtful_noise}),
+    ):
+        if told:
+            settings[key] = told
+            summary[row] = "; ".join(f"{Path(file).name}: {text}" for file, text in told.items())
+    return settings, summary
 
 
 def calibration_settings(scan: PreparedScan) -> dict[str, object]:

@@ -16,6 +16,7 @@ VERBS = {
     "recon": ("recon",),
     "design": ("design", "--strategy", "low-pass", "--lines", 20),
     "compare": ("compare", "--strategies", "low-pass", "--lines", 20, "--jobs", 1),
+    "protocol": ("protocol", "--strategy", "low-pass", "--lines", 20, "--swaps", 0, "--jobs", 1),
 }
 
 
@@ -41,14 +42,25 @@ def test_it_is_said_on_stderr_and_kept(run: Run, coarse: Path, tmp_path: Path, v
     assert len(lines) == 1
     assert lines[0].startswith("mri-design: coarse: its noise is estimated from the data")
     assert "variance under [noise] in a recipe" in lines[0]
-    if verb != "compare":  # whose manifest is about many scans
-        assert SAID in json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]["noise_source"]
-        assert SAID in (tmp_path / "a" / "report.html").read_text()
+    settings = json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]
+    many = settings.get("noise_sources", {}).get(str(coarse / "coarse.npz"))
+    assert SAID in (many or settings["noise_source"])
+    assert bool(many) == (verb in ("compare", "protocol"))
+    assert SAID in (tmp_path / "a" / "report.html").read_text()
     quiet = run(first, coarse / "coarse.npz", *ending, "--quiet", "--out", tmp_path / "b")
     assert quiet.stderr == ""
     known = run(first, coarse / "known.npz", *ending, "--out", tmp_path / "c")
     assert known.exit_code == 0, known.output
     assert "its noise is" not in known.stderr
+
+
+def test_it_is_said_of_an_earlier_scan(run: Run, coarse: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "quick.toml"
+    recipe.write_text((coarse / "plain.toml").read_text() + "[inference]\nloops = 1\n")
+    words = ("--seen", coarse / "coarse.npz", "--lines", 9, "--recipe", recipe, "--out", tmp_path / "a")
+    found = run("design", coarse / "known.npz", *words)
+    assert found.exit_code in (0, 4), found.output
+    assert [line.split(":")[1].strip() for line in found.stderr.splitlines() if SAID in line] == ["coarse"]
 
 
 def test_info_says_it(run: Run, coarse: Path) -> None:

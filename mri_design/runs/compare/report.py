@@ -22,7 +22,7 @@ from mri_design.runs.compare.run import ComparisonResult, ShownMask, StrategyErr
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import left_out_of_all, simulation_summary
+from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
 from mri_design.runs.sections.trajectories import curves_figure
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
@@ -52,7 +52,7 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         sections.append(Section("Densities tuned on the training scans", [ReportTable(result.tuned)]))
     if result.shown:
         sections.append(_pictures_section(folder, comparison.tests[0], result.shown, result.orientation))
-    facts, told = left_out_of_all([*comparison.tests, *comparison.training])
+    facts, told = doubts_of_all([*comparison.tests, *comparison.training])
     numbers = {
         "test images": len(comparison.tests),
         "training images": len(comparison.training),

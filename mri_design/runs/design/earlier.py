@@ -19,7 +19,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.runs.run import Work
-from mri_design.runs.scan_facts import warn_of_left_out
+from mri_design.runs.scan_facts import warn_of_left_out, warn_of_noise
 from mri_design.scan.sampling import require_whole_lines
 
 __all__ = ["EarlierImage", "contradicted", "informed", "load_earlier", "opinion_share"]
@@ -102,8 +102,9 @@ def load_earlier(source: ScanSource, recipe: Recipe, work: Work) -> EarlierImage
     chosen = data.select_slice(slices[0])
     require_whole_lines(chosen.name, chosen.samplings[0])
     try:
-        slice_model = prepare(chosen, recipe, ordinary=True).slice_model(0, recipe)
-        return EarlierImage.of(source.label, slice_model, recipe, np.random.default_rng([work.seed, 3]))
+        scan = prepare(chosen, recipe, ordinary=True)
+        warn_of_noise(scan, work.progress)
+        return EarlierImage.of(source.label, scan.slice_model(0, recipe), recipe, np.random.default_rng([work.seed, 3]))
     except InputError as error:  # which names a part of the scan, and there are two
         field = f"earlier scan {source.label}: {error.field}"
         raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from None

@@ -16,7 +16,7 @@ from mri_design.runs.held_out.tables import FORMATS as COMPARISON_FORMATS
 from mri_design.runs.held_out.tables import paired_caption
 from mri_design.runs.protocol.run import CHECKPOINTS, HeldOutErrors, ProtocolResult
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import left_out_of_all, simulation_summary
+from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
 from mri_design.runs.sections.models import model_sections, model_settings
 from mri_design.runs.sections.sequence import save_acquisition
 from mri_design.runs.sections.trace import save_design
@@ -46,7 +46,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     if result.tested is not None:
         sections.append(_test_section(folder, result.tested, [image.noise for image in result.tests]))
     names = [image.name for image in training]
-    left_out, told = left_out_of_all([*training, *result.tests])
+    doubts, told = doubts_of_all([*training, *result.tests])
     summary: dict[str, object] = {
         "lines": f"{len(trace.lines)} of {trace.n_lines}",
         "acceleration": trace.n_lines / len(trace.lines),
@@ -57,7 +57,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         **simulation_summary([image.simulated for image in training]),
         **told,
     }
-    facts = {"start": len(trace.start), **model_settings(result.designed.models), **left_out}
+    facts = {"start": len(trace.start), **model_settings(result.designed.models), **doubts}
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
 

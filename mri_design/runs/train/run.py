@@ -14,7 +14,7 @@ from mri_design.experiment.ending import require_lines_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.runs.run import Ending, Record, Work
-from mri_design.runs.scan_facts import left_out_of_all
+from mri_design.runs.scan_facts import doubts_of_all
 from mri_design.runs.scans import load_images
 from mri_design.runs.train.order_file import OrderFile, order_ending
 from mri_design.runs.training_material import TrainingMaterial, trial_outcome
@@ -146,8 +146,8 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         if design is None:
             show("training", 0, lines - len(centre))
             begun = begin_training(training, centre)
-            unread, _ = left_out_of_all(scans)
-            design = replace(begun, settings={**record.settings, **unread, "identity": record.identity})
+            doubts, _ = doubts_of_all(scans)
+            design = replace(begun, settings={**record.settings, **doubts, "identity": record.identity})
         return train(training, design, after_line)
 
 

@@ -25,6 +25,9 @@ OVER_MOST, OVER_OUTERMOST, OVER_CORNERS = 8.0, 60.0, 20.0
 """Ratios of variances that only signal has: of air beside the object on the central lines to that on most and on the
 outermost ones, and of that on most to the corners. Scans whose noise was filtered along the phase encode had up to 4.4,
 21 and 11."""
+OVER_FALLING = 4.0
+"""The same ratio of air beside the object to the corners where k-space falls outwards, too. Air had up to 0.9 of them,
+objects that fill the readout 7.4 or more; one raw scan lies between, at 6."""
 FALLING = 1.35
 """Ratio of variances at which k-space falls outwards. Noise of filtered receivers had up to 1.29, signal 1.45 or more.
 """
@@ -118,12 +121,14 @@ class NoiseRegions:
         """Whether the object reaches both ends of the readout.
 
         Air beside it is then far louder on the central lines than on most, or than on the outermost; or most of it is
-        far louder than the corners.
+        far louder than the corners, or louder where k-space falls outwards.
         """
         central, most, outermost, corners = (
             float(part.mean()) for part in (self._beside[0], self.air_beside(), self.outer_air_beside(), self.corners())
         )
-        return central > OVER_MOST * most or central > OVER_OUTERMOST * outermost or most > OVER_CORNERS * corners
+        if central > OVER_MOST * most or central > OVER_OUTERMOST * outermost:
+            return True
+        return most > (OVER_FALLING if self.falls_outwards() else OVER_CORNERS) * corners
 
     def outer_air_beside(self) -> NDArray[np.float64]:
         """The same in the outer quarter of the lines alone, where the object shows least."""
