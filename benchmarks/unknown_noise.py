@@ -216,8 +216,8 @@ def document(found: Sequence[Case]) -> str:
             "they prefer the default recipe where it loses to `local`. A wrong noise does its harm on the lines that",
             "were measured, which it smooths.",
             "",
-            "Where nothing is said, the standard deviation can still be one and a half to three times the true one: signal",
-            "of that size looks like noise. Images of such heads are up to 7 % worse than with the true noise.",
+            "Where nothing is said, the standard deviation can still be one and a half to three times the true one:",
+            "signal of that size looks like noise. Images of such heads are up to 7 % worse than with the true noise.",
             "",
         ]
     )

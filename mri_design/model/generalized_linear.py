@@ -8,7 +8,7 @@ complex; sigma^2 is always per real component. The Gaussian factor may be absent
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral
 from typing import get_args
@@ -305,6 +305,10 @@ class GeneralizedLinearModel:
             if np.any(block.potential.shift):
                 total += float(np.sum(block.potential.shift * s, dtype=np.float64))
         return total / float(np.sqrt(self.noise_variance))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is made again where it is needed: models travel between processes."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def back_projection(self) -> Array:
         """X^H y."""

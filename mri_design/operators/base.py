@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Number
 from typing import Any
 
@@ -103,6 +104,11 @@ class LinearOperator(ABC):
     def adjoint(self, v: ArrayLike) -> Array:
         """A^H v with respect to Re<., .>."""
         return self._adjoint(self._checked(v, self.out_shape))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is made again where it is needed: operators travel between processes."""
+        kind = type(self)
+        return {n: v for n, v in vars(self).items() if not isinstance(getattr(kind, n, None), cached_property)}
 
     def _checked(self, given: ArrayLike, shape: Shape) -> Array:
         array = given

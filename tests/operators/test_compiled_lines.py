@@ -1,5 +1,7 @@
 """The compiled Gram of Cartesian lines against the plain transform, over sizes, precisions, coils and batches."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,14 @@ def test_rotated_lines_keep_single_precision():
     Q, rotated = X.rotated(noise(X.out_shape, np.complex64, 2))
     assert rotated.dtype == Q(noise((16, 24), np.complex64, 3)).dtype == Q.adjoint(rotated).dtype == np.complex64
     assert Q.gram is X.gram
+
+
+def test_what_is_made_again_does_not_travel():
+    X = cartesian([3, 9], (16, 24), noise((2, 16, 24), np.complex64, 1))
+    alone = len(pickle.dumps(X))
+    u = noise((2, 16, 24), np.complex64, 3)
+    expected = X.gram(u)
+    X.circulant_spectrum()
+    Q, _ = X.rotated(noise(X.out_shape, np.complex64, 2))
+    assert len(pickle.dumps(X)) == alone and len(pickle.dumps(Q)) < 1.1 * alone
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(X)).gram(u), expected)
