@@ -115,7 +115,7 @@ class _CoilCopies(LinearStep):
         self._blocks = blocks
         self._relaxation = relaxation
         self._rho = 0.3
-        self._copies, self._unseen = self._maps * start, start
+        self._copies, self._unseen = np.ascontiguousarray(self._maps * start), start
         self._scaled = (self._gram(self._copies) - self._data) * start.real.dtype.type(1 / self._rho)
         self._factor = 1.0
 

@@ -66,3 +66,25 @@ def test_groups_share_one_factor_and_phases_stay():
     np.testing.assert_allclose((s / v).imag, 0, atol=1e-15)
     np.testing.assert_allclose(factor[0], factor[1])
     assert ((factor > 0) & (factor < 1)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-11, 1e-6, 1.0, 1e8, 1e14])
+@pytest.mark.parametrize(("level", "rounding"), [(0.4, 1e-4), (2.0, 0.3), (1e-3, 1e-6), (300.0, 30.0)])
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_a_rounded_threshold_is_the_same_in_any_unit(unit, level, rounding, precision):
+    modulus = np.exp(3 * np.random.default_rng(0).standard_normal(700))
+    low, high = np.zeros(700), np.ones(700)
+    for _ in range(100):
+        share = (low + high) / 2
+        above = share * modulus * (1 + level / np.sqrt((share * modulus) ** 2 + rounding**2)) > modulus
+        low, high = np.where(above, low, share), np.where(above, share, high)
+    sizes = (np.asarray(value, precision) for value in (unit * level, (unit * rounding) ** 2))
+    found = rounded_threshold(*sizes, ((unit * modulus) ** 2).astype(precision))
+    np.testing.assert_allclose(found, share, rtol=0, atol=100 * np.finfo(precision).eps)
+
+
+def test_what_is_nothing_stays_nothing():
+    powers = np.array([0.0, 1e-38, np.finfo(np.float32).max], np.float32)
+    found = rounded_threshold(np.float32(0.5), np.float32(1e-4), powers)
+    assert np.isfinite(found).all() and (found * np.sqrt(powers))[0] == 0
+    np.testing.assert_allclose(found, [1 / 51, 1 / 51, 1], rtol=1e-5)

@@ -18,7 +18,7 @@ BLOCK = 512
 
 
 def rounded_shrinkage(level: Array, epsilon: Array, power: Array, iterations: int) -> Array:
-    """r / m for r >= 0 with r + level r / sqrt(r^2 + epsilon) = m = sqrt(power); 0 where m is.
+    """r / m for r >= 0 with r + level r / sqrt(r^2 + epsilon) = m = sqrt(power); the limit of m -> 0 where m is 0.
 
     Parameters
     ----------
@@ -27,12 +27,13 @@ def rounded_shrinkage(level: Array, epsilon: Array, power: Array, iterations: in
     power : real array
         Not negative.
     iterations : int
-        Limit; a few are enough, to a few times the rounding of m.
+        Limit; a few are enough, to a few times the rounding of 1.
 
     Notes
     -----
-    The left side is concave in r, so Newton's steps from below stay below. Soft thresholding is below, and so is
-    m / (1 + level / sqrt(epsilon)).
+    The equation is solved for x = r / m, so that units do not matter: x + a x / sqrt(x^2 + e) = 1 with a = level / m
+    and e = epsilon / m^2. The left side is concave in x, so Newton's steps from below stay below. Soft thresholding is
+    below, and so is 1 / (1 + a / sqrt(e)), which is the solution where e is large.
     """
     real = power.dtype
     out = np.empty(power.shape, dtype=real)
@@ -43,20 +44,23 @@ def rounded_shrinkage(level: Array, epsilon: Array, power: Array, iterations: in
         np.ascontiguousarray(power).reshape(-1),
         real.type(4 * limits.eps / 1.5),
         limits.tiny,
+        real.type(1 / limits.eps**2),
         iterations,
-        np.empty((3, BLOCK), dtype=real),
+        np.empty((4, BLOCK), dtype=real),
         out.reshape(-1),
     )
     return out
 
 
 @compiled
-def _threshold(level, epsilon, power, accuracy, tiny, iterations, work, out):
+def _threshold(level, epsilon, power, accuracy, tiny, largest, iterations, work, out):
+    """``largest`` bounds e, beyond which x is known, and the square root of a, beyond which x is nearly zero."""
     one, zero = accuracy / accuracy, accuracy - accuracy
-    levels, rounding, m = work[0], work[1], work[2]
+    levels, rounding, a, e = work[0], work[1], work[2], work[3]
+    root_of_largest = np.sqrt(largest)
     for first in range(0, power.size, BLOCK):
         count = min(BLOCK, power.size - first)
-        r = out[first : first + count]
+        x = out[first : first + count]
         # Values that are the same for all are filled in once.
         if level.size > 1:
             levels[:count] = level[first : first + count]
@@ -67,20 +71,22 @@ def _threshold(level, epsilon, power, accuracy, tiny, iterations, work, out):
         elif first == 0:
             rounding[:] = epsilon[0]
         for i in range(count):
-            m[i] = np.sqrt(power[first + i])
-        for i in range(count):
-            r[i] = max(m[i] - levels[i], m[i] / (one + levels[i] / np.sqrt(max(rounding[i], tiny))))
+            inverse = one / max(np.sqrt(power[first + i]), tiny)
+            near = levels[i] / np.sqrt(max(rounding[i], tiny))  # a / sqrt(e), whatever m is
+            e[i] = min(rounding[i] * inverse * inverse, largest)
+            a[i] = min(near * root_of_largest if e[i] == largest else levels[i] * inverse, largest * largest)
+            x[i] = max(one - a[i], one / (one + near))
         for _ in range(iterations):
             unsolved = np.int32(0)
             for i in range(count):
-                square = r[i] * r[i] + rounding[i]
+                square = x[i] * x[i] + e[i]
                 root = np.sqrt(square)
-                step = ((m[i] - r[i]) * root - levels[i] * r[i]) * square
-                step /= square * root + (levels[i] * rounding[i] + tiny)
-                r[i] += step
-                # What Newton's step leaves: |f''| step^2 / (2 f') <= 3 r step^2 / (2 square), with the new r.
-                unsolved += np.int32(r[i] * step * step > accuracy * m[i] * square)
+                step = ((one - x[i]) * root - a[i] * x[i]) * square
+                step /= square * root + (a[i] * e[i] + tiny)
+                x[i] += step
+                # What Newton's step leaves: |f''| step^2 / (2 f') <= 3 x step^2 / (2 square), with the new x.
+                unsolved += np.int32(x[i] * step * step > accuracy * square)
             if unsolved == 0:
                 break
         for i in range(count):
-            r[i] = max(r[i], zero) / max(m[i], tiny)
+            x[i] = max(x[i], zero)
