@@ -200,13 +200,14 @@ class _State:
         """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
         from mri_design.operators.kernels.copies import pulled
 
-        gathered: Array | float = 0.0
+        gathered: Array | None = None
         for block, s, scaled, rho in zip(self.problem.model.blocks, self.s, self.scaled, self.rho, strict=True):
             target = pulled(s, scaled, rho)
             if block.offset is not None:
                 target += s.real.dtype.type(rho) * block.offset.astype(s.dtype)
-            gathered = gathered + block.analysis.adjoint(target)
-        self.u = self.linear(np.asarray(gathered), self.u, look)
+            drawn = block.analysis.adjoint(target)
+            gathered = drawn if gathered is None else gathered + drawn
+        self.u = self.linear(np.zeros_like(self.u) if gathered is None else gathered, self.u, look)
         for j in range(len(self.s)):
             self._renew(j)
 

@@ -61,8 +61,8 @@ def shrinkage(
         return np.asarray((rho / (rho + precision)).astype(real))
     scale = smoothed.even.modulus_scale if smoothed else None
     if smoothed is not None and scale is not None:
-        level = (scale * (np.sqrt(noise_variance) / rho)).astype(real)
-        epsilon = (noise_variance * smoothed.z).astype(real)
+        level = (scale * (np.sqrt(noise_variance) / rho)).astype(real, copy=False)
+        epsilon = (noise_variance * smoothed.z).astype(real, copy=False)
         return rounded_threshold(level, epsilon, power, iterations)
     modulus = np.sqrt(power)
     return _share(shrunken_moduli(penalty, noise_variance, rho, modulus, iterations), modulus)
@@ -72,7 +72,7 @@ def rounded_threshold(level: Array, epsilon: Array, power: Array, iterations: in
     """r / |v| for r >= 0 with r + level r / sqrt(r^2 + epsilon) = |v|; without rounding, soft thresholding."""
     from mri_design.operators.kernels.threshold import rounded_shrinkage
 
-    if not np.any(epsilon):
+    if not (epsilon.flat[0] or np.any(epsilon)):
         modulus = np.sqrt(power)
         return _share(np.maximum(modulus - level, 0), modulus)
     level, epsilon = (np.broadcast_to(x, power.shape) if np.size(x) > 1 else x for x in (level, epsilon))
