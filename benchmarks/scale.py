@@ -168,7 +168,8 @@ Seconds on the clock of whole commands, without reports: the same slices by one 
 dask cluster of two workers that the command starts itself (`--executor dask`), start and end of processes included.
 `same results`: whether tables and masks are the same byte for byte. Eight slices are of 128 x 128, 32 of 64 x 64, with
 a quarter of the lines and the default recipe; `compare` designs by `calibrated`, draws two masks of `vd-polynomial`,
-and reconstructs from all of them.
+and reconstructs from all of them. `protocol` is what designs one mask for several slices: `design` takes one, or the
+positions of a volume.
 
 {shown(tables, "jobs", formats)}
 """
