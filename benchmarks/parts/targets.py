@@ -262,7 +262,8 @@ def all_targets(small: int, grid: int, large: int) -> list[Target]:
         ),
         *(
             Target(
-                f"TV MAP {side}x{side}, {coils} coils, as shipped to a gap of 1e-3, times faster than BART pics -R T",
+                f"TV MAP {side}x{side}, {'one coil' if coils == 1 else f'{coils} coils'}, as shipped to a gap of 1e-3, "
+                "times faster than BART pics -R T",
                 bound,
                 True,
                 "times",
