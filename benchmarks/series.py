@@ -149,7 +149,7 @@ def errors_of(data: Path, source: Source) -> list[Row]:
             keep(
                 name,
                 "calibrated, earlier scan seen",
-                _designed(scan, informed(earlier, slice_model, start, RECIPE, 0), 0),
+                _designed(scan, informed([earlier], [slice_model], start, RECIPE, 0), 0),
             )
             if name == "other noise":
                 oracle = knowing_oracle("oracle-residual", [slice_model], [scan.reference], RECIPE, 0)

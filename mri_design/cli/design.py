@@ -70,7 +70,7 @@ def design(
             "--seen",
             metavar="EARLIER",
             help="Earlier scan of the same object: a frame, a repeat or a prescan on the same grid, its slice as "
-            "scan.h5#3 if it is another number.",
+            "scan.h5#3 if it is another number. With --positions, its slices in the same order.",
             show_default=False,
         ),
     ] = None,
@@ -131,7 +131,7 @@ def design(
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
 
-    With --seen the design begins with what an EARLIER scan of the same object shows, and is corrected by every line
+    With --seen the design begins with what an EARLIER scan of the same object shows, and is corrected by everything
     that it measures.
     """
     from mri_design.evaluation.output.identity import CHECKPOINT
@@ -160,7 +160,8 @@ def design(
         settings = settings.replacing("design", strategy=SHOT_STRATEGIES[0])
     chosen_at_once = {"plane_block" if settings.design.encoding == "plane" else "block": block}
     settings = settings.replacing("design", **chosen_at_once)
-    earlier = None if seen is None else scan_sources([seen], str(index), [] if maps is None else [str(maps)])[0]
+    shared = str(index) if positions is None else positions if positions == "all" else f"{index},{positions}"
+    earlier = None if seen is None else scan_sources([seen], shared, [] if maps is None else [str(maps)])[0]
     further = None if positions is None else SliceChoice(positions)
     request = DesignRequest(
         source,

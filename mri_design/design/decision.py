@@ -51,7 +51,8 @@ class Forecast:
         needs it.
     opinion_weight : float
         How much an earlier scan of the same object, or scans of a training, counted beside this one's own posterior, 0
-        to 1 (`strategies.second_opinion`); NaN where there were none.
+        to 1 (`strategies.second_opinion`); of a plane, which share it explained of how single samples differ from those
+        around them (`plane.calibrated`). NaN where there were none.
     """
 
     expected: NDArray[np.float64] | None = None

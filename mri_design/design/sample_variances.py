@@ -26,6 +26,7 @@ __all__ = [
     "expected_sample_energies",
     "least_sample_energies",
     "plane_of",
+    "residual_sample_energies",
     "sample_moments",
     "sample_variances",
     "squared_correlation",
@@ -104,6 +105,13 @@ def expected_sample_energies(
     """Expected energy of the mean's error on every sample, (size,), summed over coils and posteriors, in data units."""
     each = [2 * p.model.noise_variance * sample_variances(p, rng, draws) for p in posteriors]
     return np.asarray(np.sum(each, axis=0))
+
+
+def residual_sample_energies(posterior: GaussianPosterior, truth: Array) -> NDArray[np.float64]:
+    """Energy of the mean's actual error on every sample, (size,), summed over coils, in the data's units."""
+    plane, measured = plane_of(posterior)
+    wrong = plane.values((posterior.mean - truth)[None], measured.maps, measured.library)
+    return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3), dtype=np.float64))
 
 
 def least_sample_energies(

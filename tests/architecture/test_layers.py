@@ -46,11 +46,12 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "looking": 3, "main": 4, "start": 5},
     "cli/looking": {"*": 1},
-    "design": {"": 1, "plane": 2, "shots": 2, "strategies": 2, "training": 2},
+    "design": {"": 1, "other_scans": 2, "plane": 3, "shots": 3, "strategies": 3, "training": 3},
     "design/plane": dict.fromkeys(
         ("constraints", "gamma_regression", "memory", "sample_features", "start", "thinning"), 1
     )
     | {"densities": 2, "*": 3},
+    "design/other_scans": {"*": 1},
     "design/shots": {"*": 1},
     "design/strategies": {
         "densities": 1,

@@ -2,12 +2,18 @@
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import Result
+
+from mri_design.design.strategy import Strategy
+from mri_design.model.mr_image import MRSlice
+from mri_design.runs.design import run as design_run
+from mri_design.runs.design.earlier import EarlierImage, informed
 
 Run = Callable[..., Result]
 OPTIONS = ("--lines", 12, "--recipe", "quick.toml")
@@ -113,3 +119,79 @@ def test_what_cannot_be_seen_is_refused(
     result = run("design", "scan.npz", *OPTIONS, *words, "--out", tmp_path / "run")
     assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
     assert not (tmp_path / "run" / "lines.csv").exists()
+
+
+IN_A_PLANE = ("--encoding", "plane", "--samples", 160, "--block", 24, "--recipe", "quick.toml")
+
+
+def shares(folder: Path) -> list[str]:
+    with (folder / "blocks.csv").open(newline="") as stream:
+        return [row["opinion_weight"] for row in csv.DictReader(stream)]
+
+
+def test_a_plane_follows_the_scan_of_the_same_object(run: Run, tmp_path: Path, repeat: tuple[Path, Path]) -> None:
+    out, alone = tmp_path / "run", tmp_path / "alone"
+    result = run("design", "scan.npz", *IN_A_PLANE, "--seen", repeat[0], "--out", out)
+    assert result.exit_code in (0, 4), result.output
+    first, *others = shares(out)
+    assert not first and others and min(map(float, others)) > 0.5
+    settings = json.loads((out / "manifest.json").read_text())["settings"]
+    assert settings["seen"] == "repeat.npz#0" and settings["weight_of_earlier_scan"] > 0.5
+    page = (out / "report.html").read_text()
+    assert f"repeat.npz#0, explains {settings['weight_of_earlier_scan']:.0%} of how single samples differ" in page
+    assert "did not predict the samples" not in result.output
+    assert run("design", "scan.npz", *IN_A_PLANE, "--out", alone).exit_code in (0, 4)
+    assert "opinion_weight" not in (alone / "blocks.csv").read_text()
+    both = [np.load(folder / "mask.npy") for folder in (out, alone)]
+    assert both[0].sum() == both[1].sum() == 160 and (both[0] != both[1]).any()
+
+
+def test_another_object_is_said_in_a_plane_too(run: Run, tmp_path: Path) -> None:
+    result = run("design", "scan.npz", *IN_A_PLANE, "--seen", "head.npz", "--out", tmp_path / "run")
+    assert result.exit_code in (0, 4) and 0 <= float(shares(tmp_path / "run")[-1]) < 0.25
+    said = "the earlier scan did not predict the samples of this one"
+    assert said in " ".join(result.output.split()) and said in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_positions_have_an_earlier_scan_each(
+    run: Run, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two positions, the second first, and a repeat of both: each image belongs to the slice that it is of."""
+    with np.load(work / "scan.npz") as stored:
+        first, sd = stored["kspace"].reshape(1, 1, 24, 20), np.sqrt(float(stored["noise_variance"]))
+    both = np.concatenate([first, first[..., ::-1, :].conj()])
+    parts = np.random.default_rng(3).standard_normal((2, *both.shape)) * sd
+    for name, kspace, variance in (("two", both, sd**2), ("again", both + parts[0] + 1j * parts[1], 2 * sd**2)):
+        np.savez(tmp_path / f"{name}.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(variance))
+    pairs: list[list[tuple[EarlierImage, MRSlice]]] = []
+
+    def watched(images: Sequence[EarlierImage], slices: Sequence[MRSlice], *others: Any) -> Strategy:
+        pairs.append(list(zip(images, slices, strict=True)))
+        return informed(images, slices, *others)
+
+    monkeypatch.setattr(design_run, "informed", watched)
+    words = ("design", tmp_path / "two.npz", *IN_A_PLANE, "--slice", 1, "--positions", "all")
+    result = run(*words, "--seen", tmp_path / "again.npz", "--out", tmp_path / "run")
+    assert result.exit_code in (0, 4), result.output
+    assert float(shares(tmp_path / "run")[-1]) > 0.5 and len(pairs) == 1 and len(pairs[0]) == 2
+    images, slices = zip(*pairs[0], strict=True)
+    truths = [one.encoding().adjoint(one.acquire(range(480))) for one in slices]
+    for image, own, other in zip(images, truths, truths[::-1], strict=True):
+        assert abs(np.vdot(image.image, own)) > 1.1 * abs(np.vdot(image.image, other))
+    one = run(*words, "--seen", f"{tmp_path / 'again.npz'}#0", "--out", tmp_path / "one")
+    assert one.exit_code == 2 and "give 2, one for every position that shares the mask" in " ".join(one.output.split())
+
+
+def test_a_plane_that_an_earlier_design_sampled_counts_as_unknown_elsewhere(
+    run: Run, work: Path, tmp_path: Path, repeat: tuple[Path, Path]
+) -> None:
+    with np.load(repeat[0]) as stored:
+        again = {name: stored[name] for name in stored.files}
+    keep = np.random.default_rng(0).random(again["kspace"].shape[-2:]) < 0.4
+    keep[6:18, 4:16] = True
+    np.savez(tmp_path / "holes.npz", **again | {"kspace": again["kspace"] * keep})
+    out = tmp_path / "run"
+    result = run("design", "scan.npz", *IN_A_PLANE, "--seen", tmp_path / "holes.npz", "--out", out)
+    assert result.exit_code in (0, 4), result.output
+    chosen = np.load(out / "mask.npy")
+    assert (chosen & ~keep).any() and (chosen & keep).any()

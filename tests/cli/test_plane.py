@@ -207,7 +207,6 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
         (("--samples", 60, "--order", "interleaved"), 2, "without echo trains"),
         (("--samples", 60, "--forbid", "3"), 2, "whose samples are no lines"),
         (("--samples", 60, "--acceleration", 4), 2, "or an acceleration"),
-        (("--samples", 60, "--seen", "head.npz"), 2, "designs of lines only"),
         (("--samples", 481), 3, "at most 480"),
         (("--samples", 60, "--calibration", 12), 3, "start samples"),
         ((), 2, "when does the design end"),

@@ -129,7 +129,7 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
         (("--shots", 6, "--block", 2), 2, "one by one"),
         (("--shots", 6, "--order", "centre-out"), 2, "of lines and samples"),
         (("--shots", 6, "--until-error", 0.1), 2, "no error of the image"),
-        (("--shots", 6, "--seen", "head.npz"), 2, "designs of lines only"),
+        (("--shots", 6, "--seen", "head.npz"), 2, "designs of lines and of samples of a plane, not of spokes and arms"),
         (("--shots", 6, "--positions", "all"), 2, "in a plane only"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.evaluation.output.run_folder import RunFolder

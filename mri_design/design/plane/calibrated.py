@@ -1,13 +1,14 @@
 """Expected error of samples, corrected by a model of the posterior's own error that learns while the scan runs.
 
 A block of samples gives as many innovations, each of them a sample of exactly what was predicted. They are enough to
-learn from the scan alone how wrong the posterior's variances are: no trained model comes with the package.
+learn from the scan alone how wrong the posterior's variances are: no trained model comes with the package. They also
+show how far an earlier scan of the same object can be believed, where there is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from mri_design.design.decision import Choice, Forecast
+from mri_design.design.other_scans.earlier_scan import EarlierScan
 from mri_design.design.plane.gamma_regression import fitted_weights
-from mri_design.design.plane.sample_features import PRIOR_MEAN, PRIOR_SD, PlaneKnowledge, sample_features
+from mri_design.design.plane.sample_features import PlaneKnowledge, feature_weights, sample_features
 from mri_design.design.plane.start import start_for_samples
 from mri_design.design.plane.thinning import block_by_scores, candidates_plane
 from mri_design.design.sample_variances import expected_sample_energies
 from mri_design.design.strategy import DesignView
-from mri_design.errors import require_counts, require_instance, require_numbers
+from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.operators.encodings import PlaneEncoding
 
 __all__ = ["CalibratedSamples"]
@@ -42,6 +44,10 @@ class CalibratedSamples:
     the features that were known when they were predicted (`sample_features`), times the ratio of found to predicted
     energies around the sample (a Gaussian window).
 
+    What an earlier scan of the object says of a sample (`EarlierScan`) is one more feature. It is believed from the
+    start, and after the first block as far as the innovations bear it out: its weight in the regression falls towards
+    zero where they do not.
+
     Parameters
     ----------
     draws : int
@@ -51,16 +57,20 @@ class CalibratedSamples:
     drawn : bool
         Whether scores are multiplied by draws of an exponential distribution: samples are then taken at random, in
         proportion to what is believed of them, in place of the largest first.
+    earlier : sequence of EarlierScan
+        Of the same object, one for every slice that shares the mask; empty where there is none.
 
     Raises
     ------
     InputError
-        For no draw, or a reach that is not a number between 0 and 1.
+        For no draw, a reach that is not a number between 0 and 1, or something else in place of earlier scans; and
+        where these are of another grid, or not as many as the slices.
     """
 
     draws: int = 8
     reach: float = 0.05
     drawn: bool = False
+    earlier: tuple[EarlierScan, ...] = ()
     name: str = "calibrated"
     needs_posterior: bool = True
 
@@ -68,24 +78,26 @@ class CalibratedSamples:
         require_counts(draws=self.draws, least=1)
         require_numbers(most=1.0, reach=self.reach)
         require_instance(bool, wanted="true or false", drawn=self.drawn)
+        for scan in self.earlier:
+            require_instance(EarlierScan, wanted="EarlierScans, or none", earlier=scan)
 
     def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
         """See `start_for_samples`."""
+        for scan in self.earlier:
+            scan.require_grid(n_lines)
         return start_for_samples(n_lines, target)
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the innovations so far make of them: NaN, not known, before there are any."""
-        expected = expected_sample_energies(view.posteriors, rng, self.draws)
-        plane = candidates_plane(view)
-        known = PlaneKnowledge(plane, view.candidates.mask, expected)
-        believed = self._believed(known, view)
-        return Forecast(expected, np.where(known.measured, expected, np.nan if believed is None else believed))
+        return self._belief(view, rng).forecast
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The remaining samples with the largest believed energies, of the first block expected ones, thinned."""
-        forecast = self.predicted(view, rng)
-        assert forecast.expected is not None and forecast.believed is not None
-        scores = np.where(np.isnan(forecast.believed), forecast.expected, forecast.believed)
+        """The remaining samples with the largest believed energies, thinned.
+
+        Those of the first block are what the posterior expects, or an earlier scan says.
+        """
+        belief = self._belief(view, rng)
+        forecast, scores = belief.forecast, belief.scores
         if self.drawn:
             scores = scores * rng.exponential(size=scores.shape)
         return block_by_scores(scores, view, count, forecast)
@@ -94,28 +106,65 @@ class CalibratedSamples:
         """The first of a block."""
         return self.choose_block(view, rng, 1)[0]
 
-    def _believed(self, known: PlaneKnowledge, view: DesignView) -> Numbers | None:
-        """Believed energies, (size,); None before the first innovation, when posteriors are most often wrong."""
-        seen = _innovations(view, known.plane)
-        if seen is None:
-            return None
-        features, level = sample_features(known), _level(known)
-        # Energies in units of the level at their own time: the constant is how wrong the posterior is throughout.
-        weights = fitted_weights(
-            seen.features, seen.energies / seen.levels, seen.noise / seen.levels, seen.shape, (PRIOR_MEAN, PRIOR_SD)
+    def _belief(self, view: DesignView, rng: np.random.Generator) -> _Belief:
+        plane, blocks = candidates_plane(view), _blocks(view)
+        expected = expected_sample_energies(view.posteriors, rng, self.draws)
+        said = self._said(view, blocks)
+        now = PlaneKnowledge(plane, view.candidates.mask, expected, said[-1])
+        mean, sd = feature_weights(bool(self.earlier))
+        seen = _innovations(view, plane, blocks, said)
+        weights = mean if seen is None else _fitted(seen, (mean, sd))
+        energies = _level(now) * np.exp(sample_features(now) @ weights)
+        if seen is not None:
+            energies = energies * self._found_over_predicted(seen, weights, plane)
+        energies = np.maximum(energies, LEAST * float(energies.max()))
+        trusted = seen is not None
+        forecast = Forecast(
+            expected,
+            np.where(now.measured, expected, energies if trusted else np.nan),
+            opinion_weight=_explained(seen, weights) if seen is not None and self.earlier else float("nan"),
         )
+        return _Belief(forecast, energies if trusted or self.earlier else expected)
+
+    def _said(self, view: DesignView, blocks: Sequence[slice]) -> list[Numbers | None]:
+        """Energies on every sample, (size,), as the earlier scans say them: at every block, and now."""
+        acquired = view.candidates.acquired
+        first = len(acquired) - len(view.steps)
+        moments = [*(acquired[: first + block.start] for block in blocks), acquired]
+        if not self.earlier:
+            return [None] * len(moments)
+        if len(self.earlier) != len(view.posteriors):
+            raise InputError(
+                field="earlier scans",
+                got=str(len(self.earlier)),
+                wanted=f"one for every slice that shares the mask: {len(view.posteriors)}",
+            )
+        parts = [
+            np.array(scan.residuals(moments)) * np.sum(np.abs(posterior.mean) ** 2, dtype=np.float64)
+            for scan, posterior in zip(self.earlier, view.posteriors, strict=True)
+        ]
+        return list(np.sum(parts, axis=0))
+
+    def _found_over_predicted(self, seen: _Innovations, weights: Numbers, plane: PlaneEncoding) -> Numbers:
+        """Ratio of found to predicted energies around every sample, (size,); 1 where nothing is near."""
         predicted = np.exp(seen.features @ weights) * seen.levels + seen.noise
-        found, counted = np.zeros(known.plane.size), np.zeros(known.plane.size)
+        found, counted = np.zeros(plane.size), np.zeros(plane.size)
         np.add.at(found, seen.samples, seen.energies / predicted)
         np.add.at(counted, seen.samples, 1.0)
-        ratio = (BELIEF + self._around(found, known.plane)) / (BELIEF + self._around(counted, known.plane))
-        believed = level * np.exp(features @ weights) * ratio
-        return np.maximum(believed, LEAST * float(believed.max()))
+        return (BELIEF + self._around(found, plane)) / (BELIEF + self._around(counted, plane))
 
     def _around(self, values: Numbers, plane: PlaneEncoding) -> Numbers:
         widths = [max(self.reach * n, 0.5) for n in plane.grid]
         weight = 2 * np.pi * widths[0] * widths[1]  # one at the middle of the window
         return np.asarray(weight * gaussian_filter(values.reshape(plane.grid), widths, mode="constant").reshape(-1))
+
+
+@dataclass(frozen=True)
+class _Belief:
+    """What is predicted, and the energies that samples are chosen by, (size,)."""
+
+    forecast: Forecast
+    scores: Numbers
 
 
 @dataclass(frozen=True)
@@ -136,21 +185,55 @@ def _level(known: PlaneKnowledge) -> float:
     return max(float(np.mean(known.expected[where])), float(np.finfo(float).tiny))
 
 
-def _innovations(view: DesignView, plane: PlaneEncoding) -> _Innovations | None:
+def _fitted(seen: _Innovations, prior: tuple[Numbers, Numbers]) -> Numbers:
+    """Weights of the features; energies are in units of the level at their own time.
+
+    The constant is then how wrong the posterior is throughout.
+    """
+    return fitted_weights(seen.features, seen.energies / seen.levels, seen.noise / seen.levels, seen.shape, prior)
+
+
+def _explained(seen: _Innovations, weights: Numbers) -> float:
+    """Which share of the innovations' deviance an earlier scan explains, 0 to 1: that of the last feature.
+
+    Single energies scatter around whatever is predicted of their surroundings. Only something that knows the object
+    itself predicts them one by one, so that this share is near 0 for the scan of another object, although energies fall
+    with |k| there, too.
+    """
+    without = replace(seen, features=seen.features[:, :-1])
+    alone = _fitted(without, feature_weights(False))
+    return float(np.clip(1 - _deviance(seen, weights) / _deviance(without, alone), 0.0, 1.0))
+
+
+def _deviance(seen: _Innovations, weights: Numbers) -> float:
+    """Mean over innovations, 0 where each energy is as predicted, of gamma distributions with noise in the energies."""
+    predicted = np.exp(seen.features @ weights) * seen.levels + seen.noise
+    ratio = np.maximum(seen.energies, seen.noise) / predicted
+    return float(np.mean(ratio - 1 - np.log(ratio)))
+
+
+def _blocks(view: DesignView) -> list[slice]:
+    """Which of the steps so far were chosen at once, block by block."""
+    steps = view.steps
+    begins = [*(i for i, step in enumerate(steps) if step.choice.pending == 0), len(steps)]
+    return [slice(begin, end) for begin, end in pairwise(begins)]
+
+
+def _innovations(
+    view: DesignView, plane: PlaneEncoding, blocks: Sequence[slice], said: Sequence[Numbers | None]
+) -> _Innovations | None:
     """All that was predicted and measured so far; None where nothing was."""
     acquired, steps = view.candidates.acquired, view.steps
-    first = len(acquired) - len(steps)
     measured = np.zeros(plane.size, dtype=bool)
-    measured[list(acquired[:first])] = True
+    measured[list(acquired[: len(acquired) - len(steps)])] = True
     noise = float(sum(2 * p.model.noise_variance * p.model.data.shape[0] for p in view.posteriors))
     parts: list[tuple[NDArray[np.intp], Numbers, Numbers, float]] = []
-    begins = [*(i for i, step in enumerate(steps) if step.choice.pending == 0), len(steps)]
-    for begin, end in pairwise(begins):
-        block = steps[begin:end]
+    for each, earlier in zip(blocks, said, strict=False):
+        block = steps[each]
         samples = np.array([step.line for step in block], dtype=np.intp)
         expected = block[0].forecast.expected
         if expected is not None:
-            known = PlaneKnowledge(plane, measured.copy(), expected)
+            known = PlaneKnowledge(plane, measured.copy(), expected, earlier)
             energies = np.array([step.outcome.actual_energy for step in block])
             parts.append((samples, energies, sample_features(known)[samples], _level(known)))
         measured[samples] = True

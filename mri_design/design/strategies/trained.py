@@ -8,8 +8,8 @@ import numpy as np
 
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import expected_energies
+from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.strategy import DesignView, best_line, start_for_posterior
-from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import require_counts, require_instance, require_numbers
 
 __all__ = ["Hybrid", "TrainedOrder"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.errors import require_instance
 
 __all__ = ["TrainingScans"]

@@ -1,4 +1,4 @@
-"""A design informed by an earlier scan of the same object: its image, and whether this scan has contradicted it."""
+"""A design informed by an earlier scan of the same object: its images, and whether this scan has contradicted it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mri_design.design.line_variances import expected_energies
+from mri_design.design.other_scans.earlier_scan import EarlierScan
+from mri_design.design.plane.calibrated import CalibratedSamples
+from mri_design.design.sample_variances import expected_sample_energies
 from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.earlier_scan import EarlierScan
+from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.inputs import load_input, prepare
@@ -18,11 +21,13 @@ from mri_design.experiment.slice_choice import ScanSource
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import PlaneEncoding
 from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import warn_of_left_out, warn_of_noise
+from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["EarlierImage", "contradicted", "informed", "load_earlier", "opinion_share"]
+__all__ = ["EarlierImage", "contradicted", "informed", "load_earlier", "opinion_share", "share_in_words"]
 
 DRAWS = 12
 """Posterior draws behind the energies of what the earlier scan did not measure."""
@@ -32,17 +37,18 @@ LITTLE = 0.25
 
 @dataclass(frozen=True)
 class EarlierImage:
-    """The image of an earlier scan, and how uncertain each line of it is.
+    """The image of an earlier scan, and how uncertain each line of it is, or each sample of a plane.
 
     Parameters
     ----------
     name : str
         For messages.
-    image : complex array, shape (ky, kx)
-        Posterior mean from all its lines.
-    unknown : float array, shape (ky,)
+    image : complex array, shape (ky, kx) or (ky, kz)
+        Posterior mean from all that it measured.
+    unknown : float array, shape (candidates,)
         Energy of the image's error on every line that the earlier scan did not measure, as its posterior expects it,
-        over the energy of the image; 0 on those it measured.
+        over the energy of the image; 0 on those it measured. Of a plane it is that on all samples: noise of its own may
+        be all that a single sample of the image has.
     """
 
     name: str
@@ -51,14 +57,17 @@ class EarlierImage:
 
     @classmethod
     def of(cls, name: str, slice_model: MRSlice, recipe: Recipe, rng: np.random.Generator) -> EarlierImage:
-        """Infer the image from all lines of the scan."""
-        lines = np.flatnonzero(slice_model.measured)
-        posterior: GaussianPosterior = recipe.inference.engine().infer(slice_model.model(lines.tolist()), rng)
-        unknown = expected_energies([posterior], rng, DRAWS) / _energy(posterior.mean)
-        return cls(name, posterior.mean, np.where(slice_model.measured, 0.0, unknown))
+        """Infer the image from all that the scan has measured."""
+        measured = slice_model.measured
+        ids = np.flatnonzero(measured).tolist()
+        posterior: GaussianPosterior = recipe.inference.engine().infer(slice_model.model(ids), rng)
+        level = _energy(posterior.mean)
+        if isinstance(slice_model.candidates, PlaneEncoding):
+            return cls(name, posterior.mean, expected_sample_energies([posterior], rng, DRAWS) / level)
+        return cls(name, posterior.mean, np.where(measured, 0.0, expected_energies([posterior], rng, DRAWS) / level))
 
-    def seen_by(self, slice_model: MRSlice, lines: Sequence[int], rng: np.random.Generator) -> tuple[MRSlice, Array]:
-        """A scan of the earlier image with the coils and the noise of another, as bright as that on some lines.
+    def seen_by(self, slice_model: MRSlice, start: Sequence[int], rng: np.random.Generator) -> tuple[MRSlice, Array]:
+        """A scan of the earlier image with the coils and the noise of another, as bright as that on its start.
 
         Returns
         -------
@@ -77,52 +86,73 @@ class EarlierImage:
                 wanted=f"that of the scan, {slice_model.shape[0]} x {slice_model.shape[1]}",
                 cure="Give an earlier scan with the same matrix and field of view.",
             )
-        every = slice_model.encoding()(self.image)
-        brightness = np.sqrt(_energy(slice_model.acquire(lines)) / _energy(every[:, list(lines)]))
+        every = slice_model.encoding()(self.image).reshape(slice_model.kspace.shape)
+        brightness = np.sqrt(
+            _energy(slice_model.acquire(start)) / _energy(slice_model.candidates.data(every, list(start)))
+        )
         parts = rng.standard_normal((2, *every.shape)) * np.sqrt(slice_model.noise_variance)
         kspace = (brightness * every + parts[0] + 1j * parts[1]).astype(np.complex64)
         return replace(slice_model, kspace=kspace), brightness * self.image
 
 
-def load_earlier(source: ScanSource, recipe: Recipe, work: Work) -> EarlierImage:
-    """The earlier scan's image from all the lines that it has.
+def load_earlier(source: ScanSource, recipe: Recipe, work: Work, count: int = 1) -> list[EarlierImage]:
+    """The earlier scan's images, one of every slice, in ascending order of the slices, from all that it has measured.
+
+    Parameters
+    ----------
+    source : ScanSource
+        File, and slices.
+    recipe : Recipe
+        Inference, and what candidates are.
+    work : Work
+        Seed and messages.
+    count : int
+        How many slices there must be.
 
     Raises
     ------
     InputError
         Where the file cannot be used, or its lines have holes.
     UsageError
-        Where more than one slice is named.
+        Where another number of slices is named.
     """
     data = load_input(source.path, recipe, work.seed + 1, source.maps)  # where it is simulated, with noise of its own
     warn_of_left_out(data, recipe, work.progress)
-    slices = source.slices.indices(data.n_slices)
-    if len(slices) != 1:
-        raise UsageError(f"--seen {source.label}: give one slice, as {source.path}#0")
-    chosen = data.select_slice(slices[0])
-    require_whole_lines(chosen.name, chosen.samplings[0])
+    slices = sorted(source.slices.indices(data.n_slices))
+    if len(slices) != count:
+        named = f"{len(slices)} slice{'s' if len(slices) > 1 else ''}"
+        wanted = f"one slice, as {source.path}#0"
+        if count > 1:
+            wanted = f"{count}, one for every position that shares the mask, as {source.path}#0-{count - 1}"
+        raise UsageError(f"--seen {source.label} names {named}: give {wanted}")
     try:
-        scan = prepare(chosen, recipe, ordinary=True)
-        warn_of_noise(scan, work.progress)
-        return EarlierImage.of(source.label, scan.slice_model(0, recipe), recipe, np.random.default_rng([work.seed, 3]))
+        return [_image(data.select_slice(index), source.label, recipe, work) for index in slices]
     except InputError as error:  # which names a part of the scan, and there are two
         field = f"earlier scan {source.label}: {error.field}"
         raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from None
 
 
+def _image(data: KSpaceData, name: str, recipe: Recipe, work: Work) -> EarlierImage:
+    if recipe.design.encoding != "plane":
+        require_whole_lines(data.name, data.samplings[0])
+    scan = prepare(data, recipe, ordinary=True)
+    warn_of_noise(scan, work.progress)
+    return EarlierImage.of(name, scan.slice_model(0, recipe), recipe, np.random.default_rng([work.seed, 3]))
+
+
 def informed(
-    earlier: EarlierImage, slice_model: MRSlice, start: Sequence[int], recipe: Recipe, seed: int
-) -> Calibrated:
+    earlier: Sequence[EarlierImage], slices: Sequence[MRSlice], start: Sequence[int], recipe: Recipe, seed: int
+) -> Strategy:
     """The strategy ``calibrated``, informed by an earlier scan.
 
     Parameters
     ----------
-    earlier : EarlierImage
-        What was seen.
-    slice_model : MRSlice
-        The scan to be measured.
+    earlier : sequence of EarlierImage
+        What was seen, one for every slice.
+    slices : sequence of MRSlice
+        Those to be measured, which share the mask: of lines, one.
     start : sequence of int
-        Lines that the design begins with.
+        Lines or samples that the design begins with.
     recipe : Recipe
         Inference of both scans.
     seed : int
@@ -133,18 +163,24 @@ def informed(
     InputError
         Where the scans are on different grids.
     """
-    scan, image = earlier.seen_by(slice_model, start, np.random.default_rng([seed, 4]))
-    return Calibrated(
-        opinion=EarlierScan(
-            scan=scan,
-            image=image,
-            unknown=earlier.unknown,
-            inference=recipe.inference.engine(),
-            first_loops=recipe.design.first_loops,
-            step_loops=recipe.design.step_loops,
-            seed=seed,
+    scans: list[EarlierScan] = []
+    rng = np.random.default_rng([seed, 4])
+    for image, slice_model in zip(earlier, slices, strict=True):
+        scan, truth = image.seen_by(slice_model, start, rng)
+        scans.append(
+            EarlierScan(
+                scan=scan,
+                image=truth,
+                unknown=image.unknown,
+                inference=recipe.inference.engine(),
+                first_loops=recipe.design.first_loops,
+                step_loops=recipe.design.step_loops,
+                seed=seed,
+            )
         )
-    )
+    if recipe.design.encoding == "plane":
+        return CalibratedSamples(earlier=tuple(scans))
+    return Calibrated(opinion=scans[0])
 
 
 def opinion_share(trace: DesignTrace) -> float:
@@ -153,15 +189,24 @@ def opinion_share(trace: DesignTrace) -> float:
     return float("nan") if end is None else end.opinion_weight
 
 
-def contradicted(trace: DesignTrace) -> str:
-    """A sentence where the lines measured have overruled the earlier scan; else empty."""
+def contradicted(trace: DesignTrace, unit: str) -> str:
+    """A sentence where the ``unit``s measured have overruled the earlier scan; else empty."""
     share = opinion_share(trace)
     if not share < LITTLE:
         return ""
     return (
-        f"the earlier scan did not predict the lines of this one, and counts for {share:.0%} at the end: it may show "
+        f"the earlier scan did not predict the {unit}s of this one, and {share_in_words(share, unit)}: it may show "
         "another object or another position"
     )
+
+
+def share_in_words(share: float, unit: str) -> str:
+    """What the weight of an earlier scan at the end of a design says, for a sentence; NaN is no weight at all."""
+    if not np.isfinite(share):
+        return "has been held against nothing that was measured"
+    if unit == "sample":
+        return f"explains {share:.0%} of how single samples differ from those around them"
+    return f"counts for {share:.0%} of the choice at the end"
 
 
 def _energy(values: Array) -> float:

@@ -11,7 +11,7 @@ from mri_design.evaluation.output.identity import CHECKPOINT
 from mri_design.evaluation.output.page import Section
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
-from mri_design.runs.design.earlier import contradicted, opinion_share
+from mri_design.runs.design.earlier import contradicted, opinion_share, share_in_words
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.oracles import ORACLE_NOTE
 from mri_design.runs.run import Ending, Run
@@ -105,7 +105,8 @@ def report_design(
 def _opinion(result: DesignResult) -> dict[str, str]:
     """Whose opinion counted beside the scan's own posterior, and how much."""
     seen, weight = result.request.seen, opinion_share(result.trace)
-    share = f"counts for {weight:.0%} of the choice at the end"
+    unit = result.known.slice_model.candidates.unit
+    share = share_in_words(weight, unit)
     if seen is not None:
-        return {"earlier scan": f"{seen.label}, {contradicted(result.trace) or share}"}
+        return {"earlier scan": f"{seen.label}, {contradicted(result.trace, unit) or share}"}
     return {"training scans": share} if np.isfinite(weight) else {}

@@ -128,8 +128,11 @@ class DesignRequest:
                 "train an order (--strategy trained:FILE)"
             )
         checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
-        if self.seen is not None and self.recipe.design.encoding != "lines":
-            raise UsageError("an earlier scan informs designs of lines only: leave out --seen or --encoding")
+        if self.seen is not None and self.of_shots:
+            raise UsageError(
+                "an earlier scan informs designs of lines and of samples of a plane, not of spokes and arms: leave out "
+                "--seen or --encoding"
+            )
         if self.seen is not None and self.recipe.design.strategy != "calibrated":
             raise UsageError(
                 f"an earlier scan informs the strategy 'calibrated', not {self.recipe.design.strategy!r}: leave out "
@@ -321,7 +324,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, encoding)
     most = lines or most_lines(measurable, first, recipe, encoding)
     if request.seen is not None:
-        strategy = informed(load_earlier(request.seen, recipe, run), slice_model, first, recipe, run.seed)
+        strategy = _informed(request.seen, slices, [request.index % every.n_slices, *further], first, recipe, run)
     run.begin()
     checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), record.identity)
     if not checkpoint.path.exists():
@@ -376,6 +379,14 @@ def _candidates(request: DesignRequest, data: KSpaceData) -> Encoding:
     return shot_candidates(request.recipe, request.strategy, data.grid_shape, request.lines, data.n_coils)
 
 
+def _informed(
+    seen: ScanSource, slices: Sequence[MRSlice], numbers: Sequence[int], start: Sequence[int], recipe: Recipe, run: Run
+) -> Strategy:
+    """The strategy that knows an earlier scan: its slices, in ascending order, belong to these of the same order."""
+    images = load_earlier(seen, recipe, run, len(slices))
+    return informed([images[sorted(numbers).index(number)] for number in numbers], slices, start, recipe, run.seed)
+
+
 def _slice_of_shots(request: DesignRequest, scan: PreparedScan, encoding: Encoding, run: Run) -> MRSlice:
     """The slice as shots measure it: in closed form where that is known, else from the image behind the scan."""
     assert isinstance(encoding, ShotEncoding)
@@ -392,8 +403,9 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     ended = how_it_ended(trace, stop, designed.most, designed.slices[0].candidates.unit)
     if ended:
         run.progress.say(ended)
-    if contradicted(trace):
-        run.progress.say(contradicted(trace))
+    overruled = contradicted(trace, designed.slices[0].candidates.unit)
+    if overruled:
+        run.progress.say(overruled)
     final = final_models(designed.slices, state, recipe)[0]
     # The level of lines is that of their common centre; the few shots of a start show less of it than all do.
     signal = designed.slices[0].signal_level(trace.lines) if request.of_shots else state.signals[0]

@@ -71,7 +71,11 @@ def _blocks(trace: DesignTrace) -> list[DesignStep]:
 
 
 def _block_rows(trace: DesignTrace) -> list[dict[str, object]]:
-    """One row per block: samples before, samples chosen, what was predicted of them and found, what it took."""
+    """One row per block: samples before, samples chosen, what was predicted of them and found, what it took.
+
+    Where the design was informed by an earlier scan, also how far it was believed (``opinion_weight``).
+    """
+    informed = any(np.isfinite(step.forecast.opinion_weight) for step in trace.steps)
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
     rows: list[dict[str, object]] = []
     for begin, end in pairwise([*begins, len(trace.steps)]):
@@ -87,6 +91,7 @@ def _block_rows(trace: DesignTrace) -> list[dict[str, object]]:
                 "samples": len(trace.start) + begin,
                 "chosen": len(block),
                 "predicted_error": _known(block[0].predicted_error),
+                **({"opinion_weight": _known(block[0].forecast.opinion_weight)} if informed else {}),
                 "predicted": _known(predicted),
                 "found": _known(found),
                 **{name: _known(v) if isinstance(v, float) else v for name, v in columns(block[0]).items()},

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mri_design.design.strategies
+from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.strategies.baselines import (
     Equispaced,
     GoldenRatio,
@@ -24,7 +25,6 @@ from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
 from mri_design.design.strategies.oracles import OracleGreedy, OracleHole, OracleResidual
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
-from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError
 
 LEARNT = TrainedDesign(grid=(4, 4), lines=(2, 1), n_start=1, profile=np.ones((2, 4)), errors=np.ones(2), rule="rule")

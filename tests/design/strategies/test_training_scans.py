@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from mri_design.design.engine import DesignEngine
+from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.oracles import OracleResidual
 from mri_design.design.strategies.training_scans import TrainingScans
 from mri_design.design.trace import DesignTrace
-from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mri_design.design.constraints import LineConstraints, centre_lines
-from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
 from mri_design.errors import InputError

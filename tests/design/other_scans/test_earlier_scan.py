@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.design.other_scans.earlier_scan import EarlierScan
 from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.earlier_scan import EarlierScan
 from mri_design.design.strategies.oracles import OracleResidual
 from mri_design.design.strategies.second_opinion import weight_of_opinion
 from mri_design.errors import InputError

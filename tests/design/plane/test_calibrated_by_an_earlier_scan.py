@@ -1,0 +1,136 @@
+"""What an earlier scan says of the samples of a plane, how far it is believed, and what becomes of a wrong one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.design.other_scans.earlier_scan import EarlierScan
+from mri_design.design.plane.calibrated import CalibratedSamples
+from mri_design.design.plane.constraints import PlaneConstraints
+from mri_design.design.plane.oracles import OracleResidualSamples
+from mri_design.design.plane.sample_features import FEATURES, PlaneKnowledge, feature_weights, sample_features
+from mri_design.design.strategy import Strategy
+from mri_design.errors import InputError
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import PlaneEncoding
+from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.variances.control_variate import ControlVariate
+
+SIZE, START, TARGET = 32, 40, 240
+INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
+
+
+def scene(name: str = "brain", seed: int = 0) -> tuple[MRSlice, np.ndarray]:
+    """A scan of a plane with the noise of a seed, and its true image, which is the same for all seeds."""
+    data = load_phantom(name, shape=(SIZE, SIZE), rng=np.random.default_rng(0))
+    assert data.reference is not None
+    one, truth = MRSlice.from_data(data, encoding="plane"), data.reference[0]
+    every = one.encoding()(truth).reshape(one.kspace.shape)
+    parts = np.random.default_rng(seed).standard_normal((2, *every.shape)) * np.sqrt(one.noise_variance)
+    return replace(one, kspace=(every + parts[0] + 1j * parts[1]).astype(np.complex64)), truth
+
+
+def earlier(name: str = "brain", seed: int = 9) -> EarlierScan:
+    scan, truth = scene(name, seed)
+    return EarlierScan(scan=scan, image=truth, unknown=np.zeros(SIZE**2), inference=INFERENCE, seed=5)
+
+
+def designed(rule: Strategy, slices: Sequence[MRSlice], target: int = TARGET, seed: int = 0) -> DesignState:
+    engine = made(rule, seed)
+    return engine.run(slices, engine.begin(slices, engine.constraints.start(slices[0].measured, START)), target)
+
+
+def made(rule: Strategy, seed: int = 0) -> DesignEngine:
+    return DesignEngine(rule, INFERENCE, seed=seed, block=40, constraints=PlaneConstraints(PlaneEncoding((SIZE, SIZE))))
+
+
+def test_residuals_of_the_same_scan_are_what_its_oracle_sees() -> None:
+    same = earlier()
+    trace = designed(OracleResidualSamples(truths=(same.image,)), [same.scan], 160, seed=5).trace
+    energy = np.sum(np.abs(same.image) ** 2)
+    begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
+    assert len(begins) == 3
+    moments = [trace.lines[: START + begin] for begin in begins]
+    for begin, residuals in zip(begins, same.residuals(moments), strict=True):
+        scores = trace.steps[begin].choice.scores
+        assert scores is not None
+        left = np.isfinite(scores)
+        np.testing.assert_allclose(residuals[left] * energy, scores[left], rtol=1e-4)
+
+
+def test_the_feature_is_the_logarithm_of_what_is_said_and_all_is_believed_at_first() -> None:
+    plane = PlaneEncoding((4, 4))
+    measured = np.zeros(16, dtype=bool)
+    measured[[9, 10]] = True
+    expected, said = np.linspace(1, 2, 16), np.geomspace(0.01, 100, 16)
+    alone = sample_features(PlaneKnowledge(plane, measured, expected))
+    informed = sample_features(PlaneKnowledge(plane, measured, expected, said))
+    np.testing.assert_array_equal(informed[:, :-1], alone)
+    np.testing.assert_allclose(np.exp(informed[:, -1]) * np.mean(expected[~measured]), said, rtol=1e-12)
+    mean, sd = feature_weights(True)
+    assert (
+        alone.shape[1] == len(FEATURES) == len(feature_weights(False)[0]) and len(mean) == len(sd) == len(FEATURES) + 1
+    )
+    # Where both agree, they are believed as one: twice the energies, twice the belief.
+    assert mean[-1] + mean[FEATURES.index("log expected")] == pytest.approx(1)
+
+
+def test_the_first_block_follows_the_earlier_scan_and_nothing_is_promised_yet() -> None:
+    one, before = scene(seed=1)[0], earlier()
+    informed = designed(CalibratedSamples(earlier=(before,)), [one], START + 40).trace.steps[0]
+    alone = designed(CalibratedSamples(), [one], START + 40).trace.steps[0]
+    assert np.isnan(informed.forecast.opinion_weight) and np.isnan(alone.forecast.opinion_weight)
+    np.testing.assert_array_equal(informed.forecast.expected, alone.forecast.expected)
+    np.testing.assert_array_equal(informed.forecast.corrected, alone.forecast.corrected)
+    assert np.isnan(informed.predicted_error)
+    assert informed.choice.scores is not None and alone.choice.scores is not None
+    said = before.residuals([tuple(PlaneEncoding((SIZE, SIZE)).outwards[:START].tolist())])[0]
+    left = np.isfinite(informed.choice.scores)
+    ranks = [np.corrcoef(np.log(said[left]), np.log(s.choice.scores[left]))[0, 1] for s in (informed, alone)]
+    assert ranks[0] > 0.95 > ranks[1]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_interrupted_design_goes_on_to_the_same_samples(count: int) -> None:
+    slices, scans = [scene(seed=s)[0] for s in (1, 2)[:count]], tuple(earlier(seed=s) for s in (7, 8)[:count])
+    whole = designed(CalibratedSamples(earlier=scans), slices, 160).trace
+    half = designed(CalibratedSamples(earlier=tuple(earlier(seed=s) for s in (7, 8)[:count])), slices, 120)
+    again = made(CalibratedSamples(earlier=tuple(earlier(seed=s) for s in (7, 8)[:count])))
+    resumed = again.run(slices, half, 160).trace
+    assert resumed.lines == whole.lines
+    assert resumed.steps[-40].forecast.opinion_weight == whole.steps[-40].forecast.opinion_weight
+
+
+@pytest.mark.slow
+def test_the_same_object_is_believed_and_another_one_does_no_harm() -> None:
+    """Three draws of the noise: weights, and samples in common with the design that knows the image."""
+    weights: dict[str, list[float]] = {"brain": [], "shepp-logan": []}
+    agreed: dict[str, list[int]] = {"brain": [], "shepp-logan": [], "none": []}
+    for seed in (1, 2, 3):
+        one, truth = scene(seed=seed)
+        best = set(designed(OracleResidualSamples(truths=(truth,)), [one]).trace.lines)
+        agreed["none"].append(len(best & set(designed(CalibratedSamples(), [one]).trace.lines)))
+        for name, found in weights.items():
+            trace = designed(CalibratedSamples(earlier=(earlier(name),)), [one]).trace
+            found.append(trace.steps[-40].forecast.opinion_weight)
+            agreed[name].append(len(best & set(trace.lines)))
+    assert min(weights["brain"]) > 0.9 and max(weights["shepp-logan"]) < 0.25
+    assert min(agreed["brain"]) > 1.5 * max(agreed["none"]) and np.mean(agreed["shepp-logan"]) > 0.9 * np.mean(
+        agreed["none"]
+    )
+
+
+def test_other_things_are_refused() -> None:
+    before, one = earlier(), scene(seed=1)[0]
+    with pytest.raises(InputError, match="wanted EarlierScans, or none"):
+        CalibratedSamples(earlier=("frame.npz",))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="one shape"):
+        replace(before, unknown=np.zeros(SIZE))
+    with pytest.raises(InputError, match="1024 samples for a scan with 256"):
+        CalibratedSamples(earlier=(before,)).default_start(256, 100)
+    with pytest.raises(InputError, match="one for every slice that shares the mask: 2"):
+        designed(CalibratedSamples(earlier=(before,)), [one, scene(seed=2)[0]], 120)
