@@ -1,8 +1,9 @@
 """An earlier scan of the same object: what it says of the error on every line, and how far to believe it.
 
 Its image is taken for the truth and measured once more along the mask of the design; then it is known which lines the
-reconstruction misses most. As a second opinion (`second_opinion`) it predicts single lines to within a few percent
-where it shows the same object, and takes over; one of another object is soon overruled.
+reconstruction misses most. As a second opinion (`second_opinion`) it predicts single lines better than the error model
+where it shows the same object, and takes over; one of another object is soon overruled. What designs gain and lose by
+it is measured in results/benchmarks/series.md.
 """
 
 from __future__ import annotations
