@@ -4,9 +4,9 @@
 
 designs an embedded head, writes its report several times, and leaves results/benchmarks/report-time.csv and
 report-time.md: seconds of processor time, medians, and the load of the machine; and how much of a whole process of the
-command line is not the design and its image. ``before`` writes every file of a
-figure as the plotting library does by itself, as this program did: the PNG is drawn twice, once to place the axes, and
-so is the SVG. The files are the same, byte for byte, which is checked.
+command line is not the design and its image. ``before`` writes every file of a figure as the plotting library does by
+itself, as this program did: the PNG is drawn twice, once to place the axes, and so is the SVG. The files are the same,
+byte for byte, which is checked.
 """
 
 from __future__ import annotations

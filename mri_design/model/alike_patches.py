@@ -18,7 +18,8 @@ LEAST_KNOWN = 0.01
 """Of the signal: differences are never taken to be known to be smaller, however alike the patches of an estimate."""
 
 INDISTINCT = 0.4
-"""Mean squared distance of the nearest patches over that of all: white noise has 0.5 to 0.7, heads about 0.1."""
+"""Mean squared distance of the nearest patches over that of all, from which no pixels are alike: white noise has more,
+heads have much less (results/benchmarks/measured-once.md)."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """An earlier scan of the same object: what it says of the error on every line, or on every sample of a plane.
 
 Its image is taken for the truth and measured once more along the mask of the design; then it is known what the
-reconstruction misses most. Where it shows the same object it predicts single lines to within a few percent, and takes
-over. How far it is believed is for a strategy to say: lines weigh it as a second opinion
+reconstruction misses most. Where it shows the same object it predicts single lines and samples better than the scan's
+own posterior does, and takes over. How far it is believed is for a strategy to say: lines weigh it as a second opinion
 (`strategies.second_opinion`), samples of a plane as one more feature (`plane.sample_features`). One of another object
-is soon overruled by either.
+is soon overruled by either. What designs gain and lose by it is measured in results/benchmarks/series.md and
+results/encodings/README.md.
 """
 
 from __future__ import annotations

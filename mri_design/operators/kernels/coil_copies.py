@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import COUNT, fill, load_pairs, store_pairs
+from mri_design.operators.kernels.suitable import flat_numbers
 
 __all__ = ["relax_coils", "renew_coils", "seen_by_coils"]
 
@@ -21,24 +22,20 @@ Array = NDArray[Any]
 def seen_by_coils(maps: Array, copies: Array, scaled: Array) -> Array:
     """S^H (copies - scaled), shape (ky, kx): the sum over coils of conj(maps) times the difference."""
     out = np.empty(maps.shape[1:], dtype=maps.dtype)
-    _seen(*_flat(maps, copies, scaled, out), len(maps), COUNT[maps.real.itemsize])
+    _seen(*flat_numbers(maps, copies, scaled, out), len(maps), COUNT[maps.real.itemsize])
     return out
 
 
 def relax_coils(maps: Array, image: Array, copies: Array, scaled: Array, relaxation: float) -> None:
     """``scaled += relaxation * maps * image + (1 - relaxation) * copies``."""
     real = maps.real.dtype.type
-    numbers = _flat(maps, image, copies, scaled)
+    numbers = flat_numbers(maps, image, copies, scaled)
     _relax(*numbers, real(relaxation), real(1 - relaxation), len(maps), COUNT[maps.real.itemsize])
 
 
 def renew_coils(data: Array, filtered: Array, copies: Array, scaled: Array, share: float) -> None:
     """``copies = scaled + share * (data - filtered)`` and ``scaled = share * (filtered - data)``."""
-    _renew(*_flat(data, filtered, copies, scaled), data.real.dtype.type(share))
-
-
-def _flat(*arrays: Array) -> tuple[Array, ...]:
-    return tuple(array.reshape(-1).view(array.real.dtype) for array in arrays)
+    _renew(*flat_numbers(data, filtered, copies, scaled), data.real.dtype.type(share))
 
 
 @compiled

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
+from mri_design.operators.kernels.suitable import flat_numbers
 
 __all__ = ["pulled", "relax", "split"]
 
@@ -37,7 +38,7 @@ def relax(given: Array, copies: Array, scaled: Array, relaxation: float) -> Arra
     """
     real = scaled.real.dtype
     powers = np.empty(scaled.shape, dtype=real)
-    numbers = (array.reshape(-1).view(real) for array in (given, copies, scaled))
+    numbers = flat_numbers(given, copies, scaled)
     _relax(*numbers, real.type(relaxation), real.type(1 - relaxation), powers.reshape(-1), _parts(scaled))
     return powers
 
@@ -52,10 +53,8 @@ def pulled(copies: Array, scaled: Array, weight: float) -> Array:
     weight : float
         rho.
     """
-    real = scaled.real.dtype
     out = np.empty_like(scaled)
-    numbers = (array.reshape(-1).view(real) for array in (copies, scaled, out))
-    _pulled(*numbers, real.type(weight))
+    _pulled(*flat_numbers(copies, scaled, out), scaled.real.dtype.type(weight))
     return out
 
 
@@ -74,10 +73,8 @@ def split(given: Array, copies: Array, scaled: Array, factor: Array) -> tuple[fl
     five floats
         Squared norms of given - copies, of the change of the copies, and of given, copies and scaled.
     """
-    real = scaled.real.dtype
-    sums = np.zeros(5)
-    numbers = (array.reshape(-1).view(real) for array in (given, copies, scaled))
-    _split(*numbers, factor.reshape(-1), _parts(scaled), np.zeros((5, BLOCK), dtype=real), sums)
+    sums, squares = np.zeros(5), np.zeros((5, BLOCK), dtype=scaled.real.dtype)
+    _split(*flat_numbers(given, copies, scaled), factor.reshape(-1), _parts(scaled), squares, sums)
     missed, moved, of_given, of_copies, of_scaled = sums.tolist()
     return missed, moved, of_given, of_copies, of_scaled
 

@@ -67,19 +67,24 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
 
 @compiled
 def _differences_adjoint(v, out, n_rows, width, parts, count):
+    """Two ends of a row go number by number, ``first`` and ``last`` of them.
+
+    What is to the left of the first ones lies at the other end, and the last ones fill no register.
+    """
     size = n_rows * width
+    first = min(count, width)
+    last = (width - first) % count
     for image in range(out.size // size):
         for y in range(n_rows):
             to, here = image * size + y * width, 2 * image * size + y * width
             above, right = 2 * image * size + (y - 1) % n_rows * width, here + size
-            whole = width // count * count
-            for x in range(count, whole, count):
+            for x in range(first, width - last, count):
                 along_y = load(v, above + x) - load(v, here + x)
                 store(out, to + x, along_y + (load(v, right + x - parts) - load(v, right + x)))
-            for x in range(width):
-                if x < count or x >= whole:
-                    before = right + (x - parts) % width
-                    out[to + x] = (v[above + x] - v[here + x]) + (v[before] - v[right + x])
+            for at in range(-last, first):
+                x = at if at >= 0 else at + width
+                before = right + (x - parts if x >= parts else x + width - parts)
+                out[to + x] = (v[above + x] - v[here + x]) + (v[before] - v[right + x])
 
 
 @compiled

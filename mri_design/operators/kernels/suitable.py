@@ -1,4 +1,4 @@
-"""Which arrays compiled loops may work on; asked before anything is compiled."""
+"""Which arrays compiled loops may work on, and how these see them; asked before anything is compiled."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["compilable", "laid_out"]
+__all__ = ["compilable", "flat_numbers", "laid_out"]
 
 
 def compilable(u: NDArray[Any], total: NDArray[Any]) -> bool:
     """Whether compiled loops may read ``u`` and write ``total``: contiguous, of one precision, single or double."""
     same = u.dtype == total.dtype and u.dtype.char in "fdFD"
     return same and u.flags.carray and total.flags.carray
+
+
+def flat_numbers(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """The same memory as flat real arrays, complex numbers as (real, imaginary) interleaved; ``arrays`` are contiguous.
+
+    What is written to them is written to ``arrays``.
+    """
+    return tuple(array.reshape(-1).view(array.real.dtype) for array in arrays)
 
 
 def laid_out(weights: Any, shape: tuple[int, ...], like: NDArray[Any]) -> NDArray[Any]:

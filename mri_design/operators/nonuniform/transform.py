@@ -15,8 +15,8 @@ from mri_design.operators.base import Array
 
 __all__ = ["require_finufft", "sums_at_pixels", "sums_at_samples"]
 
-# Relative errors asked for. In single precision a smaller one costs six times as much and gains a factor of six; in
-# double precision this one costs 6 per cent more than 1e-9.
+# Relative errors asked for. In single precision a smaller one gains no more than it costs, in double precision it costs
+# next to nothing (results/benchmarks/measured-once.md).
 _SINGLE, _DOUBLE = 1e-4, 1e-13
 
 

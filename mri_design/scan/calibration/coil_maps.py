@@ -27,7 +27,7 @@ MapPhase = Literal["virtual-coil", "image"]
 """Where the phase that maps and image share is put; see `estimate_coil_maps`."""
 
 _USUAL_LINES, _FEWEST_LINES = 24, 8
-# Below 16 lines a kernel of 6 leaves too few blocks: at 8 lines, kernel 4 gave maps with a fifth of the error.
+# Below 16 lines a kernel of 6 leaves too few blocks (results/benchmarks/measured-once.md).
 _KERNEL, _SMALL_KERNEL, _ENOUGH_FOR_KERNEL = 6, 4, 16
 
 

@@ -15,11 +15,10 @@ from mri_design.scan.data import KSpaceData
 
 __all__ = ["MeasuredNoise", "estimate_noise_covariance", "estimate_noise_variance", "measure_noise"]
 
-# Ratios of variances. Twenty-three scans and sharp-edged objects at a signal-to-noise ratio of 20 had up to
-# 1.6 from signal in the corners, and 4.5 or more from the receiver's filter.
+# Limits on ratios of variances; which ratios scans had is in results/benchmarks/measured-once.md. Above the first, the
+# receiver's filter makes corners of k-space louder than the air beside the object; above the last, signal does.
 _MORE_THAN_SIGNAL = 2.0
 _AGREEMENT = 1.5
-# Filters of receivers made the corners up to 5.8 times louder than the air beside the object.
 _MORE_THAN_FILTER = 12.0
 
 OBJECT_BESIDE = "the object fills the readout"

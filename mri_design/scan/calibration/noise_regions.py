@@ -19,18 +19,17 @@ __all__ = ["NoiseRegions", "median_variance"]
 _MEDIAN_OF_POWER = 2 * math.log(2)
 _ERROR_OF_MEDIAN = 1 / math.log(2)  # relative standard error of that median, times the root of the number of samples
 _BANDS = 8
+# Limits on ratios of variances, above those of noise and below those of signal; which ratios scans had is in
+# results/benchmarks/measured-once.md.
 ONE_SIDED = 3.0
-"""Ratio of variances between both ends of the readout from which the object is at one of them; noise had up to 1.8."""
+"""Ratio of both ends of the readout, from which on the object is at one of them."""
 OVER_MOST, OVER_OUTERMOST, OVER_CORNERS = 8.0, 60.0, 20.0
-"""Ratios of variances that only signal has: of air beside the object on the central lines to that on most and on the
-outermost ones, and of that on most to the corners. Scans whose noise was filtered along the phase encode had up to 4.4,
-21 and 11."""
+"""Ratios of air beside the object on the central lines to that on most and on the outermost ones, and of that on most
+to the corners: more than filters along the phase encode make of noise."""
 OVER_FALLING = 4.0
-"""The same ratio of air beside the object to the corners where k-space falls outwards, too. Air had up to 0.9 of them,
-objects that fill the readout 7.4 or more; one raw scan lies between, at 6."""
+"""The same ratio of air beside the object to the corners, where k-space falls outwards, too."""
 FALLING = 1.35
-"""Ratio of variances at which k-space falls outwards. Noise of filtered receivers had up to 1.29, signal 1.45 or more.
-"""
+"""Ratio from which on k-space falls outwards: more than receivers' filters make of noise."""
 
 
 @dataclass(frozen=True)

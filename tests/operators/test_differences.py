@@ -1,0 +1,26 @@
+"""The compiled adjoint of finite differences, bit for bit what NumPy makes of it, on rows of every length."""
+
+import numpy as np
+import pytest
+
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.kernels.lanes import COUNT
+
+
+def noise(shape, dtype):
+    rng = np.random.default_rng(shape[-1])
+    return (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype in "FD" else 0)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("height", [1, 2, 5])
+@pytest.mark.parametrize("batch", [(), (3,)], ids=str)
+def test_the_adjoint_on_rows_shorter_and_longer_than_a_register(dtype, height, batch):
+    in_a_register = COUNT[np.dtype(dtype.lower()).itemsize]
+    for width in range(1, 2 * in_a_register + 3):
+        v = noise((*batch, 2, height, width), dtype)
+        found = FiniteDifferences((height, width), is_complex=dtype in "FD").adjoint(v)
+        along_y, along_x = v[..., 0, :, :], v[..., 1, :, :]
+        expected = (np.roll(along_y, 1, -2) - along_y) + (np.roll(along_x, 1, -1) - along_x)
+        assert found.dtype == v.dtype
+        np.testing.assert_array_equal(found, expected, err_msg=f"width {width}")
