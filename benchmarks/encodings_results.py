@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/encodings_results.py DATA
 
-runs the five commands that the pages name, one after another: some two days of processor time with three draws of every
+runs the six commands that the pages name, one after another: some two days of processor time with three draws of every
 random mask. Each goes on where it stopped, so that it may be ended and begun again. DATA is the folder of the study's
 scans. ``--quick`` is the same on toy sizes, in minutes, where targets mean nothing.
 """
@@ -28,7 +28,7 @@ def commands(data: str, out: Path, quick: bool) -> list[list[str]]:
     else:
         plane += ["--coils", "1,8", "--tests", TESTS, "--accelerations", "12,8,4", "--matrix", "128"]
     shots = [str(HERE / "shots.py"), "--out", str(out), *(["--quick"] if quick else ["--data", data])]
-    return [plane, *([*plane, part] for part in ("--positions", "--default-recipe", "--steps")), shots]
+    return [plane, *([*plane, part] for part in ("--positions", "--seen", "--default-recipe", "--steps")), shots]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA [--minutes M] [--out results/encodings]
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --positions
+    OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --seen
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --default-recipe
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --steps
 
@@ -9,9 +10,10 @@ DATA is the folder of the study's scans (`study/split.py`), or ``phantom:NAME``.
 subjects and judged on others, with coil maps known and the posterior mean of the recipe ``local`` for every mask. What
 has been computed is kept in the folder, and the same command goes on from there. With ``--minutes`` it ends early and
 writes its tables from what there is; ``--only`` computes some of the cases and writes the tables of all, and so do
-``--positions``, which computes the masks that several positions of a volume share, ``--default-recipe``, which
-reconstructs masks under the default recipe, too, and ``--steps``, which measures the processor time of design steps.
-`encodings_results.py` runs all four, and the benchmark of spokes and spirals.
+``--positions``, which computes the masks that several positions of a volume share, ``--seen``, which designs masks
+after an earlier scan of the object, ``--default-recipe``, which reconstructs masks under the default recipe, too, and
+``--steps``, which measures the processor time of design steps. `encodings_results.py` runs all five, and the benchmark
+of spokes and spirals.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from planes.kept import Kept, change_columns
 from planes.masks import EARLIER, EARLIER_SEED, mask_by, mask_of_frame
 from planes.positions import SharedMasks
 from planes.recipes import RecipeMasks, recipe_targets
+from planes.seen import NOW, SEEN, SEEN_KEY, SeenMasks, explained
 from planes.steps import cost_ratio, step_rows
+from study.movements import SAME
 from study.scans import Scan, simulated, simulating
 from study.split import TEST_HEADS, TRAINING_HEADS
 
@@ -338,9 +342,43 @@ def recipe_changes(setting: Setting, folder: Path) -> list[Row]:
     return recipe_masks(setting).changes(kept, recipe_densities(setting, folder))
 
 
+def seen_masks(setting: Setting) -> SeenMasks:
+    """What is measured of masks that are designed after an earlier scan."""
+    return SeenMasks(
+        lambda image, coils, seed: _scan(setting, {"coils": coils, "image": image}, seed),
+        setting.tests,
+        setting.recipe("plane"),
+        setting.matrix,
+    )
+
+
+def seen_densities(setting: Setting, folder: Path) -> dict[tuple[int, float], str]:
+    """By coils and acceleration of the series, the tuned density; only where it is tuned."""
+    powers = best_powers(setting, Kept.open(folder / "tuning.csv"))
+    return {
+        (coils, factor): f"{family}:{powers[coils, factor, family]:g}"
+        for coils in setting.coils
+        for factor in setting.series
+        for family in setting.families(coils)[:1]
+        if (coils, factor, family) in powers
+    }
+
+
+def seen_changes(setting: Setting, folder: Path) -> list[Row]:
+    """Changes of masks designed after an earlier scan, against those without one and against the tuned density."""
+    kept = Kept.open(folder / "seen-cells.csv", SEEN_KEY)
+    return explained(kept, seen_masks(setting).changes(kept, seen_densities(setting, folder)))
+
+
 def _number(rows: Sequence[Row], column: str, **case: object) -> float | None:
     found = [row for row in rows if all(row[name] == value for name, value in case.items())]
     return float(str(found[0][column])) if found else None
+
+
+def _seen_number(factor: float) -> Callable[[Sequence[Row]], float | None]:
+    """Mean change with an earlier scan of the same object against the tuned density of one coil."""
+    case = {"coils": 1, "acceleration": factor, NOW: SAME, "against": f"{FAMILIES[1][0]}, tuned"}
+    return lambda table: _number(table, "change_percent", **case)
 
 
 def _oracle_share(rows: Sequence[Row], coils: int, factors: Sequence[float]) -> float | None:
@@ -374,6 +412,7 @@ def targets(tables: Tables, setting: Setting) -> list[Row]:
         "all": [row for row in tables["changes"] if row["images"] == len(setting.tests)],
         "positions": [row for row in tables["positions"] if row["images"] == positions],
         "steps": tables["steps"],
+        "seen": [row for row in tables["seen"] if row["images"] == len(setting.tests)],
     }
     made: list[Target] = []
 
@@ -406,6 +445,10 @@ def targets(tables: Tables, setting: Setting) -> list[Row]:
         one = about(1, factor, "change_percent", EARLIER)
         made.append(Target(series.format(factor, "one position"), -25.0, False, "%", "all", one))
         made.append(Target(series.format(factor, "eight positions"), -10.0, False, "%", "positions", one))
+        shared = about(1, factor, "change_percent", SEEN)
+        name = f"series, 1 coil, {factor:g}x: {SEEN}, against the tuned density, "
+        made.append(Target(f"{name}one position, mean change", -25.0, False, "%", "seen", _seen_number(factor)))
+        made.append(Target(f"{name}eight positions, mean change", -10.0, False, "%", "positions", shared))
     for coils in setting.coils:
         name = f"warm design step in the plane, {setting.matrix} x {setting.matrix}, "
         name += f"{coils} coil{'s' if coils > 1 else ''}, CPU time"
@@ -425,6 +468,7 @@ TEXT = """# Samples of a plane
 
     OMP_NUM_THREADS=1 {command}
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --positions
+    OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --seen
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --default-recipe
     OMP_NUM_THREADS=1 python benchmarks/plane_encoding.py DATA --steps
 
@@ -450,6 +494,17 @@ With `--positions`, table `positions-changes.csv`.
 {positions}
 
 {shared}
+
+## After an earlier scan of the object
+
+With `--seen`, table `seen-changes.csv`: masks that `design --encoding plane --seen` chooses, one for every image. The
+earlier scan is complete and has other noise; the scan that is measured shows the same head, or what becomes of its
+complex image when it is shifted or turned, or the earlier scan is that of another head. Changes are against the mask
+of the same scan without an earlier one, and against one mask of the tuned density. `explained` is the share that the
+earlier scan explained of how single samples differ from those around them, as the program says it at the end; below
+0.25 it says that the earlier scan may show something else.
+
+{seen}
 
 ## Under the default recipe
 
@@ -489,13 +544,17 @@ summed over the positions. Changes are position by position."""
 def document(setting: Setting, folder: Path, command: str) -> list[Row]:
     """Write README.md, changes.csv and the like, and targets.csv; return the targets."""
     rows, shared = changes(setting, folder), shared_changes(setting, folder)
+    seen = seen_changes(setting, folder)
     steps = read_csv_texts(folder / "steps.csv") if (folder / "steps.csv").exists() else []
     default = recipe_changes(setting, folder)
-    asked = targets({"changes": rows, "positions": shared, "steps": steps, "recipes": default}, setting)
+    tables: Tables = {"changes": rows, "positions": shared, "seen": seen, "steps": steps, "recipes": default}
+    asked = targets(tables, setting)
     if rows:
         write_csv(folder / "changes.csv", rows)
     if shared:
         write_csv(folder / "positions-changes.csv", shared)
+    if seen:
+        write_csv(folder / "seen-changes.csv", seen)
     if default:
         write_csv(folder / "default-changes.csv", default)
     write_csv(folder / "targets.csv", with_targets(folder / "targets.csv", asked))
@@ -510,6 +569,7 @@ def document(setting: Setting, folder: Path, command: str) -> list[Row]:
         "change_percent": "+.1f",
         "worst_percent": "+.1f",
         "better_share": ".2f",
+        "explained": ".2f",
     }
     text = TEXT.format(
         command=command,
@@ -522,6 +582,7 @@ def document(setting: Setting, folder: Path, command: str) -> list[Row]:
         table=markdown_text(rows, formats=formats) if rows else "Nothing yet.",
         positions=_about_positions(setting),
         shared=markdown_text(shared, formats=formats) if shared else "Nothing yet.",
+        seen=markdown_text(seen, formats=formats) if seen else "Nothing yet.",
         default=markdown_text(default, formats=formats) if default else "Nothing yet.",
         steps=markdown_text(steps) if steps else "Nothing yet.",
         ends=_at_an_end(setting, folder),
@@ -586,6 +647,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=np.inf, help="of processor time")
     parser.add_argument("--only", type=_part, help="COILS:ACCELERATIONS:STRATEGIES:DRAWS, as 8:12,8:calibrated:1")
     parser.add_argument("--positions", action="store_true", help="only masks that positions of a volume share")
+    parser.add_argument("--seen", action="store_true", help="only masks designed after an earlier scan of the object")
     parser.add_argument("--default-recipe", action="store_true", help="only masks under the default recipe, one coil")
     parser.add_argument("--steps", action="store_true", help="only the processor time of design steps")
     parser.add_argument("--out", type=Path, default=Path("results/encodings"))
@@ -610,7 +672,10 @@ def main() -> None:
     if given.default_recipe:
         kept, tuned = Kept.open(given.out / "default-cells.csv"), recipe_densities(setting, given.out)
         recipe_masks(setting).compute(kept, tuned, 60 * given.minutes)
-    if not (given.positions or given.steps or given.default_recipe):
+    if given.seen:
+        kept = Kept.open(given.out / "seen-cells.csv", SEEN_KEY)
+        seen_masks(setting).compute(kept, seen_densities(setting, given.out), 60 * given.minutes)
+    if not (given.positions or given.steps or given.default_recipe or given.seen):
         compute(setting, given.out, 60 * given.minutes, given.only)
     options = f"--coils {','.join(map(str, given.coils))} --tests {','.join(map(str, given.tests))}"
     options += f" --accelerations {','.join(map(str, given.accelerations))} --matrix {given.matrix}"

@@ -10,13 +10,13 @@ another object. The local posterior mean reconstructs every mask.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.ndimage
+from study.movements import MOVEMENTS, SAME
 from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, simulated, simulating
 from study.split import MIDDLE, TEST_SUBJECTS
 from threadpoolctl import threadpool_limits
@@ -42,23 +42,6 @@ POWERS = (2.0, 3.0, 4.0, 6.0, 9.0)
 HEADS = (7, 10, 12, 15, 18, 21)
 """Two of each test subject."""
 RECIPE = load_recipe("local")
-
-
-def _turned(image: Array, degrees: float) -> Array:
-    parts = (scipy.ndimage.rotate(part, degrees, reshape=False) for part in (image.real, image.imag))
-    return np.asarray(next(parts) + 1j * next(parts))
-
-
-def _shifted(image: Array, pixels: tuple[float, float]) -> Array:
-    parts = (scipy.ndimage.shift(part, pixels) for part in (image.real, image.imag))
-    return np.asarray(next(parts) + 1j * next(parts))
-
-
-CHANGES: dict[str, Callable[[Array], Array]] = {
-    "other noise": lambda image: image,
-    "shifted by (2.3, 1.2) pixels": lambda image: _shifted(image, (2.3, 1.2)),
-    "turned by 3 degrees": lambda image: _turned(image, 3.0),
-}
 
 
 @dataclass(frozen=True)
@@ -138,7 +121,7 @@ def errors_of(data: Path, source: Source) -> list[Row]:
         before = _scan(image, source.noise, 1).prepared.slice_model(0, RECIPE)
         earlier = EarlierImage.of("earlier", before, RECIPE, np.random.default_rng(3))
         others = [other for other in SOURCES if other.kind != source.kind]
-        changes = {name: change(image) for name, change in CHANGES.items()}
+        changes = {name: change(image) for name, change in MOVEMENTS.items()}
         changes["another object"] = others[source.index % len(others)].image(data)
         for name, now in changes.items():
             scan = _scan(now, source.noise, 0)
@@ -151,7 +134,7 @@ def errors_of(data: Path, source: Source) -> list[Row]:
                 "calibrated, earlier scan seen",
                 _designed(scan, informed([earlier], [slice_model], start, RECIPE, 0), 0),
             )
-            if name == "other noise":
+            if name == SAME:
                 oracle = knowing_oracle("oracle-residual", [slice_model], [scan.reference], RECIPE, 0)
                 keep(name, "oracle-residual", _designed(scan, oracle, 0))
                 keep(name, "best density by hindsight", _best_density(scan))

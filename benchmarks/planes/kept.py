@@ -23,28 +23,34 @@ class Kept:
     path : Path
         The file.
     rows : dict
-        By the columns of `KEY`.
+        By the columns of the key.
+    key : tuple of str
+        Columns that tell rows from one another.
     """
 
     path: Path
     rows: dict[tuple[str, ...], Row] = field(default_factory=dict)
+    key: tuple[str, ...] = KEY
 
     @classmethod
-    def open(cls, path: Path) -> Kept:
+    def open(cls, path: Path, key: tuple[str, ...] = KEY) -> Kept:
         """With what an earlier run left."""
-        found = cls(path)
+        found = cls(path, key=key)
         for row in read_csv_texts(path) if path.exists() else []:
-            found.rows[tuple(row[name] for name in KEY)] = dict(row)
+            found.rows[tuple(row[name] for name in key)] = dict(row)
         return found
 
     def has(self, row: Row) -> bool:
         """Whether there is a row of the same key."""
-        return _key(row) in self.rows
+        return self._key(row) in self.rows
 
     def keep(self, row: Row) -> None:
         """Add a row and write the file."""
-        self.rows[_key(row)] = row
+        self.rows[self._key(row)] = row
         write_text(self.path, csv_text(list(self.rows.values())))
+
+    def _key(self, row: Row) -> tuple[str, ...]:
+        return tuple(_text(row[name]) for name in self.key)
 
     def draws(self, column: str = "error", /, **wanted: object) -> dict[str, list[float]]:
         """Errors of all draws by image, of the rows whose columns have the wanted values."""
@@ -61,10 +67,6 @@ class Kept:
 
 def _text(value: object) -> str:
     return f"{float(str(value)):g}" if str(value).replace(".", "", 1).isdigit() else str(value)
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(_text(row[name]) for name in KEY)
 
 
 def change_columns(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 from planes.kept import Kept, change_columns
-from planes.masks import EARLIER, EARLIER_SEED, mask_by, mask_of_frame
+from planes.masks import EARLIER, EARLIER_SEED, designed_with_seen, mask_by, mask_of_frame
+from planes.seen import ALONE, SEEN
 from study.scans import Scan, volume_planes
 
 from mri_design.design.trials import relative_error
@@ -72,7 +73,8 @@ class SharedMasks:
         densities : sequence of str
             The tuned one first, with all draws, then others that were tried, with one.
         """
-        masks = [*self._draws(densities[:1], self.draws), *self._draws(densities[1:], 1), (EARLIER, 0)]
+        masks = [*self._draws(densities[:1], self.draws), *self._draws(densities[1:], 1)]
+        masks += [(EARLIER, 0), (ALONE, 0), (SEEN, 0)]
         left = [(name, draw) for name, draw in masks if not self._has(kept, acceleration, name, draw)]
         if not left:
             return
@@ -81,6 +83,9 @@ class SharedMasks:
         for name, draw in left:
             if name == EARLIER:
                 chosen = mask_of_frame(self.slices(self.scans(EARLIER_SEED)), acceleration, self.recipe)
+            elif name == SEEN:
+                frames = self.slices(self.scans(EARLIER_SEED))
+                chosen, _ = designed_with_seen(slices, frames, acceleration, self.recipe)
             else:
                 chosen = mask_by(make_strategy(name, "plane"), slices, acceleration, self.recipe, draw)
             cells = self._cells(acceleration, name, draw)
@@ -94,13 +99,14 @@ class SharedMasks:
         The density that is best on the positions themselves is shown beside it.
         """
         case = {"matrix": self.matrix, "coils": 1, "acceleration": acceleration}
-        draws = {name: kept.draws(**case, strategy=name) for name in (*densities, EARLIER)}
+        draws = {name: kept.draws(**case, strategy=name) for name in (*densities, EARLIER, ALONE, SEEN)}
         draws = {name: errors for name, errors in draws.items() if len(errors) == len(self.positions)}
         if densities[0] not in draws:
             return []
         best = min(densities, key=lambda name: np.mean(list(draws[name].values())) if name in draws else np.inf)
         family, tuned = densities[0].partition(":")[0], f"{densities[0].partition(':')[0]}, tuned"
-        shown = {tuned: densities[0], f"{family}, best on these positions": best, EARLIER: EARLIER}
+        shown = {tuned: densities[0], f"{family}, best on these positions": best}
+        shown |= {name: name for name in (EARLIER, ALONE, SEEN)}
         found = {name: draws[stored] for name, stored in shown.items() if stored in draws}
         rows: list[Row] = []
         for name, errors in found.items():

@@ -28,5 +28,5 @@ def test_a_quick_run_takes_toys(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[list[str]] = []
     monkeypatch.setattr(encodings.subprocess, "run", lambda words, check: ran.append(words[1:]))
     encodings.main(["--quick", "--out", "somewhere"])
-    assert [Path(words[0]).stem for words in ran] == ["plane_encoding"] * 4 + ["shots"]
+    assert [Path(words[0]).stem for words in ran] == ["plane_encoding"] * 5 + ["shots"]
     assert all("somewhere" in words and ("phantom:t2w" in words or "--quick" in words) for words in ran)

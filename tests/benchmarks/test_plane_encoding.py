@@ -140,8 +140,9 @@ def test_positions_share_each_mask_and_have_their_own_errors(benchmark: ModuleTy
     rows = rows_of(tmp_path / "positions.csv")
     masks = [(row["strategy"], row["draw"]) for row in rows]
     powers = [("vd-polynomial:4", "0"), ("vd-polynomial:6", "0"), ("vd-polynomial:6", "1")]
-    assert sorted(set(masks)) == [("earlier-frame", "0"), *powers]
-    assert len(masks) == 12 and {row["chosen"] for row in rows} == {"64"}
+    designed = [(name, "0") for name in ("calibrated", "calibrated, earlier scan seen", "earlier-frame")]
+    assert sorted(set(masks)) == [*designed, *powers]
+    assert len(masks) == 18 and {row["chosen"] for row in rows} == {"64"}
     before = (tmp_path / "positions.csv").read_text()
     benchmark.compute_shared(setting, tmp_path)
     assert (tmp_path / "positions.csv").read_text() == before
@@ -153,8 +154,53 @@ def test_positions_share_each_mask_and_have_their_own_errors(benchmark: ModuleTy
     assert found["measured"] == pytest.approx(change, rel=1e-3)
     rows = rows_of(tmp_path / "positions-changes.csv")
     best = min((4, 6), key=lambda power: np.mean(errors[f"vd-polynomial:{power}"]))
-    assert [row["power"] for row in rows] == ["6", f"{best:g}", ""]
+    assert [row["power"] for row in rows] == ["6", f"{best:g}", "", "", ""]
+    seen = targets[
+        "series, 1 coil, 4x: calibrated, earlier scan seen, against the tuned density, eight positions, mean change"
+    ]
+    assert seen["measured"] == pytest.approx(
+        100 * float(np.mean(errors["calibrated, earlier scan seen"] / density - 1)), rel=1e-3
+    )
     assert "Planes 2, 5, 9 of the volume `volume`" in (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_masks_after_an_earlier_scan_are_held_against_those_without(benchmark: ModuleType, tmp_path: Path) -> None:
+    setting = benchmark.Setting(
+        "phantom:t2w",
+        24,
+        (1,),
+        (4.0,),
+        training=(0,),
+        tests=(0,),
+        series=(4.0,),
+        powers=lambda family: (4.0,),
+        block=12,
+    )
+    tuned = benchmark.Kept.open(tmp_path / "tuning.csv")
+    for row in benchmark.tuning(setting):
+        tuned.keep({**row, "error": 1.0})
+    densities = benchmark.seen_densities(setting, tmp_path)
+    assert densities == {(1, 4.0): "vd-polynomial:4"}
+    kept = benchmark.Kept.open(tmp_path / "seen-cells.csv", benchmark.SEEN_KEY)
+    masks = benchmark.seen_masks(setting)
+    masks.compute(kept, densities, seconds=-1.0)
+    assert not kept.rows and not benchmark.seen_changes(setting, tmp_path)
+    masks.compute(kept, densities)
+    rows = rows_of(tmp_path / "seen-cells.csv")
+    now = ["other noise", "shifted by (2.3, 1.2) pixels", "turned by 3 degrees", "another object"]
+    assert [(row["scan now"], row["strategy"]) for row in rows] == [
+        (name, mask) for name in now for mask in ("vd-polynomial:4", "calibrated", "calibrated, earlier scan seen")
+    ]
+    same = benchmark.measured(setting, benchmark._scan(setting, rows[1], 1), {**rows[1]})
+    assert float(rows[1]["error"]) == pytest.approx(same["error"], rel=1e-4)
+    targets = {row["name"]: row["measured"] for row in benchmark.document(setting, tmp_path, "the command")}
+    found = rows_of(tmp_path / "seen-changes.csv")
+    ratio = float(rows[2]["error"]) / float(rows[0]["error"])
+    assert float(found[1]["change_percent"]) == pytest.approx(100 * (ratio - 1), abs=1e-2)
+    assert found[0]["against"] == "calibrated" and 0 <= float(found[0]["explained"]) <= 1
+    name = "series, 1 coil, 4x: calibrated, earlier scan seen, against the tuned density, one position, mean change"
+    assert targets[name] == pytest.approx(100 * (ratio - 1), abs=1e-2)
 
 
 def test_frames_differ_in_their_noise_only(benchmark: ModuleType, tmp_path: Path) -> None:

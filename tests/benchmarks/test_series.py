@@ -39,7 +39,10 @@ def test_every_mask_is_measured_on_every_change(series: ModuleType) -> None:
     rows = series.errors_of(Path(), series.SOURCES[0])
     assert all(0 < row["error"] < 2 for row in rows)
     against_plain = series.table(rows, "calibrated")
-    assert [row["scan now"] for row in against_plain if "earlier" in row["mask"]] == [*series.CHANGES, "another object"]
+    assert [row["scan now"] for row in against_plain if "earlier" in row["mask"]] == [
+        *series.MOVEMENTS,
+        "another object",
+    ]
     assert {row["mask"] for row in series.table(rows, "best density by hindsight")} == {
         *("calibrated", "calibrated, earlier scan seen", "oracle-residual")
     }
