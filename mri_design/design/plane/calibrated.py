@@ -18,7 +18,7 @@ from scipy.ndimage import gaussian_filter
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.other_scans.earlier_scan import EarlierScan
 from mri_design.design.plane.gamma_regression import fitted_weights
-from mri_design.design.plane.sample_features import PlaneKnowledge, feature_weights, sample_features
+from mri_design.design.plane.sample_features import EARLIER_MEAN, PlaneKnowledge, feature_weights, sample_features
 from mri_design.design.plane.start import start_for_samples
 from mri_design.design.plane.thinning import block_by_scores, candidates_plane
 from mri_design.design.sample_variances import expected_sample_energies
@@ -38,7 +38,7 @@ LEAST = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedSamples:
-    """The samples whose error is believed to be largest, after a correction that learns from this scan.
+    """Samples drawn by what is believed of their errors, after a correction that learns from this scan.
 
     The energy believed of a sample is exp(features . w), with w from a gamma regression of all innovations so far on
     the features that were known when they were predicted (`sample_features`), times the ratio of found to predicted
@@ -55,8 +55,10 @@ class CalibratedSamples:
     reach : float
         Standard deviation of the window of found over predicted energies, as a share of the plane's sides.
     drawn : bool
-        Whether scores are multiplied by draws of an exponential distribution: samples are then taken at random, in
-        proportion to what is believed of them, in place of the largest first.
+        Whether energies are drawn from the gamma distributions that the regression takes them to have, around what is
+        believed of them. What is believed is smooth over the plane, and the samples with the largest energies under a
+        smooth belief lie in patterns; drawn ones do not, as one who knew the energies would take them. What an
+        earlier scan explains of how they scatter is not drawn. Without it the largest believed energies are taken.
     earlier : sequence of EarlierScan
         Of the same object, one for every slice that shares the mask; empty where there is none.
 
@@ -69,7 +71,7 @@ class CalibratedSamples:
 
     draws: int = 8
     reach: float = 0.05
-    drawn: bool = False
+    drawn: bool = True
     earlier: tuple[EarlierScan, ...] = ()
     name: str = "calibrated"
     needs_posterior: bool = True
@@ -92,15 +94,16 @@ class CalibratedSamples:
         return self._belief(view, rng).forecast
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The remaining samples with the largest believed energies, thinned.
+        """The remaining samples with the largest energies as they are drawn, thinned.
 
-        Those of the first block are what the posterior expects, or an earlier scan says.
+        In the first block what is believed is what the posterior expects, or an earlier scan says.
         """
         belief = self._belief(view, rng)
-        forecast, scores = belief.forecast, belief.scores
+        scores = belief.scores
         if self.drawn:
-            scores = scores * rng.exponential(size=scores.shape)
-        return block_by_scores(scores, view, count, forecast)
+            shape = _shape(view)
+            scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - belief.known)
+        return block_by_scores(scores, view, count, belief.forecast)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The first of a block."""
@@ -118,13 +121,12 @@ class CalibratedSamples:
         if seen is not None:
             energies = energies * self._found_over_predicted(seen, weights, plane)
         energies = np.maximum(energies, LEAST * float(energies.max()))
-        trusted = seen is not None
-        forecast = Forecast(
-            expected,
-            np.where(now.measured, expected, energies if trusted else np.nan),
-            opinion_weight=_explained(seen, weights) if seen is not None and self.earlier else float("nan"),
-        )
-        return _Belief(forecast, energies if trusted or self.earlier else expected)
+        corrected = np.where(now.measured, expected, np.nan if seen is None else energies)
+        if not self.earlier:
+            return _Belief(Forecast(expected, corrected), expected if seen is None else energies, 0.0)
+        explained = float("nan") if seen is None else _explained(seen, weights)
+        known = EARLIER_MEAN if seen is None else explained
+        return _Belief(Forecast(expected, corrected, opinion_weight=explained), energies, known)
 
     def _said(self, view: DesignView, blocks: Sequence[slice]) -> list[Numbers | None]:
         """Energies on every sample, (size,), as the earlier scans say them: at every block, and now."""
@@ -161,10 +163,11 @@ class CalibratedSamples:
 
 @dataclass(frozen=True)
 class _Belief:
-    """What is predicted, and the energies that samples are chosen by, (size,)."""
+    """What is predicted, the energies that samples are chosen by, (size,), and the share of their scatter in these."""
 
     forecast: Forecast
     scores: Numbers
+    known: float
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from scipy.ndimage import gaussian_filter
 
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["FEATURES", "PlaneKnowledge", "feature_weights", "sample_features"]
+__all__ = ["EARLIER_MEAN", "FEATURES", "PlaneKnowledge", "feature_weights", "sample_features"]
 
 Numbers = NDArray[np.float64]
 

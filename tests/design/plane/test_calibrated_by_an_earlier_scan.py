@@ -11,7 +11,13 @@ from mri_design.design.other_scans.earlier_scan import EarlierScan
 from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.design.plane.oracles import OracleResidualSamples
-from mri_design.design.plane.sample_features import FEATURES, PlaneKnowledge, feature_weights, sample_features
+from mri_design.design.plane.sample_features import (
+    EARLIER_MEAN,
+    FEATURES,
+    PlaneKnowledge,
+    feature_weights,
+    sample_features,
+)
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -134,3 +140,17 @@ def test_other_things_are_refused() -> None:
         CalibratedSamples(earlier=(before,)).default_start(256, 100)
     with pytest.raises(InputError, match="one for every slice that shares the mask: 2"):
         designed(CalibratedSamples(earlier=(before,)), [one, scene(seed=2)[0]], 120)
+
+
+def test_what_is_explained_is_not_drawn() -> None:
+    """The first block: scores with and without draws, whose logarithms scatter by the share that is not known."""
+    one = scene(seed=1)[0]
+    for scans, share in (((), 1.0), ((earlier(),), 1 - EARLIER_MEAN)):
+        drawn, believed = (
+            designed(CalibratedSamples(earlier=scans, drawn=drawn), [one], START + 40).trace.steps[0].choice.scores
+            for drawn in (True, False)
+        )
+        assert drawn is not None and believed is not None
+        left = np.isfinite(believed)
+        scatter = np.log(drawn[left] / believed[left])
+        assert np.std(scatter) == pytest.approx(share * np.pi / np.sqrt(6), rel=0.1)  # of an exponential's logarithm
