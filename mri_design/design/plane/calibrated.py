@@ -54,11 +54,12 @@ class CalibratedSamples:
         Posterior draws behind the expected energies; inference's own are used as far as they go.
     reach : float
         Standard deviation of the window of found over predicted energies, as a share of the plane's sides.
-    drawn : bool
+    drawn : bool, optional
         Whether energies are drawn from the gamma distributions that the regression takes them to have, around what is
         believed of them. What is believed is smooth over the plane, and the samples with the largest energies under a
         smooth belief lie in patterns; drawn ones do not, as one who knew the energies would take them. What an
-        earlier scan explains of how they scatter is not drawn. Without it the largest believed energies are taken.
+        earlier scan explains of how they scatter is not drawn. If false the largest believed energies are taken. By
+        default true with one coil: with several, even distances between samples count for more.
     earlier : sequence of EarlierScan
         Of the same object, one for every slice that shares the mask; empty where there is none.
 
@@ -71,7 +72,7 @@ class CalibratedSamples:
 
     draws: int = 8
     reach: float = 0.05
-    drawn: bool = True
+    drawn: bool | None = None
     earlier: tuple[EarlierScan, ...] = ()
     name: str = "calibrated"
     needs_posterior: bool = True
@@ -79,7 +80,8 @@ class CalibratedSamples:
     def __post_init__(self) -> None:
         require_counts(draws=self.draws, least=1)
         require_numbers(most=1.0, reach=self.reach)
-        require_instance(bool, wanted="true or false", drawn=self.drawn)
+        if self.drawn is not None:
+            require_instance(bool, wanted="true, false or None", drawn=self.drawn)
         for scan in self.earlier:
             require_instance(EarlierScan, wanted="EarlierScans, or none", earlier=scan)
 
@@ -100,7 +102,8 @@ class CalibratedSamples:
         """
         belief = self._belief(view, rng)
         scores = belief.scores
-        if self.drawn:
+        one_coil = view.posteriors[0].model.data.shape[0] == 1
+        if one_coil if self.drawn is None else self.drawn:
             shape = _shape(view)
             scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - belief.known)
         return block_by_scores(scores, view, count, belief.forecast)

@@ -131,7 +131,7 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     """One coil: an exponential distribution. Coils overlap, so that four count as two independent values."""
     slices = [plane_slice(n_coils, 32)]
     found = {}
-    for drawn in (True, False):
+    for drawn in (True, False, None):
         made = DesignEngine(
             CalibratedSamples(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneEncoding((32, 32)))
         )
@@ -141,3 +141,4 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     factors = found[True] / found[False]
     assert np.mean(factors) == pytest.approx(1, abs=0.1)
     assert np.var(factors) == pytest.approx(1 / np.sqrt(n_coils), rel=0.25)
+    np.testing.assert_array_equal(found[None], found[n_coils == 1])
