@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -325,15 +325,23 @@ def shared_changes(setting: Setting, folder: Path) -> list[Row]:
 def recipe_masks(setting: Setting) -> RecipeMasks:
     """What is measured of masks under the default recipe."""
     return RecipeMasks(
-        lambda image: _scan(setting, {"coils": 1, "image": image}, 0), setting.tests, setting.matrix, setting.block
+        lambda image, coils: _scan(setting, {"coils": coils, "image": image}, 0 if coils == 1 else coils),
+        setting.tests,
+        setting.matrix,
+        setting.block,
     )
 
 
-def recipe_densities(setting: Setting, folder: Path) -> dict[float, str]:
-    """By acceleration, but for the least, the tuned density of one coil; only where it is tuned."""
-    powers, family = best_powers(setting, Kept.open(folder / "tuning.csv")), FAMILIES[1][0]
-    factors = setting.accelerations if len(setting.accelerations) == 1 else setting.accelerations[:-1]
-    return {f: f"{family}:{powers[1, f, family]:g}" for f in factors if (1, f, family) in powers}
+def recipe_densities(setting: Setting, folder: Path) -> dict[tuple[int, float], str]:
+    """By coils and acceleration, with several coils from 8 on, the tuned density; only where it is tuned."""
+    powers = best_powers(setting, Kept.open(folder / "tuning.csv"))
+    return {
+        (coils, factor): f"{family}:{powers[coils, factor, family]:g}"
+        for coils in setting.coils
+        for factor in setting.accelerations
+        for family in setting.families(coils)[:1]
+        if (coils, factor, family) in powers and (coils == 1 or factor >= 8)
+    }
 
 
 def recipe_changes(setting: Setting, folder: Path) -> list[Row]:
@@ -405,7 +413,7 @@ def _against_lines(rows: Sequence[Row], factor: float) -> float | None:
     return None if plane is None or lines is None else 100 * (plane / lines - 1)
 
 
-def targets(tables: Tables, setting: Setting) -> list[Row]:
+def targets(tables: Tables, setting: Setting, tuned: Mapping[tuple[int, float], str]) -> list[Row]:
     """What was asked for, beside what was measured on all test images, on all positions, and in the steps."""
     positions = len(setting.shared.positions) if setting.shared is not None else 0
     complete = {
@@ -413,6 +421,7 @@ def targets(tables: Tables, setting: Setting) -> list[Row]:
         "positions": [row for row in tables["positions"] if row["images"] == positions],
         "steps": tables["steps"],
         "seen": [row for row in tables["seen"] if row["images"] == len(setting.tests)],
+        "recipes": [row for row in tables["recipes"] if row["images"] == len(setting.tests)],
     }
     made: list[Target] = []
 
@@ -433,6 +442,7 @@ def targets(tables: Tables, setting: Setting) -> list[Row]:
                 made.append(
                     Target(f"{name}, share better", 0.9, True, "of images", "all", about(coils, factor, "better_share"))
                 )
+    made += recipe_targets(tuned)
     for coils in setting.coils:
         share = f"share of the hole oracle's gain, {coils} coil{'s' if coils > 1 else ''}"
         for name, factors in {
@@ -453,15 +463,11 @@ def targets(tables: Tables, setting: Setting) -> list[Row]:
         name = f"warm design step in the plane, {setting.matrix} x {setting.matrix}, "
         name += f"{coils} coil{'s' if coils > 1 else ''}, CPU time"
         made.append(Target(name, 2.0, False, "line steps", "steps", cost_ratio(coils)))
-    return (
-        [target.row(complete) for target in made]
-        + [
-            reported(f"1 coil, {factor:g}x: tuned samples of a plane against tuned lines", found, "%")
-            for factor in setting.accelerations
-            for found in [_against_lines(complete["all"], factor)]
-        ]
-        + [reported(name, found, "%") for name, found in recipe_targets(tables["recipes"], len(setting.tests))]
-    )
+    return [target.row(complete) for target in made] + [
+        reported(f"1 coil, {factor:g}x: tuned samples of a plane against tuned lines", found, "%")
+        for factor in setting.accelerations
+        for found in [_against_lines(complete["all"], factor)]
+    ]
 
 
 TEXT = """# Samples of a plane
@@ -508,8 +514,8 @@ earlier scan explained of how single samples differ from those around them, as t
 
 ## Under the default recipe
 
-With `--default-recipe`, table `default-changes.csv`. The same masks under two recipes: made under `local`, for one
-coil, once for every image, and reconstructed by the posterior mean of the default recipe and by that of `local`. The
+With `--default-recipe`, table `default-changes.csv`. The same masks under two recipes: made under `local`, once for
+every image, and reconstructed by the posterior mean of the default recipe and by that of `local`. The
 power of the density is the one tuned under `local`. `error` is that of `calibrated`, `error against` the density's.
 
 {default}
@@ -548,7 +554,7 @@ def document(setting: Setting, folder: Path, command: str) -> list[Row]:
     steps = read_csv_texts(folder / "steps.csv") if (folder / "steps.csv").exists() else []
     default = recipe_changes(setting, folder)
     tables: Tables = {"changes": rows, "positions": shared, "seen": seen, "steps": steps, "recipes": default}
-    asked = targets(tables, setting)
+    asked = targets(tables, setting, recipe_densities(setting, folder))
     if rows:
         write_csv(folder / "changes.csv", rows)
     if shared:
@@ -648,7 +654,7 @@ def main() -> None:
     parser.add_argument("--only", type=_part, help="COILS:ACCELERATIONS:STRATEGIES:DRAWS, as 8:12,8:calibrated:1")
     parser.add_argument("--positions", action="store_true", help="only masks that positions of a volume share")
     parser.add_argument("--seen", action="store_true", help="only masks designed after an earlier scan of the object")
-    parser.add_argument("--default-recipe", action="store_true", help="only masks under the default recipe, one coil")
+    parser.add_argument("--default-recipe", action="store_true", help="only masks under the default recipe")
     parser.add_argument("--steps", action="store_true", help="only the processor time of design steps")
     parser.add_argument("--out", type=Path, default=Path("results/encodings"))
     given = parser.parse_args()
