@@ -419,10 +419,7 @@ class MRSlice:
         InputError
             Where the lines nearest to DC hold no more energy than noise might: no image can be seen, nor its phase.
         """
-        near = self.candidates.nearest_to_centre(self.candidates.central_run(lines), CENTRE)
-        samples = self.acquire(near)
-        energy = float(np.sum(np.abs(samples).astype(np.float64) ** 2))
-        noise = 2 * self.noise_variance * (samples.size + NOISE_ONLY * np.sqrt(samples.size))
+        energy, noise = self._energy_and_noise(lines)
         if energy <= noise:
             raise InputError(
                 field="k-space centre",
@@ -431,6 +428,17 @@ class MRSlice:
                 cure="Look at the scan; if its noise variance was given or estimated too large, give the right one.",
             )
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
+
+    def shows_signal(self, lines: Sequence[int]) -> bool:
+        """Whether the central block of ``lines`` holds more than noise might, so that there is a `signal_level`."""
+        energy, noise = self._energy_and_noise(lines)
+        return energy > noise
+
+    def _energy_and_noise(self, lines: Sequence[int]) -> tuple[float, float]:
+        """Energy of the lines nearest to DC, and the most that noise might have there."""
+        samples = self.acquire(self.candidates.nearest_to_centre(self.candidates.central_run(lines), CENTRE))
+        energy = float(np.sum(np.abs(samples).astype(np.float64) ** 2))
+        return energy, 2 * self.noise_variance * (samples.size + NOISE_ONLY * float(np.sqrt(samples.size)))
 
     def model(self, lines: Sequence[int] | None = None, signal: float | None = None) -> GeneralizedLinearModel:
         """The model after measuring ``lines`` (in that order), by default all; ``signal`` defaults to `signal_level`.

@@ -245,3 +245,30 @@ def test_names_of_strategies_in_the_plane() -> None:
         for power in powers:
             assert make_strategy(f"{family}:{power:g}", "plane").power == power
     assert make_strategy("caipi:2x3x1", "plane").spacing == (2, 3)
+
+
+def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+    """Before it, between, and behind the object; the mask is that of the positions with signal alone."""
+    with np.load(work / "scan.npz") as stored:
+        head, sd = stored["kspace"].reshape(1, 1, 24, 20), np.sqrt(float(stored["noise_variance"]))
+    parts = np.random.default_rng(0).standard_normal((2, 3, 1, 24, 20)) * sd
+    air = parts[0] + 1j * parts[1]
+    whole = np.concatenate([air[:1], head, air[1:2], np.roll(head, 1, axis=-1), air[2:]])
+    for name, kspace in (("volume", whole), ("filled", whole[[1, 3]])):
+        np.savez(tmp_path / f"{name}.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(sd**2))
+    words = (*PLANE, "--positions", "all", "--acceleration", 6, "--recipe", quick)
+    made = run("design", tmp_path / "volume.npz", "--slice", 1, *words, "--out", tmp_path / "all")
+    assert made.exit_code in (0, 4), made.output
+    assert "positions 0, 2, 4 hold noise only: they have no say in the mask" in " ".join(made.output.split())
+    manifest = json.loads((tmp_path / "all" / "manifest.json").read_text())
+    assert manifest["settings"]["positions_without_signal"] == [0, 2, 4]
+    alone = run("design", tmp_path / "filled.npz", *words, "--out", tmp_path / "alone")
+    assert alone.exit_code in (0, 4) and "noise only" not in alone.output
+    assert "positions_without_signal" not in (tmp_path / "alone" / "manifest.json").read_text()
+    masks = [np.load(tmp_path / name / "mask.npy") for name in ("all", "alone")]
+    np.testing.assert_array_equal(*masks)
+    seen = ("--seen", tmp_path / "volume.npz")
+    informed = run("design", tmp_path / "volume.npz", "--slice", 1, *words, *seen, "--out", tmp_path / "seen")
+    assert informed.exit_code in (0, 4), informed.output
+    refused = run("design", tmp_path / "volume.npz", *words, "--out", tmp_path / "refused")
+    assert refused.exit_code == 3 and "noise only" in refused.output

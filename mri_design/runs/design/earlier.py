@@ -95,8 +95,10 @@ class EarlierImage:
         return replace(slice_model, kspace=kspace), brightness * self.image
 
 
-def load_earlier(source: ScanSource, recipe: Recipe, work: Work, count: int = 1) -> list[EarlierImage]:
-    """The earlier scan's images, one of every slice, in ascending order of the slices, from all that it has measured.
+def load_earlier(
+    source: ScanSource, recipe: Recipe, work: Work, count: int = 1, places: Sequence[int] = (0,)
+) -> list[EarlierImage]:
+    """The earlier scan's images, one of every slice, from all that it has measured.
 
     Parameters
     ----------
@@ -108,6 +110,8 @@ def load_earlier(source: ScanSource, recipe: Recipe, work: Work, count: int = 1)
         Seed and messages.
     count : int
         How many slices there must be.
+    places : sequence of int
+        Which of them are wanted, by their places in ascending order.
 
     Raises
     ------
@@ -126,7 +130,7 @@ def load_earlier(source: ScanSource, recipe: Recipe, work: Work, count: int = 1)
             wanted = f"{count}, one for every position that shares the mask, as {source.path}#0-{count - 1}"
         raise UsageError(f"--seen {source.label} names {named}: give {wanted}")
     try:
-        return [_image(data.select_slice(index), source.label, recipe, work) for index in slices]
+        return [_image(data.select_slice(slices[place]), source.label, recipe, work) for place in places]
     except InputError as error:  # which names a part of the scan, and there are two
         field = f"earlier scan {source.label}: {error.field}"
         raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from None

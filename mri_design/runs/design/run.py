@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -95,8 +95,8 @@ class DesignRequest:
     ------
     UsageError
         For an unknown strategy or one that learns from training scans, no end or two, a stop rule that the strategy
-        cannot answer, an earlier scan for another strategy than ``calibrated`` of lines, further positions of lines or
-        shots, or shots without a number of them.
+        cannot answer, an earlier scan for another strategy than ``calibrated``, or of shots, further positions of
+        lines or shots, or shots without a number of them.
     InputError
         For constraints and an order that contradict each other, or a strategy's file that cannot be used.
     """
@@ -313,9 +313,6 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     ]
     slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
     strategy, stop = request.strategy, request.stop
-    if recipe.design.strategy in ORACLES:
-        truths = [each.reference(0) for each in (scan, *others)]
-        strategy = knowing_oracle(recipe.design.strategy, slices, truths, recipe, run.seed)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     measurable = np.logical_and.reduce([each.measured for each in slices])
@@ -323,8 +320,19 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     calibration = scan.calibration_lines if recipe.design.encoding == "lines" else 0
     first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, encoding)
     most = lines or most_lines(measurable, first, recipe, encoding)
+    numbers = [request.index % every.n_slices, *further]
+    shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
+    if len(shown) < len(slices):
+        empty = sorted(set(numbers).difference(numbers[place] for place in shown))
+        record = replace(record, settings={**record.settings, "positions_without_signal": empty})
+        listed = ", ".join(map(str, empty[:8])) + (f" and {len(empty) - 8} more" if len(empty) > 8 else "")
+        run.progress.warn(f"positions {listed} hold noise only: they have no say in the mask")
+        slices, others = [slices[place] for place in shown], [others[place - 1] for place in shown[1:]]
+    if recipe.design.strategy in ORACLES:
+        truths = [each.reference(0) for each in (scan, *others)]
+        strategy = knowing_oracle(recipe.design.strategy, slices, truths, recipe, run.seed)
     if request.seen is not None:
-        strategy = _informed(request.seen, slices, [request.index % every.n_slices, *further], first, recipe, run)
+        strategy = _informed(request.seen, slices, numbers, shown, first, recipe, run)
     run.begin()
     checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), record.identity)
     if not checkpoint.path.exists():
@@ -380,11 +388,21 @@ def _candidates(request: DesignRequest, data: KSpaceData) -> Encoding:
 
 
 def _informed(
-    seen: ScanSource, slices: Sequence[MRSlice], numbers: Sequence[int], start: Sequence[int], recipe: Recipe, run: Run
+    seen: ScanSource,
+    slices: Sequence[MRSlice],
+    numbers: Sequence[int],
+    shown: Sequence[int],
+    start: Sequence[int],
+    recipe: Recipe,
+    run: Run,
 ) -> Strategy:
-    """The strategy that knows an earlier scan: its slices, in ascending order, belong to these of the same order."""
-    images = load_earlier(seen, recipe, run, len(slices))
-    return informed([images[sorted(numbers).index(number)] for number in numbers], slices, start, recipe, run.seed)
+    """The strategy that knows an earlier scan.
+
+    Its slices, in ascending order, belong to the ``numbers`` in the same order, of which ``slices`` are those at the
+    places ``shown``.
+    """
+    places = [sorted(numbers).index(numbers[place]) for place in shown]
+    return informed(load_earlier(seen, recipe, run, len(numbers), places), slices, start, recipe, run.seed)
 
 
 def _slice_of_shots(request: DesignRequest, scan: PreparedScan, encoding: Encoding, run: Run) -> MRSlice:
