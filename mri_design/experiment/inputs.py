@@ -41,6 +41,7 @@ __all__ = [
     "ordinary_scale",
     "prepare",
     "source_of_maps",
+    "though",
     "whitened",
     "with_given_maps",
     "with_known_noise",
@@ -360,7 +361,7 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     else:
         estimated = estimate_noise_covariance(data) if data.n_coils > 1 else None
         measured = measure_noise(data)
-        data, source = _doubting(data, measured.doubt), f"estimated from the data{_though(measured.doubt)}"
+        data, source = _doubting(data, measured.doubt), f"estimated from the data{though(measured.doubt)}"
         if estimated is None:
             return replace(data, noise_variance=measured.variance), source, None
         covariance = estimated
@@ -375,7 +376,8 @@ def _doubting(data: KSpaceData, doubt: str) -> KSpaceData:
     return replace(data, card={**data.card, NOISE_DOUBT: doubt}) if doubt else data
 
 
-def _though(doubt: str) -> str:
+def though(doubt: str) -> str:
+    """The end of a sentence on an estimate of the noise: what speaks against it, or nothing."""
     return f", though {doubt}: it may be too large" if doubt else ""
 
 

@@ -12,6 +12,7 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
@@ -68,7 +69,7 @@ def warn_of_left_out(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress
         progress.warn(f"{scan.name}: {text}")
 
 
-def warn_of_noise(scan: PreparedScan, progress: Progress) -> None:
+def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
     """Say in one line that the noise of a scan had to be estimated from samples that hold signal, and what cures it."""
     if scan.noise_doubt:
         progress.warn(

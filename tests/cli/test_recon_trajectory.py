@@ -90,3 +90,18 @@ def test_design_takes_lines(run: Run, spoke_file: Path, tmp_path: Path) -> None:
     result = run("design", spoke_file, "--lines", 4, "--out", tmp_path / "x")
     assert result.exit_code == 3
     assert "samples along a trajectory" in result.stderr and "recon and info take such files" in result.stderr
+
+
+def test_noise_that_signal_may_have_enlarged_is_said(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    with np.load(spoke_file) as stored:
+        parts = {name: stored[name] for name in stored.files}
+    del parts["noise_variance"]
+    np.savez(tmp_path / "unknown.npz", **parts)
+    words = ("--method", "zero-filled", "--no-report", "--out")
+    said = "its noise is estimated from the outermost samples, though power still falls with the distance"
+    unknown = run("recon", tmp_path / "unknown.npz", *words, tmp_path / "unknown")
+    assert unknown.exit_code == 0 and said in " ".join(unknown.stderr.split()), unknown.output
+    settings = json.loads((tmp_path / "unknown" / "manifest.json").read_text())["settings"]
+    assert "though power still falls" in settings["noise_source"]
+    assert said not in run("recon", spoke_file, *words, tmp_path / "known").output
+    assert "it may be too large" in run("info", tmp_path / "unknown.npz").stdout

@@ -15,6 +15,7 @@ from mri_design.experiment.trajectories.preparing import PreparedSamples, prepar
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.runs.images import GRIDDED, ZERO_FILLED, NamedImage, with_zero_filled
 from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.scan_facts import warn_of_noise
 from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
@@ -79,6 +80,7 @@ def reconstruct_trajectory(
     chosen = every if mask is None else read_mask(mask, every)
     run.finished(record.identity)
     scan = prepare_samples(data, recipe, used=data.select_readouts(chosen))
+    warn_of_noise(scan, run.progress)
     slice_model = scan.slice_model(0, recipe)
     every_readout = range(slice_model.candidates.size)
     signal = slice_model.signal_level(every_readout)

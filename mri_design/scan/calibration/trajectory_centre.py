@@ -24,6 +24,7 @@ _FEWEST = 8
 _MARGIN = 4.0
 """Cycles beyond the centre that are gridded with it, so that weights at its edge are right."""
 _RIM = 8
+_SURE = 4.0
 """One part in so many of the samples is the rim, from which the noise is taken."""
 
 
@@ -105,12 +106,9 @@ def rim_noise_variance(data: TrajectoryData) -> float:
     InputError
         Where these samples are zero.
     """
-    radius = np.hypot(*(data.trajectory / data.grid_shape).T)
-    outermost = np.argsort(-radius, kind="stable")[: max(len(radius) // _RIM, 1)]
     scale = float(np.abs(data.kspace).max())
-    power = np.abs(data.kspace[..., outermost] / np.float32(scale)).astype(np.float64) ** 2
-    medians: NDArray[np.float64] = np.median(np.moveaxis(power, 1, 0).reshape(data.n_coils, -1), axis=1)
-    variance = float(medians.mean()) / (2 * math.log(2)) * scale**2  # the median of an exponential distribution
+    # The median of an exponential distribution.
+    variance = float(_median_powers(data, 0, scale).mean()) / (2 * math.log(2)) * scale**2
     if not (math.isfinite(variance) and variance > 0):
         raise InputError(
             field="noise_variance",
@@ -119,3 +117,26 @@ def rim_noise_variance(data: TrajectoryData) -> float:
             cure="Give noise_variance in the file, or under [noise] in the recipe.",
         )
     return variance
+
+
+def rim_holds_signal(data: TrajectoryData) -> bool:
+    """Whether the samples behind `rim_noise_variance` hold signal: power still falls with the distance from DC there.
+
+    Noise is as strong everywhere. So the median power of the outermost samples is held against the largest of the
+    three shells further in that have as many, beyond what chance makes of either.
+    """
+    count = max(len(data.trajectory) // _RIM, 1)
+    scale = float(np.abs(data.kspace).max())
+    outer, *further = (float(_median_powers(data, shell, scale).mean()) for shell in range(4))
+    # The median of n exponential variates has a relative standard deviation of 1 / (log(2) sqrt(n)).
+    chance = math.sqrt(2 / (count * data.n_coils * len(data.kspace))) / math.log(2)
+    return max(further) > (1 + _SURE * chance) * outer
+
+
+def _median_powers(data: TrajectoryData, shell: int, scale: float) -> NDArray[np.float64]:
+    """Median power of every coil, over scale^2, of an eighth of the samples: shell 0 is farthest from DC, then 1."""
+    radius = np.hypot(*(data.trajectory / data.grid_shape).T)
+    count = max(len(radius) // _RIM, 1)
+    chosen = np.argsort(-radius, kind="stable")[shell * count : (shell + 1) * count]
+    power = np.abs(data.kspace[..., chosen] / np.float32(scale)).astype(np.float64) ** 2
+    return np.asarray(np.median(np.moveaxis(power, 1, 0).reshape(data.n_coils, -1), axis=1))

@@ -8,7 +8,12 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.scan.calibration.centred_fft import to_kspace
-from mri_design.scan.calibration.trajectory_centre import dense_centre, gridded_centre, rim_noise_variance
+from mri_design.scan.calibration.trajectory_centre import (
+    dense_centre,
+    gridded_centre,
+    rim_holds_signal,
+    rim_noise_variance,
+)
 from mri_design.scan.trajectory_data import TrajectoryData
 
 N = 32
@@ -52,6 +57,19 @@ def test_the_centre_is_that_of_the_fourier_transform() -> None:
 def test_the_noise_is_that_of_the_outermost_samples() -> None:
     data = measured(spokes(32), 1e-3 * coil_images(), noise_sd=0.1)
     assert rim_noise_variance(data) == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.mark.parametrize("n_coils", [1, 3])
+def test_signal_at_the_rim_is_told_from_noise(n_coils: int) -> None:
+    """Ten draws of noise alone are never taken for signal; where signal makes the estimate too large, it is said."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        parts = rng.standard_normal((2, 1, n_coils, len(spokes(32)))).astype(np.float32)
+        assert not rim_holds_signal(TrajectoryData(parts[0] + 1j * parts[1], spokes(32), (N, N)))
+    sharp = np.zeros((n_coils, N, N), dtype=complex)
+    sharp[:, 10:22, 8:20] = 1  # edges, whose transform falls slowly
+    data = measured(spokes(32), sharp, noise_sd=1e-3)
+    assert rim_noise_variance(data) > 4 * 1e-6 and rim_holds_signal(data)
 
 
 def test_a_centre_that_is_not_dense_is_refused() -> None:
