@@ -9,7 +9,7 @@ __all__ = ["fitted_weights"]
 
 Numbers = NDArray[np.float64]
 
-STEPS, HALVINGS = 30, 12
+STEPS, HALVINGS = 30, 40
 CLOSE = 1e-8
 """Relative decrease of the objective at which the iteration ends."""
 
@@ -41,7 +41,8 @@ def fitted_weights(
 
     Notes
     -----
-    Fisher scoring with halved steps. The negative log posterior is
+    Fisher scoring. A step is halved for as long as that is better: where predictions are many times too small, a whole
+    one makes them larger by that many powers of e, which is less wrong and still useless. The negative log posterior is
     sum_i shape (log m_i + e_i / m_i) + sum_j (w_j - mean_j)^2 / (2 sd_j^2), m = floor + exp(features . w).
     """
     mean, sd = prior
@@ -59,13 +60,14 @@ def fitted_weights(
         gradient = features.T @ slope + (weights - mean) / sd**2
         information = (features * (shape * (signal / m) ** 2)[:, None]).T @ features + np.diag(1 / sd**2)
         step = np.linalg.solve(information, gradient)
+        found, candidate = value, weights
         for halving in range(HALVINGS):
-            candidate = weights - step / 2**halving
-            found = objective(candidate)
-            if found <= value:
+            tried = weights - step / 2**halving
+            reached = objective(tried)
+            if reached <= found:
+                found, candidate = reached, tried
+            elif found < value:
                 break
-        else:
-            return weights
         done = value - found <= CLOSE * (1 + abs(value))
         weights, value = candidate, found
         if done:

@@ -1,6 +1,7 @@
 """The gamma regression against a general optimiser, and on energies that were made by its own model."""
 
 import numpy as np
+import pytest
 from scipy.optimize import minimize
 
 from mri_design.design.plane.gamma_regression import fitted_weights
@@ -37,3 +38,15 @@ def test_energies_that_noise_explains_leave_the_prior() -> None:
     weights = fitted_weights(features[:0], np.zeros(0), np.zeros(0), 1.0, PRIOR)
     np.testing.assert_array_equal(weights, PRIOR[0])
     assert np.isfinite(fitted_weights(features, np.zeros(20), np.full(20, 1e-3), 1.0, PRIOR)).all()
+
+
+@pytest.mark.parametrize("factor", [1e-4, 200.0, 1e6])
+@pytest.mark.parametrize("shape", [1.0, 8.0])
+def test_predictions_that_are_wrong_by_a_large_factor_are_put_right(factor: float, shape: float) -> None:
+    """As for a scan whose posterior is far too sure of itself: predicted energies sum to what was found."""
+    features, energies, _ = made(80, 1e-9, shape)
+    weights = fitted_weights(features, factor * energies, np.full(80, 1e-12), shape, PRIOR)
+    predicted = np.exp(features @ weights)
+    assert 0.7 < predicted.mean() / (factor * energies.mean()) < 1.4
+    one_more = np.array([fitted_weights(features, factor * energies, np.full(80, 1e-12), shape, (weights, PRIOR[1]))])
+    assert np.abs(one_more - weights).max() < np.abs(weights - PRIOR[0]).max()
