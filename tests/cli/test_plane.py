@@ -192,6 +192,8 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
         *("--recipe", quick, "--out", out),
     )
     assert result.exit_code in (0, 4), result.output
+    said = "8 x 8 samples at the centre are measured first, for the coil maps, of 150 altogether"
+    assert said in " ".join(result.output.split())
     assert np.load(out / "mask.npy")[8:16, 8:16].all()
 
 

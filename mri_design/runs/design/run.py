@@ -51,7 +51,7 @@ from mri_design.experiment.strategy_names import (
 )
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding, encoding_named
+from mri_design.operators.encodings import KINDS, Encoding, PlaneEncoding, ShotEncoding, encoding_named
 from mri_design.operators.nonuniform.transform import require_finufft
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.executors import LOCAL
@@ -320,6 +320,12 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     calibration = scan.calibration_lines if recipe.design.encoding == "lines" else 0
     first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, encoding)
     most = lines or most_lines(measurable, first, recipe, encoding)
+    if isinstance(encoding, PlaneEncoding) and scan.calibration_lines:
+        side = recipe.constraints.calibration or 0
+        run.progress.say(
+            f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
+            "--calibration sets how many"
+        )
     numbers = [request.index % every.n_slices, *further]
     shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
     if len(shown) < len(slices):
