@@ -105,7 +105,8 @@ def one_scan(
     """Mean error over the numbers of lines for every seed, and the processor seconds of the designs."""
     slice_model = scan.prepared.slice_model(0, recipe)
     names = ("samples", "solver_tolerance", "inner_tolerance")
-    engine = recipe.replacing("inference", **dict(zip(names, setting, strict=True))).inference.engine()
+    inference = recipe.replacing("inference", **dict(zip(names, setting, strict=True))).inference
+    engine = inference.engine(extrapolated=False)
     errors, seconds = [], 0.0
     for seed in range(seeds):
         strategy = make_strategy(rule)

@@ -49,7 +49,7 @@ def engine_for(recipe: Recipe, seed: int) -> DesignEngine:
     """The engine as `run_design` builds it."""
     return DesignEngine(
         make_strategy(STRATEGY),
-        recipe.inference.engine(),
+        recipe.inference.engine(extrapolated=False),
         first_loops=recipe.design.first_loops,
         step_loops=recipe.design.step_loops,
         seed=seed,

@@ -41,7 +41,7 @@ class _Design:
         mr_slice = scan.prepared.slice_model(0, recipe)
         engine = DesignEngine(
             make_strategy("calibrated", encoding),
-            recipe.inference.engine(),
+            recipe.inference.engine(extrapolated=False),
             first_loops=recipe.design.first_loops,
             step_loops=recipe.design.step_loops,
             block=recipe.design.block_of(mr_slice.candidates),

@@ -195,7 +195,7 @@ class Prediction:
         checks = check_predictions(
             [image.slice_model],
             state.trace,
-            Replay(recipe.inference.engine(), models=candidate_models(recipe)),
+            Replay(recipe.inference.engine(extrapolated=False), models=candidate_models(recipe)),
             signals=state.signals,
             truths=[truth_or_none(image.slice_model, image.reference)],
             counts=self.counts,

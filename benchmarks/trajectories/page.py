@@ -43,11 +43,12 @@ degrees). An even number over the full turn has every diameter twice.""",
 over runs of the relative error of the sum of z, `its error` the standard error of that mean, `of
 one run` the standard deviation of the sum of one run: what eight draws leave to chance. The targets
 hold the bias against both: the first shows whether there is one, the second whether it matters.
-Draws are solved to a `tolerance`, {SHIPPED:g} as shipped: with {CLOSE:g} the bias of masks is a
-seventh of that, so that it is the solver's and not the estimate's. `stated bias` is what the
-estimate itself states as the most that its solves may leave.""".replace("{SHIPPED:g}", f"{SHIPPED:g}").replace(
-        "{CLOSE:g}", f"{CLOSE:g}"
-    ),
+Draws are solved to a `tolerance`, {SHIPPED:g} as shipped, and extrapolated from there: the difference
+between that row and the one of {CLOSE:g}, by the same draws, is the solver's part of the bias. `stated
+bias` is what the estimate itself states as the most that its solves may leave.
+""".strip()
+    .replace("{SHIPPED:g}", f"{SHIPPED:g}")
+    .replace("{CLOSE:g}", f"{CLOSE:g}"),
     "coverage": """Images and standard deviations as `recon` makes them, posterior mean, noise and coil maps known: of
 equispaced spokes, and of arms over the full turn with one left out, density 1.5, on six test heads with one coil and
 two with eight, each with the noise of two seeds. `within 1 sd` and `within 2 sd` are the shares of pixels whose error

@@ -172,8 +172,11 @@ class InferenceRecipe(_Settings):
     learn: Literal["nothing", "scales", "scales and noise"] = "nothing"
     memory: Positive = 1024.0
 
-    def estimator(self) -> VarianceEstimator:
-        """The chosen variance estimator; it leaves `Variances.bias` out, which costs products and is shown nowhere."""
+    def estimator(self, *, extrapolated: bool = True) -> VarianceEstimator:
+        """The chosen variance estimator; it leaves `Variances.bias` out, which costs products and is shown nowhere.
+
+        Draws beside a control are moved on from where the solver stopped, or left there (`ControlVariate`).
+        """
         from mri_design.variances.columns import ExactByColumns
         from mri_design.variances.control_variate import ControlVariate
         from mri_design.variances.exact import Exact
@@ -189,14 +192,25 @@ class InferenceRecipe(_Settings):
         if self.variances == "perturb-and-solve":
             return MonteCarlo(self.samples, self.solver_tolerance, memory=self.memory, with_bias=False)
         return ControlVariate(
-            self.samples, self.solver_tolerance, column_limit=COLUMN_LIMIT, memory=self.memory, with_bias=False
+            self.samples,
+            self.solver_tolerance,
+            column_limit=COLUMN_LIMIT,
+            memory=self.memory,
+            with_bias=False,
+            extrapolated=extrapolated,
         )
 
-    def engine(self) -> DoubleLoop:
-        """The double loop with these settings."""
+    def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
+        """The double loop with these settings; ``extrapolated`` as in `estimator`."""
         from mri_design.inference.double_loop.loop import DoubleLoop
 
-        return DoubleLoop(self.estimator(), self.inner_solver(), self.loops, self.tolerance, algorithm=self.algorithm)
+        return DoubleLoop(
+            self.estimator(extrapolated=extrapolated),
+            self.inner_solver(),
+            self.loops,
+            self.tolerance,
+            algorithm=self.algorithm,
+        )
 
     def inner_solver(self) -> InnerSolver:
         """The chosen solver of the inner problem, with these limits."""

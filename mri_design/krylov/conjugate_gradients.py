@@ -17,6 +17,11 @@ __all__ = ["ConjugateGradients", "conjugate_gradients", "real_inner", "squared_n
 
 Array = NDArray[Any]
 
+RECENT = 3
+"""Iterations whose mean step and mean momentum tell how far `ConjugateGradients.extrapolated` goes."""
+MOST_MOMENTUM = 0.5
+"""Largest momentum that is reckoned with there: twice the step leaves the error in the norm of A what it was."""
+
 
 def real_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
     """Re<a, b> over the last ``n_axes`` axes, accumulated in double precision.
@@ -144,11 +149,41 @@ class ConjugateGradients:
         z = in_chunks(self._precondition, self._r, at_once)
         self._rz = real_inner(self._r, z, n_axes)
         self._p = z.copy() if np.may_share_memory(z, self._r) else z
+        self._steps, self._momenta = np.full((2, len(rhs), RECENT), np.nan)
 
     @property
     def residuals(self) -> NDArray[np.float64]:
         """||P^(1/2) r|| of every right-hand side, relative to ||P^(1/2) rhs||."""
         return _relative(self._rz, self._scale)
+
+    def extrapolated(self) -> Array:
+        """The solutions so far, moved on along the direction of the iteration that would come next, without a product.
+
+        Returns
+        -------
+        array, shape of ``x``
+            x + c p, where c is alpha / (1 - beta), with the mean step alpha and the mean momentum beta of the last few
+            iterations, and beta at most 1/2; x itself where there was no iteration. `residuals` are those of x.
+
+        Notes
+        -----
+        Directions p_j = P r_j + beta_j p_(j-1) are at acute angles in the norm of P^-1, so x - start is too short, and
+        quadratic functions of it are too small to first order in what x lacks (Hestenes & Stiefel, Methods of conjugate
+        gradients for solving linear systems, 1952, section 6). What x lacks is sum_j alpha_j p_j over the iterations to
+        come, from j = 0. As the P r_j are orthogonal in that norm, c p with c = alpha_0 + beta_1 (alpha_1 + beta_2
+        (alpha_2 + ...)) is all of it that is not orthogonal to x - start. With steps and momenta as they were last, c
+        is alpha / (1 - beta).
+        """
+        taken = np.isfinite(self._steps)
+        count = np.maximum(taken.sum(axis=-1), 1)
+        step, momentum = (np.where(taken, v, 0).sum(axis=-1) / count for v in (self._steps, self._momenta))
+        spread = (...,) + (None,) * self._n_axes
+        far = (step / (1 - np.minimum(momentum, MOST_MOMENTUM))).astype(self.x.real.dtype)[spread]
+        moved = np.empty_like(self.x)
+        for some in chunks(len(moved), self._at_once):
+            np.multiply(far[some], self._p[some], out=moved[some])
+            moved[some] += self.x[some]
+        return moved
 
     def solve(self, tolerance: float, max_iterations: int) -> Convergence:
         """Iterate until ||P^(1/2) r|| <= tolerance ||P^(1/2) rhs|| for every right-hand side.
@@ -186,8 +221,8 @@ class ConjugateGradients:
         """
         some = copy(self)
         some._uncounted = 0
-        some.x, some._r, some._p, some._rz, some._scale = (
-            v[which] for v in (self.x, self._r, self._p, self._rz, self._scale)
+        some.x, some._r, some._p, some._rz, some._scale, some._steps, some._momenta = (
+            v[which] for v in (self.x, self._r, self._p, self._rz, self._scale, self._steps, self._momenta)
         )
         return some
 
@@ -226,7 +261,8 @@ class ConjugateGradients:
             curvature = real_inner(p_active, a_p, self._n_axes)
             if not (np.isfinite(curvature).all() and (curvature > 0).all()):
                 return Status.BREAKDOWN, iterations, matvecs
-            step = (rz[active] / curvature).astype(x.real.dtype)[spread]
+            exact_step = rz[active] / curvature
+            step = exact_step.astype(x.real.dtype)[spread]
             if every:
                 x += np.multiply(step, p, out=scratch)
                 r -= np.multiply(step, a_p, out=scratch)
@@ -236,7 +272,10 @@ class ConjugateGradients:
                 r[active] -= step * a_p
                 z = self._precondition(r[active])
             rz_new = real_inner(r if every else r[active], z, self._n_axes)
-            momentum = (rz_new / rz[active]).astype(x.real.dtype)[spread]
+            exact_momentum = rz_new / rz[active]
+            momentum = exact_momentum.astype(x.real.dtype)[spread]
+            for recent, last in ((self._steps, exact_step), (self._momenta, exact_momentum)):
+                recent[active] = np.column_stack((recent[active, 1:], last))
             if every:
                 p *= momentum
                 p += z

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -65,6 +65,8 @@ class ControlVariate:
         to loop, where all of them together would take more (`model.working_memory`).
     with_bias : bool
         Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
+    extrapolated : bool
+        Whether draws beside a control are moved on from where the solver stopped, which takes no product.
 
     Raises
     ------
@@ -83,13 +85,14 @@ class ControlVariate:
     and no product with A is spent. Columns also are the better preconditioner.
 
     ``std_error`` of the result is that of the sampled part, estimated from the K draws, and shrinks as there are more
-    of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. Where z spans
-    decades its few largest values are solved last, and most of them are too low; of the others many are too high. The
-    bias is estimated from an eighth of the draws (at least one), which are solved a little further (`SolvedDraws`);
-    ``convergence.matvecs`` counts the products that this takes. The bias is zero where columns are exact. Where totals
-    matter, or where many draws make the standard error small, take a smaller tolerance. Where the iterations ended at
-    their limit, ``convergence`` says so, and the bias may be larger than stated. How the estimate compares to the truth
-    is tabulated in results/benchmarks/variances.md.
+    of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. Beside a
+    control draws are ``extrapolated`` (`ConjugateGradients.extrapolated`), which makes up for most of it without a
+    product where the tolerance is 0.1 or less. Where z spans decades its few largest values are solved last, and most
+    of them are too low; of the others many are too high. The bias is estimated from an eighth of the draws (at least
+    one), which are solved a little further (`SolvedDraws`); ``convergence.matvecs`` counts the products that this
+    takes. The bias is zero where columns are exact. Where totals matter, or where many draws make the standard error
+    small, take a smaller tolerance. Where the iterations ended at their limit, ``convergence`` says so, and the bias
+    may be larger than stated. How the estimate compares to the truth is tabulated in results/benchmarks/variances.md.
 
     Real images, sites on parts of complex pairs and matrices have no control yet.
     """
@@ -98,9 +101,11 @@ class ControlVariate:
     tolerance: float = 0.07
     max_iterations: int = 500
     control: ControlName = "auto"
+    _: KW_ONLY
     column_limit: int = 2**28
     memory: float = DEFAULT_MEMORY
     with_bias: bool = True
+    extrapolated: bool = True
 
     def __post_init__(self) -> None:
         require_counts(least=2, **{"variance samples": self.samples})
@@ -128,7 +133,11 @@ class ControlVariate:
         else:
             reached, solver = self._solved(precision, control, b, explained, previous, at_once)
             solved = SolvedDraws.of(
-                solver, reached, self.max_iterations, with_bias=self.with_bias and len(analyses) > 0
+                solver,
+                reached,
+                self.max_iterations,
+                with_bias=self.with_bias and len(analyses) > 0,
+                extrapolated=self.extrapolated and control is not None,
             )
             del b, solver  # images of every draw that nobody needs any more
         if solved.convergence.status is Status.BREAKDOWN:

@@ -1,7 +1,9 @@
 """Draws from conjugate gradients that stop early, and how far off the variances made of them are for that reason.
 
-A draw A^-1 b that is solved to a tolerance lacks some of what converges slowly, and more draws do not bring it back. So
-a few of them go on for some iterations, and what that changes in z tells the bias that all of them have in common.
+A draw A^-1 b that is solved to a tolerance lacks some of what converges slowly, and more draws do not bring it back.
+Where a control leaves little to the solver, moving every draw on along its next direction makes up for most of that
+without a product with A (`ConjugateGradients.extrapolated`). And a few draws go on for some iterations: what that
+changes in z tells the bias that all of them have in common.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ class SolvedDraws:
     Parameters
     ----------
     draws : array, shape (count, *image shape)
-        As they were when the tolerance was met.
+        As they were when the tolerance was met, or extrapolated from there.
     convergence : Convergence
         Of ``draws``; ``matvecs`` counts the products for ``further`` too.
     going_on : int array, optional
         The numbers of those draws that were solved further; None where the bias is not asked for, or is zero.
     further : array, shape (len(going_on), *image shape), optional
-        The same draws after that.
+        The same draws after that, extrapolated if the others are.
     left : float
         The residuals of ``further`` relative to what they were, below 1.
     """
@@ -57,7 +59,13 @@ class SolvedDraws:
 
     @classmethod
     def of(
-        cls, solver: ConjugateGradients, convergence: Convergence, max_iterations: int, *, with_bias: bool
+        cls,
+        solver: ConjugateGradients,
+        convergence: Convergence,
+        max_iterations: int,
+        *,
+        with_bias: bool,
+        extrapolated: bool = False,
     ) -> SolvedDraws:
         """The draws of a solver that has met its tolerance, or its limit of iterations.
 
@@ -73,9 +81,12 @@ class SolvedDraws:
             Limit for those that go on.
         with_bias : bool
             Whether the bias will be asked for.
+        extrapolated : bool
+            Whether draws are moved on along the direction of the next iteration, which takes no product.
         """
+        draws = solver.extrapolated() if extrapolated else solver.x
         if not with_bias or convergence.status is Status.BREAKDOWN:
-            return cls(solver.x, convergence)
+            return cls(draws, convergence)
         going_on = np.argsort(-solver.residuals, kind="stable")[::SHARE][: max(1, len(solver.x) // SHARE)]
         part = solver.part(going_on)
         before = float(np.linalg.norm(part.residuals))
@@ -86,7 +97,7 @@ class SolvedDraws:
                 spent += part.reduce(HALF / reached, min(LIMIT - LEAST, max_iterations)).matvecs
             left = min(float(np.linalg.norm(part.residuals)) / before, MOST_LEFT)
         convergence = replace(convergence, matvecs=convergence.matvecs + spent)
-        return cls(solver.x, convergence, going_on, part.x, left)
+        return cls(draws, convergence, going_on, part.extrapolated() if extrapolated else part.x, left)
 
     def bias(
         self, terms: Callable[[NDArray[np.intp]], Callable[[Array], Array]], typical: Array, values: Array
@@ -107,7 +118,8 @@ class SolvedDraws:
         -------
         float array, shape of ``values``
             Zero or positive, in units of ``values``: some two to four times the root mean square of the bias over
-            coefficients of similar size, so that the bias of nearly all of them is smaller.
+            coefficients of similar size, so that the bias of nearly all of them is smaller. Where draws are
+            extrapolated it is two to eight times what these draws lack, and more of the bias, which is part of that.
 
         Notes
         -----
@@ -119,10 +131,11 @@ class SolvedDraws:
         their size, the geometric mean of z and of its sampled part (all of z, without a control), and the bias of a
         group is taken to be proportional to it. The mean square over a group of the change relative to the size,
         averaged over D draws, is beta^2 + nu^2 / D, where beta^2 is the mean square of the bias, and nu is the scatter
-        of a single draw about it, one to two times beta for draws that are solved to ordinary tolerances. This mean
-        square is multiplied by 4 - 3 / D: of many draws twice beta is left, and of a single one, whose own scatter is
-        margin enough, nothing is added. Signs are not kept, since coefficients of one size differ in sign: most of the
-        largest z are too small, and many of the others too large.
+        of a single draw about it, one to two times beta for draws that are solved to ordinary tolerances, and more
+        where they are extrapolated, which takes most of beta away and little of nu. This mean square is multiplied by
+        4 - 3 / D: of many draws twice beta is left, and of a single one, whose own scatter is margin enough, nothing is
+        added. Signs are not kept, since coefficients of one size differ in sign: most of the largest z are too small,
+        and many of the others too large.
         """
         if self.going_on is None or self.further is None:
             return np.zeros_like(values)

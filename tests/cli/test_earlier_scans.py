@@ -11,6 +11,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design.design.strategy import Strategy
+from mri_design.krylov.conjugate_gradients import ConjugateGradients
 from mri_design.model.mr_image import MRSlice
 from mri_design.runs.design import run as design_run
 from mri_design.runs.design.earlier import EarlierImage, informed
@@ -151,6 +152,32 @@ def test_another_object_is_said_in_a_plane_too(run: Run, tmp_path: Path) -> None
     assert result.exit_code in (0, 4) and 0 <= float(shares(tmp_path / "run")[-1]) < 0.25
     said = "the earlier scan did not predict the samples of this one"
     assert said in " ".join(result.output.split()) and said in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("options", [OPTIONS, IN_A_PLANE], ids=["lines", "plane"])
+@pytest.mark.parametrize("seen", [(), ("--seen", "head.npz")], ids=["alone", "seen"])
+def test_draws_are_extrapolated_for_the_image_and_not_for_the_design(
+    options: tuple[str, ...],
+    seen: tuple[str, ...],
+    run: Run,
+    work: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    extrapolated: list[ConjugateGradients] = []
+
+    def counted(solver: ConjugateGradients) -> Any:
+        extrapolated.append(solver)
+        return solver.x
+
+    monkeypatch.setattr(ConjugateGradients, "extrapolated", counted)
+    recipe = (work / "quick.toml").read_text()
+    for method in ("zero-filled", "mean"):
+        with_method = recipe.replace("[reconstruction]", f'[reconstruction]\nmethod = "{method}"')
+        (tmp_path / f"{method}.toml").write_text(with_method)
+        words = (*options[:-1], tmp_path / f"{method}.toml", *seen, "--out", tmp_path / method)
+        assert run("design", "scan.npz", *words).exit_code in (0, 4)
+        assert bool(extrapolated) == (method == "mean")
 
 
 def test_positions_have_an_earlier_scan_each(

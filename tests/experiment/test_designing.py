@@ -143,6 +143,13 @@ def test_only_a_strategy_that_corrects_posteriors_gets_rough_ones(
     assert (engine.variances.samples, engine.variances.tolerance, engine.inner.tolerance) == expected
 
 
+@pytest.mark.parametrize("name", ["calibrated", "information-gain"])
+def test_draws_of_designs_stay_where_the_solver_stopped_and_those_of_images_do_not(name: str) -> None:
+    designs, images = design_inference(make_strategy(name), Recipe()).variances, Recipe().inference.engine().variances
+    assert isinstance(designs, ControlVariate) and isinstance(images, ControlVariate)
+    assert not designs.extrapolated and images.extrapolated
+
+
 def test_the_recipe_says_how_rough() -> None:
     recipe = Recipe().replacing("design", samples=6, solver_tolerance=0.05)
     estimator = design_inference(make_strategy("calibrated"), recipe).variances

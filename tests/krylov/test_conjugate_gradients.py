@@ -229,3 +229,80 @@ def test_a_factor_that_is_none_is_refused(matrix, vectors):
     solver = ConjugateGradients(Counted(matrix), vectors((1, 12), 13), n_axes=1)
     with pytest.raises(InputError, match="factor"):
         solver.reduce(-0.1, 5)
+
+
+def preconditioned(matrix: np.ndarray, rhs: np.ndarray, iterations: int) -> tuple[ConjugateGradients, np.ndarray]:
+    """A solver from zero with the diagonal as a preconditioner, and P^-1."""
+    diagonal = np.diag(matrix).real
+    solver = ConjugateGradients(Counted(matrix), rhs.copy(), n_axes=1, preconditioner=lambda r: r / diagonal)
+    solver.solve(0.0, iterations)
+    return solver, diagonal
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 5])
+def test_extrapolating_moves_along_the_next_direction_without_a_product(iterations, matrix, vectors):
+    rhs = vectors((4, 12), 21)
+    solver, _ = preconditioned(matrix, rhs, iterations)
+    x, residuals, spent = solver.x.copy(), solver.residuals.copy(), solver._apply.vectors
+    moved = solver.extrapolated()
+    assert solver._apply.vectors == spent
+    np.testing.assert_array_equal(solver.x, x)
+    np.testing.assert_array_equal(solver.residuals, residuals)
+    step = preconditioned(matrix, rhs, iterations + 1)[0].x - x
+    ahead = moved - x
+    cosine = real_inner(ahead, step, 1) / np.sqrt(real_inner(ahead, ahead, 1) * real_inner(step, step, 1))
+    np.testing.assert_allclose(cosine, 1, rtol=1e-9)
+    np.testing.assert_array_equal(solver.part(np.array([2, 0])).extrapolated(), moved[[2, 0]])
+    some_at_once = ConjugateGradients(
+        Counted(matrix), rhs.copy(), n_axes=1, preconditioner=lambda r: r / np.diag(matrix).real, at_once=3
+    )
+    some_at_once.solve(0.0, iterations)
+    np.testing.assert_allclose(some_at_once.extrapolated(), moved, rtol=1e-9)
+
+
+def test_extrapolating_goes_as_far_as_the_mean_step_over_one_less_the_mean_momentum(matrix, vectors):
+    """Of the last three iterations, by a textbook recurrence; momenta above one half count as that."""
+    rhs = vectors((1, 12), 22)
+    for iterations in (1, 2, 3, 6):
+        x, r = np.zeros_like(rhs), rhs.copy()
+        p, steps, momenta = r.copy(), [], []
+        for _ in range(iterations):
+            before = real_inner(r, r, 1)
+            steps.append(before / real_inner(p, p @ matrix.T, 1))
+            x, r = x + steps[-1] * p, r - steps[-1] * (p @ matrix.T)
+            momenta.append(real_inner(r, r, 1) / before)
+            p = r + momenta[-1] * p
+        solver = ConjugateGradients(Counted(matrix), rhs.copy(), n_axes=1)
+        solver.solve(0.0, iterations)
+        far = np.mean(steps[-3:]) / (1 - min(np.mean(momenta[-3:]), 0.5))
+        np.testing.assert_allclose(solver.extrapolated(), x + far * p, rtol=1e-9)
+
+
+def test_what_the_next_direction_leaves_is_orthogonal_to_the_solution():
+    """With the right length, which extrapolating comes near to where convergence is steady: half is left at most."""
+    rng = np.random.default_rng(5)
+    basis = np.linalg.qr(rng.standard_normal((80, 80)) + 1j * rng.standard_normal((80, 80)))[0]
+    matrix = (basis * np.linspace(1, 12, 80)) @ basis.conj().T
+    rhs = rng.standard_normal((6, 80)) + 1j * rng.standard_normal((6, 80))
+    for iterations in range(1, 9):
+        solver, inverse = preconditioned(matrix, rhs, iterations)
+        p = preconditioned(matrix, rhs, iterations + 1)[0].x - solver.x
+        lacking = np.linalg.solve(matrix, rhs.T).T - solver.x
+        weighted = inverse * solver.x
+        before, along = real_inner(lacking, weighted, 1), real_inner(p, weighted, 1)
+        assert (before > 0).all() and (along > 0).all()
+        far = real_inner(lacking, inverse * p, 1) / real_inner(p, inverse * p, 1)
+        np.testing.assert_allclose(before - far * along, 0, atol=1e-9 * before.max())
+        left = real_inner(lacking - (solver.extrapolated() - solver.x), weighted, 1)
+        assert (np.abs(left) < before / 2).all()
+
+
+def test_where_there_was_no_iteration_nothing_is_extrapolated(matrix, vectors):
+    rhs = vectors((3, 12), 24)
+    start = np.linalg.solve(matrix, rhs.T).T
+    rhs[1] = 0
+    solver = ConjugateGradients(Counted(matrix), rhs.copy(), n_axes=1, start=start)
+    np.testing.assert_array_equal(solver.extrapolated(), solver.x)
+    assert solver.solve(1e-6, 5).iterations == 0
+    np.testing.assert_array_equal(solver.extrapolated(), solver.x)
+    assert not solver.x[1].any()

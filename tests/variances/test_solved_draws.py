@@ -77,6 +77,8 @@ def exact_of(case_of) -> Callable[[str, int], np.ndarray]:
 def test_the_stated_bias_is_one_to_eight_times_the_true_one(name, case_of):
     """In root mean square, and above it for nearly every coefficient, against the same draws solved tightly."""
     estimator, prior, coils = CASES[name]
+    if isinstance(estimator, ControlVariate):
+        estimator = replace(estimator, extrapolated=False)
     case = case_of(prior, coils)
     many = replace(estimator, samples=128)
     loose, tight = (together(run(one, case, 9).values) for one in (many, replace(many, tolerance=1e-5)))
@@ -87,6 +89,21 @@ def test_the_stated_bias_is_one_to_eight_times_the_true_one(name, case_of):
             ratio = np.sqrt(np.mean((stated / tight) ** 2) / np.mean((bias / tight) ** 2))
             assert 1 < ratio < (8 if going_on == 1 else 6)
             assert np.mean(np.abs(bias) <= stated) > covered
+
+
+@pytest.mark.parametrize("name", ["circulant", "circulant, wavelets", "columns, wavelets"])
+def test_the_stated_bias_of_extrapolated_draws_is_two_to_eight_times_what_these_draws_lack(name, case_of):
+    """What all draws lack in common is smaller still: a few that go on do not tell it from their own scatter."""
+    estimator, prior, coils = CASES[name]
+    case = case_of(prior, coils)
+    for samples, most in ((8, 8), (64, 6)):
+        for seed in range(3):
+            made = run(replace(estimator, samples=samples), case, seed)
+            tight = together(run(replace(estimator, samples=samples, tolerance=1e-5), case, seed).values)
+            lacking, stated = together(made.values) - tight, together(made.bias)
+            ratio = np.sqrt(np.mean((stated / tight) ** 2) / np.mean((lacking / tight) ** 2))
+            assert 2 < ratio < most
+            assert np.mean(np.abs(lacking) <= stated) > 0.98
 
 
 @pytest.mark.parametrize("seed", [0, slow_case(1), slow_case(2)])
@@ -152,6 +169,24 @@ def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else(case_of):
         assert without.bias is None and without.convergence.matvecs == draws.convergence.matvecs
         for value, same in zip(without.values, made.values, strict=True):
             np.testing.assert_array_equal(value, same)
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [(name, tolerance) for name in ("circulant", "circulant, wavelets") for tolerance in (0.03, 0.1)]
+    + [("columns, wavelets", 0.3)],
+)
+def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(name, tolerance, case_of):
+    """Of the sum over coefficients, and 0.6 of that of single ones, by the same draws solved tightly."""
+    estimator, prior, coils = CASES[name]
+    case, estimator = case_of(prior, coils), replace(estimator, samples=64, tolerance=tolerance, with_bias=False)
+    tight = together(run(replace(estimator, tolerance=1e-6), case, 5).values)
+    made = run(estimator, case, 5)
+    before = run(replace(estimator, extrapolated=False), case, 5)
+    assert made.convergence == before.convergence
+    left, whole = (together(each.values) - tight for each in (made, before))
+    assert abs(left.sum()) < 0.5 * abs(whole.sum())
+    assert np.mean((left / tight) ** 2) < 0.6**2 * np.mean((whole / tight) ** 2)
 
 
 def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(case_of, monkeypatch):

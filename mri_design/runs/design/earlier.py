@@ -60,7 +60,7 @@ class EarlierImage:
         """Infer the image from all that the scan has measured."""
         measured = slice_model.measured
         ids = np.flatnonzero(measured).tolist()
-        posterior: GaussianPosterior = recipe.inference.engine().infer(slice_model.model(ids), rng)
+        posterior: GaussianPosterior = recipe.inference.engine(extrapolated=False).infer(slice_model.model(ids), rng)
         level = _energy(posterior.mean)
         if isinstance(slice_model.candidates, PlaneEncoding):
             return cls(name, posterior.mean, expected_sample_energies([posterior], rng, DRAWS) / level)
@@ -176,7 +176,7 @@ def informed(
                 scan=scan,
                 image=truth,
                 unknown=image.unknown,
-                inference=recipe.inference.engine(),
+                inference=recipe.inference.engine(extrapolated=False),
                 first_loops=recipe.design.first_loops,
                 step_loops=recipe.design.step_loops,
                 seed=seed,
