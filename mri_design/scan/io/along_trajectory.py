@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.convention import ROUNDING
+from mri_design.operators.nonuniform.convention import ROUNDING, look_of_trajectory
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import to_complex64
 from mri_design.scan.trajectory_data import TrajectoryData
@@ -41,9 +41,10 @@ def along_trajectory(
 ) -> TrajectoryData:
     """Samples with their trajectory from the arrays of an archive.
 
-    A trajectory in cycles or radians per pixel is translated where the card says so (``trajectory_unit``): what it
-    looks like proves nothing. Every sample is a measurement of its own, also where several are at one place: none is
-    averaged or left out, and the more often a place was measured the more it counts.
+    A trajectory in cycles or radians per pixel is translated where the card says so (``trajectory_unit``), unless its
+    values cannot be in that unit; what it looks like proves nothing. Every sample is a measurement of its own, also
+    where several are at one place: none is averaged or left out, and the more often a place was measured the more it
+    counts.
 
     Parameters
     ----------
@@ -62,7 +63,8 @@ def along_trajectory(
     Raises
     ------
     InputError
-        For arrays that do not fit together, a matrix that is none or cannot be told, and as `TrajectoryData`.
+        For arrays that do not fit together, a matrix that is none or cannot be told, positions that cannot be in the
+        card's unit, and as `TrajectoryData`.
     """
     kspace, trajectory = arrays["kspace"], arrays["trajectory"]
     axes = trajectory.shape[:-1]
@@ -88,12 +90,9 @@ def along_trajectory(
     if matrix is None and "matrix" in card:
         matrix = _matrix(card["matrix"])
     grid = _grid(matrix, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples (coil, {_AXES[len(axes)]})")
-    unit = _unit(card)
-    if unit in _EDGES:
-        points = points * grid / (2 * _EDGES[unit])
     return TrajectoryData(
         to_complex64("kspace", kspace).reshape(slices, coils, -1),
-        points,
+        _per_field_of_view(points, _unit(card), grid),
         grid,
         readouts=axes[0] if len(axes) == 2 else 1,
         name=name,
@@ -111,6 +110,27 @@ def _unit(card: Mapping[str, str]) -> str:
         wanted = f"{_PER_FIELD_OF_VIEW!r}, {_PER_PIXEL!r} or {_RADIANS!r}"
         raise InputError(field="trajectory_unit", got=repr(unit)[:60], wanted=wanted)
     return unit
+
+
+def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, int]) -> NDArray[np.float64]:
+    """Positions (sample, 2) of the unit that the card says, translated where they can be in it."""
+    if unit not in _EDGES:
+        return points
+    edge, largest = _EDGES[unit], np.abs(points).max(initial=0)  # values that are not finite are refused later
+    too_small = unit == _RADIANS and 0 < largest <= _EDGES[_PER_PIXEL] * (1 + ROUNDING)
+    if too_small or edge * (1 + ROUNDING) < largest < np.inf:
+        look = look_of_trajectory(points, grid)
+        leave_out = 'leave "trajectory_unit" out of the card.'
+        cure = f"{look.cure} Then {leave_out}" if look.cure else leave_out.capitalize()
+        if look.convention in _EDGES:
+            cure = f'Say "trajectory_unit": "{look.convention}" in the card.'
+        raise InputError(
+            field="trajectory",
+            got=f"{unit}, by its card, but values up to {largest:.4g}, which look like {look.convention}",
+            wanted="values in [-pi, pi], not all within 1/2" if unit == _RADIANS else "values in [-1/2, 1/2]",
+            cure=cure,
+        )
+    return points * grid / (2 * edge)
 
 
 def _matrix(text: str) -> NDArray[np.float64]:

@@ -76,6 +76,37 @@ def test_a_card_may_name_another_unit(tmp_path: Path, unit: str, edge: float) ->
     np.testing.assert_allclose(scan_of(path).trajectory, POINTS.reshape(-1, 2), rtol=1e-6)
 
 
+FILLED = POINTS / np.abs(POINTS).max(axis=(0, 1)) * (8, 6)
+"""To 8 and 6 cycles per field of view."""
+
+
+@pytest.mark.parametrize(
+    ("unit", "points", "match"),
+    [
+        (
+            "radians per pixel",
+            FILLED / (16, 12),
+            "radians per pixel, by its card, but values up to 0.5, which look like cycles per pixel; wanted values in "
+            r'\[-pi, pi\], not all within 1/2. Say "trajectory_unit": "cycles per pixel" in the card',
+        ),
+        ("radians per pixel", FILLED, "8, which look like cycles per field of view; .* Leave .* out of the card"),
+        ("cycles per pixel", FILLED / (8, 6) * np.pi, 'look like radians per pixel; .*"radians per pixel" in the card'),
+        ("cycles per pixel", FILLED, "8, which look like cycles per field of view; .* Leave .* out of the card"),
+        ("cycles per pixel", FILLED[..., ::-1], "look like swapped columns; .* Swap the columns.* Then leave"),
+        ("radians per pixel", FILLED * 4, "look like cycles per metre; .*Multiply by the field of view .* Then leave"),
+        ("radians per pixel", np.where(POINTS[1, 2] == POINTS, np.inf, POINTS), "not finite"),
+        ("cycles per pixel", np.where(POINTS[1, 2] == POINTS, np.nan, POINTS), "not finite"),
+    ],
+)
+def test_a_card_with_a_unit_that_the_values_cannot_have_is_refused(
+    tmp_path: Path, unit: str, points: np.ndarray, match: str
+) -> None:
+    path = saved(tmp_path, trajectory=points, matrix=(16, 14))
+    path.with_suffix(".json").write_text(json.dumps({"trajectory_unit": unit}))
+    with pytest.raises(InputError, match=f"trajectory: got .*{match}"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
