@@ -226,12 +226,19 @@ def test_what_belongs_to_planes_is_refused_for_lines(
     assert run("design", "scan.npz", "--lines", 8, *words, "--out", tmp_path / "refused").exit_code in (2, 3)
 
 
-def test_verbs_that_know_lines_only_say_so(run: Run, work: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "plane.toml"
-    recipe.write_text("[design]\nencoding = 'plane'\n")
+@pytest.mark.parametrize(
+    ("encoding", "wanted"), [("plane", "samples of a plane"), ("radial", "spokes"), ("spiral", "arms of spirals")]
+)
+def test_verbs_that_know_lines_only_say_what_the_recipe_asks_for(
+    run: Run, work: Path, tmp_path: Path, encoding: str, wanted: str
+) -> None:
+    recipe = tmp_path / "other.toml"
+    recipe.write_text(f"[design]\nencoding = '{encoding}'\n")
     for verb in ("protocol", "train"):
         result = run(verb, "scan.npz", "--lines", 8, "--recipe", recipe, "--out", tmp_path / "out.npz")
-        assert result.exit_code == 2 and "chooses lines only" in " ".join(result.output.split()), result.output
+        said = " ".join(result.output.split())
+        assert result.exit_code == 2 and f"{verb} chooses lines only, and the recipe asks for {wanted}" in said, said
+        assert f"encoding = '{encoding}'" in said and said.endswith(f"design and compare choose {wanted}")
 
 
 def test_names_of_strategies_in_the_plane() -> None:
