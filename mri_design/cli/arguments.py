@@ -19,6 +19,9 @@ __all__ = ["check_angles", "command_to_go_on", "error_text", "extents_of", "name
 _PARAMETERS = {
     "number of lines": ("lines",),
     "start lines": ("start", "lines"),
+    "start samples": ("start", "lines"),
+    "required samples": ("calibration", "lines"),
+    "calibration region": ("calibration", "shutter", "partial_fourier"),
     "calibration lines": ("start",),
     "slice": ("index",),
     "set": ("set_",),
@@ -66,7 +69,10 @@ def option_behind(error: InputError, verb: Callable[..., Any], values: Mapping[s
         if name in values and values[name] != defaults[name]:
             (described, *_) = get_type_hints(verb, include_extras=True)[name].__metadata__
             names = (described.default, *(described.param_decls or ()), described.metavar)
-            return next(text for text in names if isinstance(text, str) and text.startswith(("--", described.metavar)))
+            written = next(
+                text for text in names if isinstance(text, str) and text.startswith(("--", described.metavar))
+            )
+            return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
     return None
 
 
