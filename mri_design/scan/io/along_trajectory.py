@@ -49,10 +49,10 @@ def along_trajectory(
     Parameters
     ----------
     arrays : mapping of str to array
-        ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2); in the place of the
-        axis of samples both may have two, (readout, sample). ``matrix``, the pixels (ky, kx) or one number for both,
-        may stand in the card instead, or be left out where the trajectory reaches equally far along ky and kx, four
-        cycles or more: then it is twice that far.
+        ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2), columns ky and kx,
+        or (sample, 3) with kz = 0 behind them; in the place of the axis of samples both may have two, (readout,
+        sample). ``matrix``, the pixels (ky, kx) or one number for both, may stand in the card instead, or be left out
+        where the trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that far.
         ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of
         slices they are the same for all.
     limits : ReadLimits
@@ -67,11 +67,14 @@ def along_trajectory(
         card's unit, and as `TrajectoryData`.
     """
     kspace, trajectory = arrays["kspace"], arrays["trajectory"]
+    if trajectory.shape[-1:] == (3,) and not trajectory[..., 2].any():  # kz of a plane
+        trajectory = trajectory[..., :2]
     axes = trajectory.shape[:-1]
     if len(axes) not in (1, 2) or trajectory.shape[-1] != 2 or trajectory.dtype.kind not in "fiu":
+        third = ", whose third column is not zero" if trajectory.shape[-1:] == (3,) else ""
         raise InputError(
             field="trajectory",
-            got=f"{trajectory.dtype} {trajectory.shape}",
+            got=f"{trajectory.dtype} {trajectory.shape}{third}",
             wanted="real numbers (sample, 2) or (readout, sample, 2): ky and kx in cycles per field of view",
         )
     lead = kspace.shape[: kspace.ndim - len(axes)]

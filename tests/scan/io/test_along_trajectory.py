@@ -76,6 +76,18 @@ def test_a_card_may_name_another_unit(tmp_path: Path, unit: str, edge: float) ->
     np.testing.assert_allclose(scan_of(path).trajectory, POINTS.reshape(-1, 2), rtol=1e-6)
 
 
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_third_column_of_zeros_is_kz_of_the_plane(tmp_path: Path, flat: bool) -> None:
+    spatial = np.concatenate([POINTS, np.zeros((3, 5, 1))], axis=-1)
+    kspace = SAMPLES.reshape(2, 4, 15) if flat else SAMPLES
+    scan = scan_of(saved(tmp_path, trajectory=spatial.reshape(15, 3) if flat else spatial, kspace=kspace))
+    np.testing.assert_array_equal(scan.trajectory, POINTS.reshape(15, 2))
+    for bad in (1e-3, np.nan):
+        spatial[1, 2, 2] = bad
+        with pytest.raises(InputError, match=r"trajectory: got float64 \(3, 5, 3\), whose third column is not zero"):
+            read(saved(tmp_path, trajectory=spatial))
+
+
 FILLED = POINTS / np.abs(POINTS).max(axis=(0, 1)) * (8, 6)
 """To 8 and 6 cycles per field of view."""
 
