@@ -6,16 +6,22 @@ import inspect
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from mri_design.errors import InputError, UsageError
 
-__all__ = ["command_to_go_on", "error_text", "extents_of", "names_of", "option_behind"]
+if TYPE_CHECKING:
+    from mri_design.operators.encodings import EncodingName
+
+__all__ = ["check_angles", "command_to_go_on", "error_text", "extents_of", "names_of", "option_behind"]
 
 # Fields of errors, and the parameters that may have brought them, the likeliest first.
 _PARAMETERS = {
     "number of lines": ("lines",),
     "start lines": ("start", "lines"),
+    "start samples": ("start", "lines"),
+    "required samples": ("calibration", "lines"),
+    "calibration region": ("calibration", "shutter", "partial_fourier"),
     "calibration lines": ("start",),
     "slice": ("index",),
     "set": ("set_",),
@@ -63,7 +69,10 @@ def option_behind(error: InputError, verb: Callable[..., Any], values: Mapping[s
         if name in values and values[name] != defaults[name]:
             (described, *_) = get_type_hints(verb, include_extras=True)[name].__metadata__
             names = (described.default, *(described.param_decls or ()), described.metavar)
-            return next(text for text in names if isinstance(text, str) and text.startswith(("--", described.metavar)))
+            written = next(
+                text for text in names if isinstance(text, str) and text.startswith(("--", described.metavar))
+            )
+            return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
     return None
 
 
@@ -101,3 +110,40 @@ def extents_of(text: str | None) -> tuple[float, float] | None:
     if len(lengths) not in (1, 2) or not all(0.005 <= length <= 1 for length in lengths):
         raise UsageError(f"--fov {text}: wanted one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2")
     return lengths[0], lengths[-1]
+
+
+def check_angles(angles: int | None, encoding: EncodingName, strategies: Sequence[str]) -> None:
+    """Refuse ``--angles`` where no strategy chooses among them.
+
+    Parameters
+    ----------
+    angles : int or None
+        As given; None is not.
+    encoding : str
+        What is chosen.
+    strategies : sequence of str
+        Names of strategies of that encoding.
+
+    Raises
+    ------
+    UsageError
+        For angles where lines or samples of a plane are chosen, and where all strategies are sets of fixed angles.
+    """
+    if angles is None:
+        return
+    from mri_design.experiment.strategy_names import chooses_angles
+    from mri_design.operators.encodings import KINDS
+
+    if any(chooses_angles(name, encoding) for name in strategies):
+        return
+    if not KINDS[encoding].shots:
+        unit = KINDS[encoding].unit
+        raise UsageError(
+            f"--angles are those of spokes and arms to choose from, and {unit}s are chosen here: leave it out, or give "
+            "--encoding radial or spiral"
+        )
+    raise UsageError(
+        f"--angles are to be chosen from, and {' and '.join(strategies)} "
+        f"{'has its' if len(strategies) == 1 else 'have their'} own angles: leave it out, or take the strategy "
+        "information-gain"
+    )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.arguments import names_of
+from mri_design.cli.arguments import check_angles, names_of
 from mri_design.cli.options import (
     JOBS,
     SHOT_STRATEGIES,
@@ -127,6 +127,7 @@ def compare(
     settings = settings.replacing("design", **{"plane_block" if encoded == "plane" else "block": block})
     usual = {"lines": LINE_STRATEGIES, "plane": PLANE_STRATEGIES}.get(encoded, SHOT_SETS)
     names = names_of(strategies or usual)
+    check_angles(angles, encoded, names)
     named = scan_sources([*sources, *(train or [])], slices, maps or [])
     tests, training = named[: len(sources)], named[len(sources) :]
     request = ComparisonRequest(tests, settings, names, counts, training, seeds, factors)

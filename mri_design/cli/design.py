@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mri_design.cli.arguments import check_angles
 from mri_design.cli.options import (
     JOBS,
     SHOT_STRATEGIES,
@@ -158,6 +159,7 @@ def design(
         raise UsageError(f"--shots counts spokes and arms (--encoding radial, spiral): give --{kind.unit}s {shots}")
     if kind.shots and strategy is None and settings.design.strategy == "calibrated":
         settings = settings.replacing("design", strategy=SHOT_STRATEGIES[0])
+    check_angles(angles, settings.design.encoding, [settings.design.strategy])
     chosen_at_once = {"plane_block" if settings.design.encoding == "plane" else "block": block}
     settings = settings.replacing("design", **chosen_at_once)
     shared = str(index) if positions is None else positions if positions == "all" else f"{index},{positions}"

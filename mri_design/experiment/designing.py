@@ -67,11 +67,12 @@ def start_count(
                 field="start lines", got=str(count), wanted=f"at most the number of {encoding.unit}s, {target}"
             )
         if isinstance(encoding, PlaneEncoding):
+            few = required <= target
             raise InputError(
-                field="start samples",
-                got=f"{count} (of which {required} are required)",
+                field="start samples" if few else "required samples",
+                got=f"{count} (of which {required} are required)" if few else str(required),
                 wanted=f"at most the number of samples, {target}",
-                cure="Ask for more samples, or for a smaller calibration region.",
+                cure=f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}.",
             )
         raise InputError(
             field="start lines",

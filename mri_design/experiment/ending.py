@@ -93,10 +93,15 @@ def require_lines_only(recipe: Recipe, verb: str) -> None:
     Raises
     ------
     UsageError
-        Saying which verbs know planes.
+        Saying what the recipe asks for, and which verbs know it.
     """
-    if recipe.design.encoding != "lines":
-        raise UsageError(f"{verb} chooses lines only: design and compare choose samples of a plane")
+    encoding = recipe.design.encoding
+    if encoding != "lines":
+        wanted = {"plane": "samples of a plane", "radial": "spokes"}.get(encoding, "arms of spirals")
+        raise UsageError(
+            f"{verb} chooses lines only, and the recipe asks for {wanted} (encoding = {encoding!r} under [design]): "
+            f"design and compare choose {wanted}"
+        )
 
 
 def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe, encoding: Encoding) -> int:

@@ -307,10 +307,15 @@ class ConstraintRecipe(_Settings):
         from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
 
         if isinstance(encoding, ShotEncoding):
-            if self != ConstraintRecipe():
-                raise InputError(
-                    field="constraints", got="some", wanted="none where shots are chosen", cure="Leave them out."
-                )
+            usual = ConstraintRecipe().model_dump()
+            for name, value in self.model_dump().items():
+                if value != usual[name]:
+                    raise InputError(
+                        field=f"recipe: constraints.{name}",
+                        got="a shutter" if name == "shutter" else str(value),
+                        wanted="none where shots are chosen",
+                        cure="Leave it out.",
+                    )
             return AngleConstraints(
                 encoding.size, encoding.size if encoding.name == "radial" else -(-encoding.size // 2)
             )
@@ -342,13 +347,14 @@ class ConstraintRecipe(_Settings):
             For lists that are not understood, lines that are both forbidden and required, and what only a plane can be
             asked.
         """
-        if self.shutter or self.calibration:
-            raise InputError(
-                field="recipe: constraints",
-                got="a shutter or a calibration region",
-                wanted="neither where lines are chosen",
-                cure="Choose samples of a plane (encoding = 'plane' under [design]); lines have centre.",
-            )
+        for name, got in (("shutter", "a shutter"), ("calibration", "a calibration region")):
+            if getattr(self, name):
+                raise InputError(
+                    field=f"recipe: constraints.{name}",
+                    got=got,
+                    wanted="none where lines are chosen",
+                    cure="Choose samples of a plane (encoding = 'plane' under [design]); lines have centre.",
+                )
         return LineConstraints(
             line_numbers(self.forbid or "", "forbidden lines"),
             line_numbers(self.require or "", "required lines"),

@@ -37,7 +37,7 @@ from mri_design.design.strategies.training_scans import TrainingScans
 from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
-from mri_design.operators.encodings import EncodingName
+from mri_design.operators.encodings import KINDS, EncodingName
 
 __all__ = [
     "ORACLES",
@@ -45,7 +45,9 @@ __all__ = [
     "TRAINING_RULES",
     "TUNED_FAMILIES",
     "check_strategy_name",
+    "chooses_angles",
     "is_random",
+    "learns_from_scans",
     "make_strategy",
     "reads_file",
     "strategy_files",
@@ -195,6 +197,30 @@ def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     assert isinstance(made, DensitySettings | SampleDensity)
     settings: dict[str, Any] = {"power": _power(name, setting), "name": name}
     return replace(made, **settings)
+
+
+def chooses_angles(name: str, encoding: EncodingName) -> bool:
+    """Whether a strategy chooses among angles that a recipe has; sets of shots have angles of their own.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `make_strategy`.
+    """
+    return KINDS[encoding].shots and not isinstance(make_strategy(name, encoding), FixedAngles)
+
+
+def learns_from_scans(name: str, encoding: EncodingName) -> bool:
+    """Whether a comparison makes something of training scans for a strategy: a power, or a mask designed on them.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `make_strategy`.
+    """
+    if name in TRAINING_RULES or name in tuned_families(encoding):
+        return True
+    return name not in ORACLES and make_strategy(name, encoding).needs_posterior
 
 
 def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:

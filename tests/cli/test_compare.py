@@ -164,3 +164,10 @@ def test_doubled_names_and_counts_count_once(run: Run, tmp_path: Path) -> None:
     command = ("compare", "scan.npz", "--lines", "8,8", "--strategies", "low-pass, low-pass", "--jobs", 1)
     assert run(*command, "--method", "zero-filled", "--out", tmp_path / "x").exit_code == 0
     assert len(rows(tmp_path / "x" / "metrics.csv")) == 1
+
+
+def test_training_scans_from_which_no_strategy_learns_are_refused(run: Run, work: Path, tmp_path: Path) -> None:
+    words = ("compare", "scan.npz", "--lines", 10, "--train", "head.npz", "--out", tmp_path / "refused")
+    for names in ("low-pass", "low-pass,vd-polynomial:3", "oracle-hole"):
+        refused = run(*words, "--strategies", names)
+        assert refused.exit_code == 2 and "Leave out --train" in " ".join(refused.output.split()), refused.output

@@ -210,7 +210,9 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
         (("--samples", 60, "--forbid", "3"), 2, "whose samples are no lines"),
         (("--samples", 60, "--acceleration", 4), 2, "or an acceleration"),
         (("--samples", 481), 3, "at most 480"),
-        (("--samples", 60, "--calibration", 12), 3, "start samples"),
+        (("--samples", 60, "--calibration", 12), 2, "--calibration: required samples: got 144; wanted at most"),
+        (("--samples", 60, "--start", 70), 2, "--start: start samples: got 70 (of which 0 are required); wanted at"),
+        (("--samples", 360, "--shutter", "--calibration", 18), 2, "--calibration: calibration region: got 324"),
         ((), 2, "when does the design end"),
     ],
 )
@@ -221,19 +223,50 @@ def test_what_a_plane_cannot_do_is_refused(
     assert result.exit_code == code and said in " ".join(result.output.split()), result.output
 
 
-@pytest.mark.parametrize("words", [("--shutter",), ("--positions", "all"), ("--strategy", "poisson-disc")])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--shutter",), "--shutter: got a shutter; wanted none where lines are chosen"),
+        (("--calibration", 4), "--calibration: got a calibration region; wanted none where lines are chosen"),
+        (("--positions", "all"), "in a plane only"),
+        (("--strategy", "poisson-disc"), "chooses samples of a plane"),
+    ],
+)
 def test_what_belongs_to_planes_is_refused_for_lines(
-    run: Run, work: Path, tmp_path: Path, words: tuple[str, ...]
+    run: Run, work: Path, tmp_path: Path, words: tuple[object, ...], said: str
 ) -> None:
-    assert run("design", "scan.npz", "--lines", 8, *words, "--out", tmp_path / "refused").exit_code in (2, 3)
+    result = run("design", "scan.npz", "--lines", 8, *words, "--out", tmp_path / "refused")
+    assert result.exit_code == 2 and said in " ".join(result.output.split()), result.output
 
 
-def test_verbs_that_know_lines_only_say_so(run: Run, work: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "plane.toml"
-    recipe.write_text("[design]\nencoding = 'plane'\n")
+@pytest.mark.parametrize(("encoding", "words"), [("lines", ()), ("radial", ("--strategies", "golden"))])
+def test_a_recipe_that_constrains_what_is_no_plane_is_refused_by_its_settings(
+    run: Run, work: Path, tmp_path: Path, encoding: str, words: tuple[str, ...]
+) -> None:
+    recipe, kind = tmp_path / "square.toml", "lines" if encoding == "lines" else "shots"
+    recipe.write_text("[constraints]\ncalibration = 4\n")
+    command = ("compare", "scan.npz", "--encoding", encoding, "--lines", 8, *words, "--recipe", recipe)
+    result = run(*command, "--out", tmp_path / "refused")
+    said = " ".join(result.output.split())
+    assert result.exit_code == 3 and f"none where {kind} are chosen" in said and "constraints.calibration: got" in said
+    result = run(*command, "--shutter", "--out", tmp_path / "refused")
+    said = " ".join(result.output.split())
+    assert result.exit_code == 2 and f"--shutter: got a shutter; wanted none where {kind} are chosen" in said
+
+
+@pytest.mark.parametrize(
+    ("encoding", "wanted"), [("plane", "samples of a plane"), ("radial", "spokes"), ("spiral", "arms of spirals")]
+)
+def test_verbs_that_know_lines_only_say_what_the_recipe_asks_for(
+    run: Run, work: Path, tmp_path: Path, encoding: str, wanted: str
+) -> None:
+    recipe = tmp_path / "other.toml"
+    recipe.write_text(f"[design]\nencoding = '{encoding}'\n")
     for verb in ("protocol", "train"):
         result = run(verb, "scan.npz", "--lines", 8, "--recipe", recipe, "--out", tmp_path / "out.npz")
-        assert result.exit_code == 2 and "chooses lines only" in " ".join(result.output.split()), result.output
+        said = " ".join(result.output.split())
+        assert result.exit_code == 2 and f"{verb} chooses lines only, and the recipe asks for {wanted}" in said, said
+        assert f"encoding = '{encoding}'" in said and said.endswith(f"design and compare choose {wanted}")
 
 
 def test_names_of_strategies_in_the_plane() -> None:

@@ -124,8 +124,15 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
         (("--shots", 6, "--acceleration", 4), 2, "Give their number with --shots"),
         (("--shots", 6, "--angles", 5), 2, "at least 6"),
         (("--shots", 6, "--angles", 10**6), 2, "which memory can hold"),
+        (
+            ("--shots", 6, "--angles", 12, "--strategy", "half-turn"),
+            2,
+            "half-turn has its own angles: leave it out, or take the strategy information-gain",
+        ),
         (("--shots", 6, "--start", 8), 2, "at most the number of spokes, 6"),
-        (("--shots", 6, "--forbid", "3"), 2, "none where shots are chosen"),
+        (("--shots", 6, "--forbid", "3"), 2, "--forbid: got 3; wanted none where shots are chosen"),
+        (("--shots", 6, "--shutter"), 2, "--shutter: got a shutter; wanted none where shots are chosen"),
+        (("--shots", 6, "--calibration", 4), 2, "--calibration: got 4; wanted none where shots are chosen"),
         (("--shots", 6, "--block", 2), 2, "one by one"),
         (("--shots", 6, "--order", "centre-out"), 2, "of lines and samples"),
         (("--shots", 6, "--until-error", 0.1), 2, "no error of the image"),
@@ -187,6 +194,37 @@ def test_comparisons_of_shots_need_their_number(run: Run, quick: Path, tmp_path:
     words = ("compare", "phantom:brain", "--encoding", "spiral", "--accelerations", "4", "--recipe", quick)
     refused = run(*words, "--out", tmp_path / "refused")
     assert refused.exit_code == 2 and "Give their numbers with --shots" in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize("encoding", ["lines", "plane"])
+@pytest.mark.parametrize("verb", ["design", "compare"])
+def test_angles_are_refused_where_no_shots_are_chosen(
+    run: Run, work: Path, tmp_path: Path, verb: str, encoding: str
+) -> None:
+    words = ("--encoding", encoding, "--lines", 12, "--angles", 8)
+    refused = run(verb, "scan.npz", *words, "--out", tmp_path / "refused")
+    said = " ".join(refused.output.split())
+    assert refused.exit_code == 2 and not (tmp_path / "refused").exists()
+    assert "--angles are those of spokes and arms to choose from" in said
+    assert f"{'line' if encoding == 'lines' else 'sample'}s are chosen here" in said
+
+
+def test_a_comparison_of_sets_of_shots_takes_no_angles_and_no_training_scans(
+    run: Run, quick: Path, tmp_path: Path
+) -> None:
+    words = ("compare", "phantom:brain", "--encoding", "spiral", "--shots", 5, "--recipe", quick, "--jobs", 1)
+    sets = ("--strategies", "golden,half-turn")
+    for option, value, said in (
+        ("--angles", 8, "golden and half-turn have their own angles"),
+        ("--train", "phantom:shepp-logan", "none of these strategies learns: golden, half-turn. Leave out --train"),
+    ):
+        refused = run(*words, *sets, option, value, "--out", tmp_path / "refused")
+        assert refused.exit_code == 2 and said in " ".join(refused.output.split()), refused.output
+        assert not (tmp_path / "refused").exists()
+    chosen = ("--strategies", "information-gain,golden", "--angles", 8, "--train", "phantom:shepp-logan")
+    ran(run(*words, *chosen, "--out", tmp_path / "study"))
+    masks = json.loads((tmp_path / "study" / "masks.json").read_text())
+    assert [mask["strategy"] for mask in masks] == ["information-gain", "information-gain@train", "golden"]
 
 
 def test_a_missing_transform_is_named_before_anything_is_done(

@@ -21,6 +21,7 @@ from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.experiment.strategy_names import (
     ORACLES,
     TRAINING_RULES,
+    learns_from_scans,
     make_strategy,
     strategy_files,
     strategy_label,
@@ -69,8 +70,9 @@ class ComparisonRequest:
     Raises
     ------
     UsageError
-        For an unknown strategy, one that learns from training inputs where there are none, or a recipe that ends
-        designs early; in a plane, for what is known for lines only; without or with both counts and accelerations.
+        For an unknown strategy, one that learns from training inputs where there are none, training inputs from which
+        none learns, or a recipe that ends designs early; in a plane, for what is known for lines only; without or with
+        both counts and accelerations.
     """
 
     sources: Sequence[ScanSource]
@@ -91,6 +93,11 @@ class ComparisonRequest:
             make_strategy(name, self.recipe.design.encoding)
             if name in TRAINING_RULES and not self.train:
                 raise UsageError(f"{name} learns from fully sampled training scans: give some with --train")
+        if self.train and not any(learns_from_scans(name, self.recipe.design.encoding) for name in self.strategies):
+            raise UsageError(
+                f"--train gives scans to learn from, and none of these strategies learns: {', '.join(self.strategies)}"
+                ". Leave out --train, or add a strategy with a posterior, as information-gain"
+            )
         if self.recipe.design.until_error is not None or self.recipe.design.until_gain is not None:
             raise UsageError(
                 "a comparison needs equal numbers of lines; take until_error and until_gain out of the recipe"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.convention import ROUNDING
+from mri_design.operators.nonuniform.convention import ROUNDING, look_of_trajectory
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import to_complex64
 from mri_design.scan.trajectory_data import TrajectoryData
@@ -41,17 +41,18 @@ def along_trajectory(
 ) -> TrajectoryData:
     """Samples with their trajectory from the arrays of an archive.
 
-    A trajectory in cycles or radians per pixel is translated where the card says so (``trajectory_unit``): what it
-    looks like proves nothing. Every sample is a measurement of its own, also where several are at one place: none is
-    averaged or left out, and the more often a place was measured the more it counts.
+    A trajectory in cycles or radians per pixel is translated where the card says so (``trajectory_unit``), unless its
+    values cannot be in that unit; what it looks like proves nothing. Every sample is a measurement of its own, also
+    where several are at one place: none is averaged or left out, and the more often a place was measured the more it
+    counts.
 
     Parameters
     ----------
     arrays : mapping of str to array
-        ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2); in the place of the
-        axis of samples both may have two, (readout, sample). ``matrix``, the pixels (ky, kx) or one number for both,
-        may stand in the card instead, or be left out where the trajectory reaches equally far along ky and kx, four
-        cycles or more: then it is twice that far.
+        ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2), columns ky and kx,
+        or (sample, 3) with kz = 0 behind them; in the place of the axis of samples both may have two, (readout,
+        sample). ``matrix``, the pixels (ky, kx) or one number for both, may stand in the card instead, or be left out
+        where the trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that far.
         ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of
         slices they are the same for all.
     limits : ReadLimits
@@ -62,14 +63,18 @@ def along_trajectory(
     Raises
     ------
     InputError
-        For arrays that do not fit together, a matrix that is none or cannot be told, and as `TrajectoryData`.
+        For arrays that do not fit together, a matrix that is none or cannot be told, positions that cannot be in the
+        card's unit, and as `TrajectoryData`.
     """
     kspace, trajectory = arrays["kspace"], arrays["trajectory"]
+    if trajectory.shape[-1:] == (3,) and not trajectory[..., 2].any():  # kz of a plane
+        trajectory = trajectory[..., :2]
     axes = trajectory.shape[:-1]
     if len(axes) not in (1, 2) or trajectory.shape[-1] != 2 or trajectory.dtype.kind not in "fiu":
+        third = ", whose third column is not zero" if trajectory.shape[-1:] == (3,) else ""
         raise InputError(
             field="trajectory",
-            got=f"{trajectory.dtype} {trajectory.shape}",
+            got=f"{trajectory.dtype} {trajectory.shape}{third}",
             wanted="real numbers (sample, 2) or (readout, sample, 2): ky and kx in cycles per field of view",
         )
     lead = kspace.shape[: kspace.ndim - len(axes)]
@@ -88,12 +93,9 @@ def along_trajectory(
     if matrix is None and "matrix" in card:
         matrix = _matrix(card["matrix"])
     grid = _grid(matrix, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples (coil, {_AXES[len(axes)]})")
-    unit = _unit(card)
-    if unit in _EDGES:
-        points = points * grid / (2 * _EDGES[unit])
     return TrajectoryData(
         to_complex64("kspace", kspace).reshape(slices, coils, -1),
-        points,
+        _per_field_of_view(points, _unit(card), grid),
         grid,
         readouts=axes[0] if len(axes) == 2 else 1,
         name=name,
@@ -111,6 +113,27 @@ def _unit(card: Mapping[str, str]) -> str:
         wanted = f"{_PER_FIELD_OF_VIEW!r}, {_PER_PIXEL!r} or {_RADIANS!r}"
         raise InputError(field="trajectory_unit", got=repr(unit)[:60], wanted=wanted)
     return unit
+
+
+def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, int]) -> NDArray[np.float64]:
+    """Positions (sample, 2) of the unit that the card says, translated where they can be in it."""
+    if unit not in _EDGES:
+        return points
+    edge, largest = _EDGES[unit], np.abs(points).max(initial=0)  # values that are not finite are refused later
+    too_small = unit == _RADIANS and 0 < largest <= _EDGES[_PER_PIXEL] * (1 + ROUNDING)
+    if too_small or edge * (1 + ROUNDING) < largest < np.inf:
+        look = look_of_trajectory(points, grid)
+        leave_out = 'leave "trajectory_unit" out of the card.'
+        cure = f"{look.cure} Then {leave_out}" if look.cure else leave_out.capitalize()
+        if look.convention in _EDGES:
+            cure = f'Say "trajectory_unit": "{look.convention}" in the card.'
+        raise InputError(
+            field="trajectory",
+            got=f"{unit}, by its card, but values up to {largest:.4g}, which look like {look.convention}",
+            wanted="values in [-pi, pi], not all within 1/2" if unit == _RADIANS else "values in [-1/2, 1/2]",
+            cure=cure,
+        )
+    return points * grid / (2 * edge)
 
 
 def _matrix(text: str) -> NDArray[np.float64]:

@@ -14,10 +14,20 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, positive_number, require_instance
 from mri_design.operators.nonuniform.convention import checked_trajectory
 
-__all__ = ["PROTON", "GradientLimits", "Readout", "fastest_readout", "gradients_of", "require_playable"]
+__all__ = [
+    "BROKEN_LIMITS",
+    "PROTON",
+    "GradientLimits",
+    "Readout",
+    "fastest_readout",
+    "gradients_of",
+    "require_playable",
+]
 
 PROTON = 42.577478461e6
 """gamma / (2 pi) of the proton in Hz/T (CODATA 2022)."""
+BROKEN_LIMITS = "gradient amplitude", "gradient slew rate"
+"""Fields of `require_playable`'s errors about a limit that a waveform breaks."""
 LARGEST_FIELD_OF_VIEW = 1.0
 """Metres: more than any bore, so that a larger number was in other units."""
 
@@ -140,8 +150,8 @@ def require_playable(gradients: ArrayLike, limits: GradientLimits) -> None:
     amplitudes = np.linalg.norm(waveform, axis=1)
     slews = np.linalg.norm(np.diff(waveform, axis=0, prepend=0), axis=1) / limits.raster
     for name, values, most, unit, scale in (
-        ("gradient amplitude", amplitudes, limits.amplitude, "mT/m", 1e3),
-        ("gradient slew rate", slews, limits.slew, "T/m/s", 1.0),
+        (BROKEN_LIMITS[0], amplitudes, limits.amplitude, "mT/m", 1e3),
+        (BROKEN_LIMITS[1], slews, limits.slew, "T/m/s", 1.0),
     ):
         worst = int(np.argmax(values))
         if values[worst] > most * (1 + _ROUNDING):
@@ -162,7 +172,8 @@ def fastest_readout(
     ----------
     curve : float array, shape (point, 2)
         Dense polygon of k-space positions, (ky, kx) in cycles per field of view; it fixes where the readout goes, not
-        when. Points should lie closer than the steps of a raster time.
+        when. Points have to lie closer than the steps of a raster time, by a factor of four or so: the waveform turns
+        at the points, and breaks the slew rate there where it has several raster times for one turn.
     limits : GradientLimits
         Of the gradient system.
     field_of_view : float

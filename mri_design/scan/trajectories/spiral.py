@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, positive_number, require_counts
-from mri_design.scan.trajectories.gradients import GradientLimits, Readout, fastest_readout
+from mri_design.scan.trajectories.gradients import BROKEN_LIMITS, GradientLimits, Readout, fastest_readout
 
 __all__ = ["nyquist_turns", "spiral_curve", "spiral_readout"]
 
 _POINTS_PER_TURN = 1024
+_MOST_POINTS = 1 << 22
 
 
 def nyquist_turns(matrix: int, interleaves: int, *, density: float = 1.0) -> float:
@@ -102,13 +103,21 @@ def spiral_readout(
     Returns
     -------
     Readout
+        Within the limits. It is made from 1024 points of the curve for each turn, or from twice as many until it keeps
+        the slew rate: weak systems have raster times whose steps are shorter than the points are apart.
 
     Raises
     ------
     InputError
-        For wrong settings, and for limits that the waveform would break.
+        For wrong settings, and for limits that the waveform would break with four million points, too.
     """
     positive_number("turns", turns)
     points = max(64, int(np.ceil(_POINTS_PER_TURN * turns)))
-    curve = spiral_curve(matrix, turns, density=density, points=points)
-    return fastest_readout(curve, limits, field_of_view=field_of_view, dwell=dwell)
+    while True:
+        curve = spiral_curve(matrix, turns, density=density, points=points)
+        try:
+            return fastest_readout(curve, limits, field_of_view=field_of_view, dwell=dwell)
+        except InputError as refusal:
+            points *= 2
+            if refusal.field not in BROKEN_LIMITS or points > _MOST_POINTS:
+                raise

@@ -76,6 +76,49 @@ def test_a_card_may_name_another_unit(tmp_path: Path, unit: str, edge: float) ->
     np.testing.assert_allclose(scan_of(path).trajectory, POINTS.reshape(-1, 2), rtol=1e-6)
 
 
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_third_column_of_zeros_is_kz_of_the_plane(tmp_path: Path, flat: bool) -> None:
+    spatial = np.concatenate([POINTS, np.zeros((3, 5, 1))], axis=-1)
+    kspace = SAMPLES.reshape(2, 4, 15) if flat else SAMPLES
+    scan = scan_of(saved(tmp_path, trajectory=spatial.reshape(15, 3) if flat else spatial, kspace=kspace))
+    np.testing.assert_array_equal(scan.trajectory, POINTS.reshape(15, 2))
+    for bad in (1e-3, np.nan):
+        spatial[1, 2, 2] = bad
+        with pytest.raises(InputError, match=r"trajectory: got float64 \(3, 5, 3\), whose third column is not zero"):
+            read(saved(tmp_path, trajectory=spatial))
+
+
+FILLED = POINTS / np.abs(POINTS).max(axis=(0, 1)) * (8, 6)
+"""To 8 and 6 cycles per field of view."""
+
+
+@pytest.mark.parametrize(
+    ("unit", "points", "match"),
+    [
+        (
+            "radians per pixel",
+            FILLED / (16, 12),
+            "radians per pixel, by its card, but values up to 0.5, which look like cycles per pixel; wanted values in "
+            r'\[-pi, pi\], not all within 1/2. Say "trajectory_unit": "cycles per pixel" in the card',
+        ),
+        ("radians per pixel", FILLED, "8, which look like cycles per field of view; .* Leave .* out of the card"),
+        ("cycles per pixel", FILLED / (8, 6) * np.pi, 'look like radians per pixel; .*"radians per pixel" in the card'),
+        ("cycles per pixel", FILLED, "8, which look like cycles per field of view; .* Leave .* out of the card"),
+        ("cycles per pixel", FILLED[..., ::-1], "look like swapped columns; .* Swap the columns.* Then leave"),
+        ("radians per pixel", FILLED * 4, "look like cycles per metre; .*Multiply by the field of view .* Then leave"),
+        ("radians per pixel", np.where(POINTS[1, 2] == POINTS, np.inf, POINTS), "not finite"),
+        ("cycles per pixel", np.where(POINTS[1, 2] == POINTS, np.nan, POINTS), "not finite"),
+    ],
+)
+def test_a_card_with_a_unit_that_the_values_cannot_have_is_refused(
+    tmp_path: Path, unit: str, points: np.ndarray, match: str
+) -> None:
+    path = saved(tmp_path, trajectory=points, matrix=(16, 14))
+    path.with_suffix(".json").write_text(json.dumps({"trajectory_unit": unit}))
+    with pytest.raises(InputError, match=f"trajectory: got .*{match}"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("changes", "match"),
     [

@@ -1,5 +1,7 @@
 """Spirals: their geometry, and waveforms that real gradients can play."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,39 @@ def test_the_readout_keeps_the_limits_and_uses_them_all_the_time(density):
     assert amplitude.max() <= LIMITS.amplitude and slew.max() <= LIMITS.slew
     busy = (amplitude > 0.98 * LIMITS.amplitude) | (slew > 0.95 * LIMITS.slew)
     assert busy.mean() > 0.95  # no faster way is left
+
+
+@pytest.mark.parametrize("slew", [5.0, 20.0, 50.0, 100.0, 150.0, 200.0])
+def test_readouts_of_every_size_keep_the_limits_of_every_system_and_lose_no_time(slew):
+    """In weak systems a raster time's step is shorter than the points of the usual curve are apart."""
+    shapes = [(matrix, shots, density) for matrix in (64, 128, 256) for shots in (12, 32) for density in (1.0, 1.5)]
+    for amplitude, (matrix, shots, density) in itertools.product((0.01, 0.04, 0.08), shapes):
+        limits = GradientLimits(amplitude=amplitude, slew=slew)
+        turns = nyquist_turns(matrix, shots, density=density)
+        made = spiral_readout(matrix, turns, limits, field_of_view=FIELD, density=density)
+        speed = np.linalg.norm(made.gradients, axis=1) / amplitude
+        change = np.linalg.norm(np.diff(made.gradients, axis=0, prepend=0), axis=1) / (limits.raster * slew)
+        assert speed.max() <= 1 + 1e-9 and change.max() <= 1 + 1e-9, (amplitude, matrix, shots, density)
+        assert np.mean((speed > 0.98) | (change > 0.95)) > 0.95, (amplitude, matrix, shots, density)
+
+
+def test_a_readout_with_finer_points_goes_along_the_same_spiral():
+    limits, turns = GradientLimits(amplitude=0.04, slew=5.0), nyquist_turns(256, 32)
+    with pytest.raises(InputError, match="slew rate"):
+        fastest_readout(spiral_curve(256, turns, points=1024 * round(turns)), limits, field_of_view=FIELD)
+    samples = spiral_readout(256, turns, limits, field_of_view=FIELD).samples
+    radius, angle = np.linalg.norm(samples, axis=1), np.unwrap(np.arctan2(samples[:, 0], samples[:, 1]))
+    np.testing.assert_allclose(radius, 128 * angle / (2 * np.pi * turns), atol=1e-2)
+    assert radius[-1] == pytest.approx(128, abs=1)
+
+
+@pytest.mark.parametrize("density", [1.0, 1.5])
+def test_readouts_within_the_limits_at_once_have_1024_points_for_each_turn(density):
+    """Recorded designs stay what they are."""
+    limits, turns = GradientLimits(amplitude=0.04, slew=150.0), nyquist_turns(256, 48, density=density)
+    curve = spiral_curve(256, turns, density=density, points=int(np.ceil(1024 * turns)))
+    made = spiral_readout(256, turns, limits, field_of_view=FIELD, density=density)
+    np.testing.assert_array_equal(made.samples, fastest_readout(curve, limits, field_of_view=FIELD).samples)
 
 
 def test_the_samples_are_those_of_the_waveform_and_stay_on_the_spiral():
