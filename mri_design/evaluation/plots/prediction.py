@@ -28,6 +28,7 @@ from mri_design.evaluation.plots.style import (
     empty_figure,
     ky_coordinates,
     label_axes,
+    measured_label,
     plain_text,
     runs,
 )
@@ -101,7 +102,7 @@ def error_course(
     axes.set_yscale("log")
     _plain_decades(axes)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
-    label_axes(axes, "measured phase-encode lines", "remaining relative L2 error (%)")
+    label_axes(axes, measured_label("line"), "remaining relative L2 error (%)")
     figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
     return figure
 

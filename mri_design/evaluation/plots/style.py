@@ -41,6 +41,7 @@ __all__ = [
     "ky_coordinates",
     "label_axes",
     "label_image_axes",
+    "measured_label",
     "plain_text",
     "refuse_lines",
     "runs",
@@ -134,6 +135,17 @@ def label_image_axes(axes: Axes, orientation: Layout) -> None:
         return
     down = "readout" if across(orientation) else "phase encode"
     axes.set_ylabel(f"\N{LEFTWARDS ARROW} {down}", color=GREY, fontsize=SMALL)
+
+
+def measured_label(unit: str) -> str:
+    """Name of an axis that counts what is measured: lines are said to be of the phase encode, others name themselves.
+
+    Parameters
+    ----------
+    unit : str
+        One candidate of a design, in the singular (`Encoding.unit`).
+    """
+    return "measured phase-encode lines" if unit == "line" else f"measured {unit}s"
 
 
 def plain_text(text: str, width: int | None = None) -> str:

@@ -17,7 +17,7 @@ from mri_design.evaluation.plots.curves import ErrorCurve
 from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.strategy_names import strategy_label
-from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
+from mri_design.operators.encodings import KINDS, PlaneEncoding, ShotEncoding
 from mri_design.runs.compare.run import ComparisonResult, ShownMask, StrategyErrors
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
@@ -72,13 +72,16 @@ def _errors_section(folder: RunFolder, comparison: Comparison, errors: StrategyE
     counts = np.array(comparison.lines)
     curves = [ErrorCurve(name, counts, runs) for name, runs in errors.runs.items()]
     if len(comparison.lines) > 1:
+        unit = KINDS[comparison.recipe.design.encoding].unit
         bands = len(curves) <= MOST_BANDS
         caption = (
             f"Error against {comparison.counted}; lower is better. Random masks count draws as runs, the others images."
         )
         if bands:
             caption += " Bands: one standard deviation over runs."
-        figure = saved_figure(folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands), caption)
+        figure = saved_figure(
+            folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands, unit=unit), caption
+        )
         blocks.append(figure)
     blocks += [
         ReportTable(

@@ -10,6 +10,7 @@ from mri_design.errors import InputError
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.output.picture import png_bytes
+from mri_design.operators.encodings import KINDS
 from tests.evaluation.conftest import texts
 
 HOSTILE = r"$\frac{1$ <b>_^%"
@@ -247,6 +248,13 @@ class TestCurves:
         figure = plots.error_against_lines([curve], y_label="error", percent=False)
         np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.1])
         assert not figure.axes[0].collections
+
+    @pytest.mark.parametrize("kind", ["lines", "plane", "radial", "spiral"])
+    def test_the_axis_names_what_is_counted(self, kind):
+        unit = KINDS[kind].unit
+        curve = plots.ErrorCurve("design", np.array([16, 32]), np.array([[0.2, 0.1]]))
+        named = plots.error_against_lines([curve], unit=unit).axes[0].get_xlabel()
+        assert named == ("measured phase-encode lines" if kind == "lines" else f"measured {unit}s")
 
     def test_strategies_differ_in_more_than_colour(self):
         curves = [plots.ErrorCurve(str(n), np.array([1, 2]), np.ones((1, 2))) for n in range(7)]
