@@ -133,14 +133,14 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
         return ""
     lines = len(trace.lines)
     if trace.declined is not None:
-        return f"stopped after {lines} of at most {most} {unit}s: {rule.reason(trace.declined)}"
+        return f"stopped after {lines} of at most {most} {unit}s: {rule.reason(trace.declined, unit)}"
     if trace.closing is None and not trace.steps:
         return f"never asked when to stop: all {lines} {unit}s are those of the start"
     end = trace.steps[-1] if trace.closing is None else trace.closing
-    return f"not stopped early: all {lines} {unit}s measured, {rule.reason(end)}"
+    return f"not stopped early: all {lines} {unit}s measured, {rule.reason(end, unit)}"
 
 
-def what_was_missed(trace: DesignTrace, rule: NamedRule | None) -> str:
+def what_was_missed(trace: DesignTrace, rule: NamedRule | None, unit: str = "line") -> str:
     """Why the design did not reach what its rule wants and never will, in words; empty where it did or may."""
     end = trace.forecast(len(trace.lines))
-    return "" if rule is None or end is None else rule.missed(end)
+    return "" if rule is None or end is None else rule.missed(end, unit)

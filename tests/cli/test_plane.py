@@ -73,6 +73,18 @@ def test_a_design_without_a_block_has_a_report(run: Run, work: Path, quick: Path
     assert "16 of 480" in (tmp_path / "start" / "report.html").read_text()
 
 
+def test_an_error_out_of_reach_is_told_in_samples_before_anything_is_predicted(
+    run: Run, work: Path, quick: Path, tmp_path: Path
+) -> None:
+    words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--recipe", quick, "--until-error", 0.0001)
+    result = run(*words, "--out", tmp_path / "start")
+    assert result.exit_code == 4, result.output
+    told = " ".join(result.output.split())
+    assert "every sample that may be measured" in told and "the error so far has not been predicted" in told
+    assert "nan" not in told.split() and "line" not in told
+    assert json.loads((tmp_path / "start" / "manifest.json").read_text())["status"].startswith("an error of 0.01 %")
+
+
 def test_a_design_whose_start_is_all_leaves_its_image(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
     """`calibrated` predicts nothing before the first block, so there is no prediction to be judged."""
     words = ("design", "scan.npz", *PLANE, "--acceleration", 480)
