@@ -13,7 +13,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
+from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, count_text
 
 __all__ = [
     "check_other_than_lines",
@@ -133,7 +133,7 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
         return ""
     lines = len(trace.lines)
     if trace.declined is not None:
-        return f"stopped after {lines} of at most {most} {unit}s: {rule.reason(trace.declined, unit)}"
+        return f"stopped after {lines} of at most {count_text(most, unit)}: {rule.reason(trace.declined, unit)}"
     if trace.closing is None and not trace.steps:
         return f"never asked when to stop: all {lines} {unit}s are those of the start"
     end = trace.steps[-1] if trace.closing is None else trace.closing

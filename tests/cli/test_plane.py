@@ -48,6 +48,8 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert [row["chosen"] for row in blocks] == ["16"] * 4
     assert [bool(row["predicted"]) for row in blocks] == [False, True, True, True]
     assert all(float(row["found"]) > 0 for row in blocks)
+    checked = read_csv_texts(out / "prediction.csv")
+    assert [row["samples"] for row in checked] == ["16", "32", "48", "64", "80"] and "sample_ratio" in checked[0]
     page = (out / "report.html").read_text()
     assert "Sample design" in page and "80 of 480" in page and "The mask as it grew" in page
     assert not (out / "lines.csv").exists()
