@@ -61,6 +61,21 @@ class TestImages:
             down = "phase encode" if orientation == "ky-rows" else "readout"
             assert down in figure.axes[0].get_ylabel()
 
+    @pytest.mark.parametrize(("layout", "down", "across"), [("plane-rows", 1, 2), ("plane-columns", 2, 1)])
+    def test_both_directions_of_a_plane_are_phase_encodes(self, image, layout, down, across):
+        panel, name = plots.ImagePanel(image, "x", "error 5 %"), {1: "phase encode 1 (ky)", 2: "phase encode 2 (kz)"}
+        for figure in (
+            plots.image_grid([panel, panel], layout),
+            plots.std_map(np.abs(image), layout),
+            plots.error_maps([panel], np.zeros_like(image), layout),
+            plots.std_against_error(np.abs(image), image, image, layout),
+        ):
+            np.testing.assert_allclose(shown(figure)[0].shape, image.shape if down == 1 else image.T.shape)
+            assert name[down] in figure.axes[0].get_ylabel()
+            assert figure.axes[0].get_xlabel().startswith(name[across])
+            assert "readout" not in texts(figure)
+        assert figure.axes[1].get_xlabel().startswith("root mean square")  # said once
+
     def test_error_maps_share_one_scale_and_a_bar_with_its_unit(self, image):
         panels = [plots.ImagePanel(scale * image, str(scale)) for scale in (1.1, 1.5, 2.0)]
         figure = plots.error_maps(panels, image, unit="mV")
