@@ -1,6 +1,7 @@
 """`design` and `compare` over the samples of a plane, from the command line."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from mri_design.experiment.strategy_names import is_random, make_strategy, strat
 from mri_design.runs.design import run as design_run
 from mri_design.scan.simulation.scenes import load_phantom
 
+REPOSITORY = Path(__file__).parents[2]
 Run = Callable[..., Result]
 QUICK = "[design]\nplane_block = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 PLANE = ("--encoding", "plane")
@@ -26,6 +28,14 @@ def quick(tmp_path: Path) -> Path:
     path = tmp_path / "quick.toml"
     path.write_text(QUICK)
     return path
+
+
+def tables_of(design: str) -> set[str]:
+    """The CSV files that docs/formats.md gives to all runs and to such a design."""
+    text = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| `")]
+    found = [re.findall(r"(\w+\.csv)", files) for files, of in rows if of.strip() == "all" or design in of]
+    return {name for names in found for name in names}
 
 
 def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
@@ -50,6 +60,7 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert all(float(row["found"]) > 0 for row in blocks)
     checked = read_csv_texts(out / "prediction.csv")
     assert [row["samples"] for row in checked] == ["16", "32", "48", "64", "80"] and "sample_ratio" in checked[0]
+    assert {path.name for path in out.glob("*.csv")} == tables_of("in a plane") - {"acquisition.csv"}  # not asked for
     page = (out / "report.html").read_text()
     assert "Sample design" in page and "80 of 480" in page and "The mask as it grew" in page
     assert not (out / "lines.csv").exists()
