@@ -15,6 +15,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment import designing
 from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_names
+from mri_design.runs.design import run as design_run
 from mri_design.scan.simulation.scenes import load_phantom
 
 pytest.importorskip("finufft")
@@ -90,6 +91,25 @@ def test_an_interrupted_design_goes_on_to_the_same_shots(
     assert whole == cut and len(whole) == 7
     changed = run(*words[:-2], "--seed", 5, "--recipe", quick, "--out", tmp_path / "whole", "--resume")
     assert changed.exit_code == 2
+
+
+@pytest.mark.slow
+def test_an_interrupted_fixed_set_leaves_nothing_and_says_so(
+    run: Run, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its shots are all those of the start: there is no decision to be kept, as docs/formats.md says."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    words = ("design", "phantom:brain", "--encoding", "spiral", "--shots", 5, "--strategy", "half-turn")
+    where = ("--recipe", quick, "--out", tmp_path / "cut")
+    with monkeypatch.context() as context:
+        context.setattr(design_run, "concluded", interrupted)
+        cut = run(*words, *where)
+    assert cut.exit_code == 130 and "nothing to go on from" in " ".join(cut.output.split())
+    assert not (tmp_path / "cut").exists()
+    assert "5 arms" in ran(run(*words, *where, "--resume")).output
 
 
 @pytest.mark.slow
