@@ -33,8 +33,7 @@ __all__ = ["angle_scores", "point_spread_maps", "trajectory_curves"]
 
 _FLOOR = -60.0  # decibels
 _MAIN_LOBE = 2  # pixels around the middle that are no side lobe
-_CAPTIONS, _BAR, _LEGEND = 0.8, 0.55, 0.3  # inches: title, ticks and lines below a panel; colour bar; legend
-_BELOW: dict[str, Any] = {"loc": "outside lower center", "ncols": 2, "fontsize": SMALL, "frameon": False}
+_CAPTIONS, _BAR, _LEGEND = 0.8, 0.55, 0.6  # inches: title, ticks and lines below a panel; colour bar; legend
 
 
 def trajectory_curves(
@@ -88,7 +87,7 @@ def trajectory_curves(
     cells[0].set_ylabel(f"\N{LEFTWARDS ARROW} {KY_LABEL}", fontsize=SMALL, color=GREY)
     others, marked = cells[0].collections
     curves = [marked] if all(len(each) == 1 for each in shots.values()) else [marked, others]
-    figure.legend(curves, [plain_text(first, width=60), "the others"][: len(curves)], **_BELOW)
+    figure.legend(curves, [plain_text(first, width=45), "the others"][: len(curves)], **_below(cells))
     return figure
 
 
@@ -180,8 +179,13 @@ def angle_scores(
         axes.tick_params(labelsize=SMALL)
     cells[0].set_ylabel(plain_text(f"score ({unit})"), fontsize=SMALL, color=GREY)
     drawn, ticks = cells[0].lines
-    figure.legend([drawn, ticks], ["score of an angle", "measured angle"], **_BELOW)
+    figure.legend([drawn, ticks], ["score of an angle", "measured angle"], **_below(cells))
     return figure
+
+
+def _below(cells: list[Axes]) -> dict[str, Any]:
+    """How a legend stands below the panels: its names beside each other where there is room."""
+    return {"loc": "outside lower center", "ncols": min(len(cells), 2), "fontsize": SMALL, "frameon": False}
 
 
 def _panels(count: int, columns: int, tallness: float, *, bar: float) -> tuple[Figure, list[Axes]]:
