@@ -138,7 +138,7 @@ def design(
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import SliceChoice, require_no_slices, scan_sources
-    from mri_design.operators.encodings import KINDS
+    from mri_design.operators.encodings import KINDS, count_text
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan
 
@@ -189,5 +189,7 @@ def design(
         ) as run,
     ):
         ended = report_design(run, design_scan(request, run))
-    say(f"{len(ended.lines)} {kind.unit}s, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
+    say(
+        f"{count_text(len(ended.lines), kind.unit)}, {ended.status}: {out if no_report else out / 'report.html'}", quiet
+    )
     return ending(ended.status)

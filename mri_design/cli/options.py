@@ -19,6 +19,7 @@ __all__ = [
     "Angles",
     "Block",
     "Calibration",
+    "ComparedEncoding",
     "Contrast",
     "EncodingChoice",
     "Executor",
@@ -269,17 +270,21 @@ MaxJump = Annotated[
     ),
 ]
 _PLANE = "Samples of a plane (3-D scans)"
-EncodingChoice = Annotated[
-    str | None,
-    typer.Option(
+
+
+def _encoding(planes: Sequence[str]) -> typer.models.OptionInfo:
+    return typer.Option(
         "--encoding",
         metavar="NAME",
         help="What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; radial, "
-        f"spokes; or spiral, arms. Strategies for a plane: {', '.join(PLANE_STRATEGIES)}; for spokes and "
+        f"spokes; or spiral, arms. Strategies for a plane: {', '.join(planes)}; for spokes and "
         f"spirals: {', '.join(SHOT_STRATEGIES)}. [default: the recipe's]",
         rich_help_panel=_PLANE,
-    ),
-]
+    )
+
+
+EncodingChoice = Annotated[str | None, _encoding([name for name in PLANE_STRATEGIES if name not in TRAINING_RULES])]
+ComparedEncoding = Annotated[str | None, _encoding(PLANE_STRATEGIES)]
 Acceleration = Annotated[
     float | None,
     typer.Option(

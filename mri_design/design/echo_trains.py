@@ -73,7 +73,8 @@ def acquisition_order(
         What they are lines or samples of.
     order : str
         ``as-chosen``; ``ascending`` in ky, samples of a plane then in kz; ``centre-out``: every train from DC outwards,
-        so that an echo measures one ring around DC; ``interleaved``: every train ascends over all of k-space, the
+        so that an echo measures one ring around DC, and without trains all by their distance from DC, in a plane those
+        at one distance by their angle; ``interleaved``: every train ascends over all of k-space, the
         trains one line apart, so that an echo measures one band of k-space along ky. In a plane the samples of a ring
         are shared among the trains by their angle, and those of a band by their kz, which keeps a train's samples
         together.
@@ -101,6 +102,8 @@ def acquisition_order(
     beside = _beside(encoding, order)
     if order == "centre-out":
         by_radius = encoding.nearest_to_centre(ascending, len(ascending))
+        if train == 1:
+            return Acquisition(tuple((line,) for line in _round_by_round(by_radius, encoding)), encoding)
         return Acquisition(_echo_by_echo(by_radius, count, beside), encoding)
     made = Acquisition(_echo_by_echo(ascending, count, beside), encoding)
     return made if effective_echo is None else _turned(made, effective_echo)
@@ -117,6 +120,14 @@ def _beside(encoding: LineEncoding | PlaneEncoding, order: str) -> NDArray[np.fl
         return None
     ky, kz = encoding.frequencies.T
     return np.asarray(np.arctan2(kz, ky) if order == "centre-out" else kz, dtype=np.float64)
+
+
+def _round_by_round(by_radius: Sequence[int], encoding: LineEncoding | PlaneEncoding) -> list[int]:
+    """By distance from DC, in a plane those at one distance by their angle, so that jumps along a circle are short."""
+    if isinstance(encoding, LineEncoding):
+        return list(by_radius)
+    ky, kz = encoding.frequencies.T
+    return sorted(by_radius, key=lambda sample: (encoding.radius[sample].round(12), np.arctan2(kz[sample], ky[sample])))
 
 
 def _echo_by_echo(lines: Sequence[int], count: int, beside: NDArray[np.float64] | None) -> tuple[tuple[int, ...], ...]:

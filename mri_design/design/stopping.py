@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Protocol
 
 from mri_design.errors import InputError, require_numbers
@@ -44,11 +45,11 @@ class NamedRule(Protocol):
         """Whether the design ends now, before the line of this decision is measured."""
         ...
 
-    def reason(self, step: Prospect) -> str:
-        """The number that the rule looks at beside its limit, in words."""
+    def reason(self, step: Prospect, unit: str = "line") -> str:
+        """The number that the rule looks at beside its limit, in words; ``unit`` is what candidates are called."""
         ...
 
-    def missed(self, step: Prospect) -> str:
+    def missed(self, step: Prospect, unit: str = "line") -> str:
         """Why what was wanted cannot be had, in words; empty while it can, or where it is reached."""
         ...
 
@@ -93,13 +94,13 @@ class UntilError:
     def __call__(self, step: Prospect) -> bool:
         return self._reached(step) or self._hopeless(step)
 
-    def reason(self, step: Prospect) -> str:
+    def reason(self, step: Prospect, unit: str = "line") -> str:
         """Predicted against wanted error, in per cent; what noise leaves, where that is too much."""
-        return self.missed(step) or self._compared(step.predicted_error)
+        return self.missed(step, unit) or self._compared(step.predicted_error)
 
-    def missed(self, step: Prospect) -> str:
+    def missed(self, step: Prospect, unit: str = "line") -> str:
         """What would be left with every line, where that is more than wanted; empty elsewhere."""
-        return self._out_of_reach(step.least_error, step.predicted_error) if self._hopeless(step) else ""
+        return self._out_of_reach(step.least_error, step.predicted_error, unit) if self._hopeless(step) else ""
 
     def _reached(self, step: Prospect) -> bool:
         return step.predicted_error <= self.error
@@ -113,11 +114,11 @@ class UntilError:
         met = predicted <= self.error
         return _compared("predicted error", 100 * predicted, 100 * self.error, "%", met, "<=")
 
-    def _out_of_reach(self, least: float, now: float) -> str:
+    def _out_of_reach(self, least: float, now: float, unit: str) -> str:
         return (
-            f"an error of {100 * self.error:g} % is out of reach: every line that may be measured would leave "
-            f"some {_rounded(100 * least, 100 * self.error, False)} %, as noise and the other lines have it; "
-            f"predicted now: {100 * now:.3g} %"
+            f"an error of {100 * self.error:g} % is out of reach: every {unit} that may be measured would leave "
+            f"some {_rounded(100 * least, 100 * self.error, False)} %, from noise and from {unit}s that may not be; "
+            + ("the error so far has not been predicted" if isnan(now) else f"predicted now: {100 * now:.3g} %")
         )
 
 
@@ -147,11 +148,11 @@ class UntilGain:
     def __call__(self, step: Prospect) -> bool:
         return step.information < self.gain
 
-    def reason(self, step: Prospect) -> str:
-        """The information of the best line against the smallest that is worth a line."""
-        return _compared("gain of the best line", step.information, self.gain, "nats", self(step), "<")
+    def reason(self, step: Prospect, unit: str = "line") -> str:
+        """The information of the best candidate against the smallest that is worth measuring one."""
+        return _compared(f"gain of the best {unit}", step.information, self.gain, "nats", self(step), "<")
 
-    def missed(self, step: Prospect) -> str:
+    def missed(self, step: Prospect, unit: str = "line") -> str:
         """Nothing: gains fall to nothing line after line."""
         return ""
 
@@ -170,15 +171,15 @@ class AnyOf:
     def __call__(self, step: Prospect) -> bool:
         return any(rule(step) for rule in self.rules)
 
-    def reason(self, step: Prospect) -> str:
+    def reason(self, step: Prospect, unit: str = "line") -> str:
         """Those rules that are met; all where none is."""
         met = [rule for rule in self.rules if rule(step)]
-        return " and ".join(rule.reason(step) for rule in met or self.rules)
+        return " and ".join(rule.reason(step, unit) for rule in met or self.rules)
 
-    def missed(self, step: Prospect) -> str:
+    def missed(self, step: Prospect, unit: str = "line") -> str:
         """What cannot be had, unless another rule was met by the same decision."""
         met = [rule for rule in self.rules if rule(step)]
-        missed = [rule.missed(step) for rule in met]
+        missed = [rule.missed(step, unit) for rule in met]
         return " and ".join(missed) if all(missed) else ""
 
 
@@ -189,6 +190,8 @@ def _require_positive(name: str, value: float) -> None:
 
 
 def _compared(what: str, value: float, limit: float, unit: str, met: bool, sign: str) -> str:
+    if isnan(value):
+        return f"{what} not known, wanted {sign} {limit:g} {unit}"
     against = sign if met else ">" if sign == "<=" else ">="
     return f"{what} {_rounded(value, limit, met)} {unit} {against} {limit:g} {unit}"
 

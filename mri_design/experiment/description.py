@@ -38,7 +38,9 @@ def describe_scan(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
     ky, kx = scan.grid_shape
     return {
         "name": scan.name,
-        "grid": f"{ky} phase-encode lines x {kx} readout samples (ky, kx)",
+        "grid": f"{ky} x {kx} phase encodes (ky, kz)"
+        if "volume" in scan.card
+        else f"{ky} phase-encode lines x {kx} readout samples (ky, kx)",
         "slices, coils": f"{scan.n_slices}, {scan.n_coils}",
         **_place(scan),
         **_sampling(scan),

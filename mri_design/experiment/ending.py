@@ -13,7 +13,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
+from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, count_text
 
 __all__ = [
     "check_other_than_lines",
@@ -138,14 +138,14 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
         return ""
     lines = len(trace.lines)
     if trace.declined is not None:
-        return f"stopped after {lines} of at most {most} {unit}s: {rule.reason(trace.declined)}"
+        return f"stopped after {lines} of at most {count_text(most, unit)}: {rule.reason(trace.declined, unit)}"
     if trace.closing is None and not trace.steps:
         return f"never asked when to stop: all {lines} {unit}s are those of the start"
     end = trace.steps[-1] if trace.closing is None else trace.closing
-    return f"not stopped early: all {lines} {unit}s measured, {rule.reason(end)}"
+    return f"not stopped early: all {lines} {unit}s measured, {rule.reason(end, unit)}"
 
 
-def what_was_missed(trace: DesignTrace, rule: NamedRule | None) -> str:
+def what_was_missed(trace: DesignTrace, rule: NamedRule | None, unit: str = "line") -> str:
     """Why the design did not reach what its rule wants and never will, in words; empty where it did or may."""
     end = trace.forecast(len(trace.lines))
-    return "" if rule is None or end is None else rule.missed(end)
+    return "" if rule is None or end is None else rule.missed(end, unit)

@@ -46,6 +46,18 @@ def test_the_names_in_the_help_are_the_real_ones() -> None:
     assert strategy_names() == (*options.STRATEGIES, *options.TRAINING_RULES)
 
 
+@pytest.mark.parametrize(("verb", "offered"), [("design", False), ("compare", True)])
+def test_rules_that_learn_from_training_scans_are_offered_where_they_are_taken(
+    run: Run, tmp_path: Path, verb: str, offered: bool
+) -> None:
+    text = " ".join(run(verb, "--help").output.split())
+    assert all((name in text) is offered for name in options.TRAINING_RULES)
+    assert "oracle-hole" in text
+    if not offered:
+        words = ("--encoding", "plane", "--samples", 9, "--strategy", *options.TRAINING_RULES)
+        assert run(verb, "phantom:brain", *words, "--out", tmp_path / "x").exit_code == 2
+
+
 def test_help_keeps_what_stands_in_brackets(run: Run) -> None:
     assert "[default: the strategy's]" in run("design", "--help").output
 

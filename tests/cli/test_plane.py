@@ -1,6 +1,7 @@
 """`design` and `compare` over the samples of a plane, from the command line."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from mri_design.experiment.strategy_names import is_random, make_strategy, strat
 from mri_design.runs.design import run as design_run
 from mri_design.scan.simulation.scenes import load_phantom
 
+REPOSITORY = Path(__file__).parents[2]
 Run = Callable[..., Result]
 QUICK = "[design]\nplane_block = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 PLANE = ("--encoding", "plane")
@@ -26,6 +28,14 @@ def quick(tmp_path: Path) -> Path:
     path = tmp_path / "quick.toml"
     path.write_text(QUICK)
     return path
+
+
+def tables_of(design: str) -> set[str]:
+    """The CSV files that docs/formats.md gives to all runs and to such a design."""
+    text = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| `")]
+    found = [re.findall(r"(\w+\.csv)", files) for files, of in rows if of.strip() == "all" or design in of]
+    return {name for names in found for name in names}
 
 
 def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
@@ -48,6 +58,9 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert [row["chosen"] for row in blocks] == ["16"] * 4
     assert [bool(row["predicted"]) for row in blocks] == [False, True, True, True]
     assert all(float(row["found"]) > 0 for row in blocks)
+    checked = read_csv_texts(out / "prediction.csv")
+    assert [row["samples"] for row in checked] == ["16", "32", "48", "64", "80"] and "sample_ratio" in checked[0]
+    assert {path.name for path in out.glob("*.csv")} == tables_of("in a plane") - {"acquisition.csv"}  # not asked for
     page = (out / "report.html").read_text()
     assert "Sample design" in page and "80 of 480" in page and "The mask as it grew" in page
     assert not (out / "lines.csv").exists()
@@ -71,6 +84,18 @@ def test_a_design_without_a_block_has_a_report(run: Run, work: Path, quick: Path
     assert result.exit_code in (0, 4), result.output
     assert "stopped after 16 of at most 120 samples" in result.output
     assert "16 of 480" in (tmp_path / "start" / "report.html").read_text()
+
+
+def test_an_error_out_of_reach_is_told_in_samples_before_anything_is_predicted(
+    run: Run, work: Path, quick: Path, tmp_path: Path
+) -> None:
+    words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--recipe", quick, "--until-error", 0.0001)
+    result = run(*words, "--out", tmp_path / "start")
+    assert result.exit_code == 4, result.output
+    told = " ".join(result.output.split())
+    assert "every sample that may be measured" in told and "the error so far has not been predicted" in told
+    assert "nan" not in told.split() and "line" not in told
+    assert json.loads((tmp_path / "start" / "manifest.json").read_text())["status"].startswith("an error of 0.01 %")
 
 
 def test_a_design_whose_start_is_all_leaves_its_image(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:

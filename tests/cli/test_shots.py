@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import Result
 
 from mri_design.cli import options
+from mri_design.evaluation import plots
 from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment import designing
 from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_names
+from mri_design.runs.design import run as design_run
 from mri_design.scan.simulation.scenes import load_phantom
 
 pytest.importorskip("finufft")
@@ -91,6 +94,25 @@ def test_an_interrupted_design_goes_on_to_the_same_shots(
 
 
 @pytest.mark.slow
+def test_an_interrupted_fixed_set_leaves_nothing_and_says_so(
+    run: Run, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its shots are all those of the start: there is no decision to be kept, as docs/formats.md says."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    words = ("design", "phantom:brain", "--encoding", "spiral", "--shots", 5, "--strategy", "half-turn")
+    where = ("--recipe", quick, "--out", tmp_path / "cut")
+    with monkeypatch.context() as context:
+        context.setattr(design_run, "concluded", interrupted)
+        cut = run(*words, *where)
+    assert cut.exit_code == 130 and "nothing to go on from" in " ".join(cut.output.split())
+    assert not (tmp_path / "cut").exists()
+    assert "5 arms" in ran(run(*words, *where, "--resume")).output
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoding", "turn"), [("radial", 180.0), ("spiral", 360.0)])
 def test_fixed_sets_have_angles_of_their_own(run: Run, quick: Path, tmp_path: Path, encoding: str, turn: float) -> None:
     words = ("--encoding", encoding, "--shots", 5, "--recipe", quick, "--strategy")
@@ -165,7 +187,18 @@ def test_names_of_strategies_of_shots() -> None:
             assert rule.name == name and 1 <= rule.default_start(64, 16) <= 16 and not is_random(name, encoding)
 
 
-def test_a_comparison_of_shots_begins_with_the_design(run: Run, quick: Path, tmp_path: Path) -> None:
+def test_a_comparison_of_shots_begins_with_the_design(
+    run: Run, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes: list[str] = []
+    draw = plots.error_against_lines
+
+    def seen(*curves: object, **settings: object) -> Figure:
+        figure: Figure = draw(*curves, **settings)  # type: ignore[arg-type]
+        axes.append(figure.axes[0].get_xlabel())
+        return figure
+
+    monkeypatch.setattr(plots, "error_against_lines", seen)
     radial = ("--encoding", "radial", "--angles", 12, "--recipe", quick, "--seed", 2)
     words = ("--shots", "5,6", "--strategies", "information-gain,golden,half-turn", *radial, "--jobs", 1)
     out = tmp_path / "study"
@@ -187,6 +220,7 @@ def test_a_comparison_of_shots_begins_with_the_design(run: Run, quick: Path, tmp
     assert float(mine["relative_l2"]) == pytest.approx(float(found["relative_l2"]), rel=1e-4)
     assert float(mine["acceleration"]) == pytest.approx(256 / (6 * 16), rel=1e-5) and "lines" not in mine
     page = (out / "report.html").read_text()
+    assert set(axes) == {"measured spokes"}
     assert "shot counts" in page and "Each strategy has candidates of its own" in page
 
 

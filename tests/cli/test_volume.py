@@ -65,6 +65,7 @@ def files(images: np.ndarray, mask: np.ndarray, tmp_path_factory: pytest.TempPat
 
 def test_info_tells_that_slices_are_readout_positions(run: Run, files: tuple[Path, Path]) -> None:
     text = " ".join(run("info", files[1]).output.split())
+    assert f"{NY} x {NZ} phase encodes (ky, kz)" in text and "readout samples" not in text
     assert f"{NX} readout positions, each a plane (ky, kz) of ({NY}, {NZ})" in text
 
 

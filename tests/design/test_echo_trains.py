@@ -110,6 +110,16 @@ def test_centre_out_trains_of_a_plane_measure_a_ring_with_every_echo() -> None:
     assert made.typical_jump < 0.5 * apart.typical_jump
 
 
+def test_centre_out_without_trains_leads_from_dc_outwards_in_a_plane_as_of_lines() -> None:
+    made = acquisition_order(samples(120), PLANE, "centre-out")
+    radii, (ky, kz) = PLANE.radius[list(made.lines)].round(12), PLANE.frequencies[list(made.lines)].T
+    assert (ky[0], kz[0]) == (0, 0) and all(inner <= outer for inner, outer in pairwise(radii))
+    assert len(made.trains) == 120 and made.dc_echo == 1
+    angles = np.arctan2(kz, ky)
+    at_one_distance = np.diff(radii) == 0
+    assert at_one_distance.sum() > 10 and (np.diff(angles)[at_one_distance] > 0).all()
+
+
 def test_a_last_ring_that_is_not_full_is_spread_over_the_trains() -> None:
     made = acquisition_order(samples(110), PLANE, "centre-out", 8)
     lengths = [len(train) for train in made.trains]

@@ -151,6 +151,20 @@ def test_reasons_say_which_side_of_the_limit_it_is() -> None:
     assert UntilGain(5.0).reason(step(gain=5.0)) == "gain of the best line 5 nats >= 5 nats"
 
 
+def test_reasons_speak_of_the_encoding_s_candidates_and_never_of_a_number_that_is_not_known() -> None:
+    unknown = changed(step(), least_error=0.0196)
+    said = UntilError(0.01).missed(unknown, "sample")
+    assert said == UntilError(0.01).reason(unknown, "sample")
+    assert "every sample that may be measured would leave some 1.96 %" in said and "line" not in said
+    assert said.endswith("the error so far has not been predicted")
+    assert UntilError(0.01).missed(changed(step(0.2), least_error=0.0196)).endswith("predicted now: 20 %")
+    assert UntilGain(5.0).reason(step(gain=4.25), "arm") == "gain of the best arm 4.25 nats < 5 nats"
+    both = AnyOf((UntilError(0.01), UntilGain(5.0)))
+    assert "sample" in both.missed(unknown, "sample") and "best spoke" in both.reason(step(0.2, 4.0), "spoke")
+    assert UntilError(0.01).reason(step()) == "predicted error not known, wanted <= 1 %"
+    assert UntilGain(5.0).reason(step()) == "gain of the best line not known, wanted < 5 nats"
+
+
 def test_any_of_several_rules_stops_and_says_which() -> None:
     rule = AnyOf((UntilError(0.05), UntilGain(5.0)))
     assert rule(step(0.01, 9.0)) and rule(step(0.9, 1.0)) and not rule(step(0.9, 9.0))

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, ShotEncoding, encoding_named
+from mri_design.operators.encodings import (
+    KINDS,
+    Encoding,
+    LineEncoding,
+    PlaneEncoding,
+    ShotEncoding,
+    count_text,
+    encoding_named,
+)
 from mri_design.scan.trajectories.angles import turned
 
 GRID = (6, 5)
@@ -147,6 +155,10 @@ def test_shots_that_are_none_are_refused(shots: np.ndarray, name: str, angles: t
 def test_numbers_outside_the_shots_are_refused(ids: list) -> None:
     with pytest.raises(InputError, match="spoke numbers from 0 to 6"):
         SHOTS.data(np.zeros((1, 7, 5), dtype=complex), ids)
+
+
+def test_one_is_told_in_the_singular() -> None:
+    assert [count_text(count, "spoke") for count in (0, 1, 2)] == ["0 spokes", "1 spoke", "2 spokes"]
 
 
 def test_names_say_what_is_counted() -> None:

@@ -14,7 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.metrics import mean_and_spread
-from mri_design.evaluation.plots.style import GREY, GRID, LABEL, MARKERS, SMALL, empty_figure, label_axes, plain_text
+from mri_design.evaluation.plots.style import (
+    GREY,
+    GRID,
+    LABEL,
+    MARKERS,
+    SMALL,
+    empty_figure,
+    label_axes,
+    measured_label,
+    plain_text,
+)
 
 __all__ = ["ErrorCurve", "calibration", "error_against_lines"]
 
@@ -68,6 +78,7 @@ def error_against_lines(
     percent: bool = True,
     of: str = "run",
     bands: bool = True,
+    unit: str = "line",
 ) -> Figure:
     """Mean error of each strategy; the band is one standard deviation over runs to either side.
 
@@ -83,6 +94,8 @@ def error_against_lines(
         What a row of errors is: a run, an image.
     bands : bool
         Draw them; many curves are easier to read without.
+    unit : str
+        What the counts are of, in the singular (`Encoding.unit`).
 
     Raises
     ------
@@ -112,7 +125,7 @@ def error_against_lines(
             label=f"{plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})",
         )
     axes.set_ylim(bottom=0.0)
-    label_axes(axes, "measured phase-encode lines", y_label)
+    label_axes(axes, measured_label(unit), y_label)
     counts = sorted({int(count) for curve in curves for count in curve.lines})
     if len(counts) <= MOST_COUNTS:
         axes.set_xticks(counts)

@@ -23,6 +23,7 @@ from mri_design.evaluation.plots.style import (
     displayed,
     empty_figure,
     label_image_axes,
+    named_across,
     plain_text,
 )
 
@@ -79,7 +80,7 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", co
     ----------
     panels : sequence of ImagePanel
         All of one shape (ky, kx), in the same units.
-    orientation : {"ky-rows", "ky-columns", "no-lines"}
+    orientation : Layout
         How the source file lays the image.
     columns : int
         At most this many images in a row.
@@ -90,11 +91,12 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", co
         Where there is no panel or the shapes disagree.
     """
     magnitudes = [np.abs(panel.image) for panel in panels]
-    figure, cells = _grid(magnitudes, orientation, columns, with_bar=False, captions=[p.caption for p in panels])
+    captions = _captions([panel.caption for panel in panels], orientation)
+    figure, cells = _grid(magnitudes, orientation, columns, with_bar=False, captions=captions)
     top = scale_top(magnitudes)
     for index, (axes, magnitude, panel) in enumerate(zip(cells, magnitudes, panels, strict=True)):
         _show(axes, magnitude, orientation, top, "gray", panel.title, labelled=index == 0)
-        _caption(axes, panel.caption)
+        _caption(axes, captions[index])
     return figure
 
 
@@ -112,7 +114,7 @@ def error_maps(
     panels : sequence of ImagePanel
         Images of the reference's shape (ky, kx), in its units.
     reference : complex or real array, shape (ky, kx)
-    orientation : {"ky-rows", "ky-columns", "no-lines"}
+    orientation : Layout
         How the source file lays the image.
     columns : int
         At most this many maps in a row.
@@ -126,11 +128,12 @@ def error_maps(
     """
     _refuse_other_shapes([reference, *(panel.image for panel in panels)])
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
-    figure, cells = _grid(errors, orientation, columns, with_bar=True, captions=[p.caption for p in panels])
+    captions = _captions([panel.caption for panel in panels], orientation)
+    figure, cells = _grid(errors, orientation, columns, with_bar=True, captions=captions)
     top = scale_top(errors)
     for index, (axes, error, panel) in enumerate(zip(cells, errors, panels, strict=True)):
         drawn = _show(axes, error, orientation, top, ERROR_COLOURS, panel.title, labelled=index == 0)
-        _caption(axes, panel.caption)
+        _caption(axes, captions[index])
     _colour_bar(figure, drawn, cells, f"|magnitude error| ({unit})")
     return figure
 
@@ -142,7 +145,7 @@ def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: st
     ----------
     std : float array, shape (ky, kx)
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
-    orientation : {"ky-rows", "ky-columns", "no-lines"}
+    orientation : Layout
         How the source file lays the image.
     unit : str
         Unit of the pixels, for the colour bar.
@@ -152,8 +155,10 @@ def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: st
     InputError
         Where ``std`` has not two axes.
     """
-    figure, cells = _grid([std], orientation, columns=1, with_bar=True)
+    captions = _captions([""], orientation)
+    figure, cells = _grid([std], orientation, columns=1, with_bar=True, captions=captions)
     drawn = _show(cells[0], std, orientation, scale_top([std]), ERROR_COLOURS, "posterior std", labelled=True)
+    _caption(cells[0], captions[0])
     _colour_bar(figure, drawn, cells, f"std per pixel ({unit})")
     return figure
 
@@ -173,7 +178,7 @@ def std_against_error(
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     image, reference : complex or real array, shape (ky, kx)
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
-    orientation : {"ky-rows", "ky-columns", "no-lines"}
+    orientation : Layout
         How the source file lays the image.
     unit : str
         Unit of the pixels, for the colour bar.
@@ -185,7 +190,8 @@ def std_against_error(
     """
     _refuse_other_shapes([reference, image, std])
     error = np.abs(np.asarray(image) - np.asarray(reference))
-    captions = [f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}" for pixels in (std, error)]
+    said = [f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}" for pixels in (std, error)]
+    captions = _captions(said, orientation)
     figure, cells = _grid([std, error], orientation, columns=2, with_bar=True, captions=captions)
     top = scale_top([std, error])
     for index, (axes, pixels, title) in enumerate(
@@ -242,6 +248,12 @@ def _show(
     if labelled:
         label_image_axes(axes, orientation)
     return axes.imshow(displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
+
+
+def _captions(captions: Sequence[str], orientation: Layout) -> list[str]:
+    """Captions, above the first one the name of the direction across where it needs one."""
+    first, *others = captions or [""]
+    return ["\n".join(filter(None, (named_across(orientation), first))), *others]
 
 
 def _caption(axes: Axes, text: str) -> None:

@@ -23,7 +23,7 @@ def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *,
         Magnitudes, errors or standard deviations.
     top : float
         What is shown brightest, and all above it.
-    orientation : {"ky-rows", "ky-columns", "no-lines"}
+    orientation : Layout
         How the source file lays the image.
     error : bool
         In the colours of error maps, not in grey.

@@ -8,11 +8,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import PALETTE
-from mri_design.evaluation.plots.style import BLANK, INK, LABEL, SMALL, empty_figure, label_axes, plain_text
+from mri_design.evaluation.plots.style import (
+    BLANK,
+    INK,
+    LABEL,
+    SMALL,
+    empty_figure,
+    label_axes,
+    plain_decades,
+    plain_text,
+)
 
 __all__ = ["block_course", "plane_growth", "plane_maps", "plane_masks", "plane_order"]
 
@@ -20,6 +30,8 @@ ACROSS = 3
 """Panels beside each other."""
 PANEL = 1.75
 """Inches that a panel is high, its title included."""
+LEGEND = 0.25
+"""Inches of a legend below the panels."""
 DECADES = 5
 """Of a map of energies, below its largest value."""
 
@@ -70,7 +82,8 @@ def plane_growth(order: Sequence[int], shape: tuple[int, int], counts: Sequence[
         panel[list(order[before:count])] = 2 if before else 1
         panels[str(count)] = panel.reshape(shape)
         before = count
-    return _panels(panels, [_size_of(panel > 0) for panel in panels.values()])
+    legend = ("measured before", "added since the panel before") if len(panels) > 1 else ()
+    return _panels(panels, [_size_of(panel > 0) for panel in panels.values()], legend)
 
 
 def plane_maps(maps: Mapping[str, NDArray[np.float64]], unit: str) -> Figure:
@@ -99,7 +112,7 @@ def plane_maps(maps: Mapping[str, NDArray[np.float64]], unit: str) -> Figure:
         drawn = axes.imshow(
             np.where(values > 0, values, np.nan), norm=scale, extent=_extent(values.shape), cmap="viridis"
         )
-        _label(axes, title)
+        _label(axes, title, values.shape)
     if drawn is not None:
         bar = figure.colorbar(drawn, ax=cells, shrink=0.8)
         bar.set_label(plain_text(unit), fontsize=LABEL)
@@ -130,7 +143,7 @@ def plane_order(places: Mapping[str, Mapping[int, int]], shape: tuple[int, int])
         panel[list(numbers)] = list(numbers.values())
         axes.set_facecolor(BLANK)
         drawn = axes.imshow(panel.reshape(shape), extent=_extent(shape), cmap="viridis", interpolation="nearest")
-        _label(axes, title)
+        _label(axes, title, shape)
         figure.colorbar(drawn, ax=axes, shrink=0.8).ax.tick_params(labelsize=SMALL)
     return figure
 
@@ -163,38 +176,50 @@ def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], w
         style = "-" if number == 0 else "--"
         axes.plot(counts, values, style, marker="o", markersize=3, color=PALETTE[number], label=plain_text(name))
     axes.set_yscale(scale)
+    if scale == "log":
+        plain_decades(axes)
     label_axes(axes, "measured samples", what)
     axes.legend(fontsize=SMALL, frameon=False)
     return figure
 
 
-def _panels(panels: Mapping[str, NDArray[np.int_]], titles: Sequence[str]) -> Figure:
+def _panels(panels: Mapping[str, NDArray[np.int_]], titles: Sequence[str], legend: Sequence[str] = ()) -> Figure:
+    """Panels of blank, ink and colour; ``legend`` names the last two."""
     if not panels:
         raise InputError(field="masks", got="no mask", wanted="at least one")
-    figure, cells = _grid(len(panels))
+    figure, cells = _grid(len(panels), bool(legend))
     colours = ListedColormap([BLANK, INK, PALETTE[1]])
     for axes, panel, title in zip(cells, panels.values(), titles, strict=True):
         axes.imshow(panel, cmap=colours, vmin=0, vmax=2, extent=_extent(panel.shape), interpolation="nearest")
-        _label(axes, title)
+        _label(axes, title, panel.shape)
+    if legend:
+        marks = [Patch(color=colour) for colour in (INK, PALETTE[1])]
+        figure.legend(marks, list(legend), loc="outside lower center", ncols=2, fontsize=SMALL, frameon=False)
     return figure
 
 
-def _grid(count: int) -> tuple[Figure, list[Axes]]:
+def _grid(count: int, legend: bool = False) -> tuple[Figure, list[Axes]]:
     rows, across = -(-count // ACROSS), min(count, ACROSS)
-    figure = empty_figure(height=PANEL * rows + 0.3)
+    figure = empty_figure(height=PANEL * rows + 0.3 + LEGEND * legend)
     cells = figure.subplots(rows, across, squeeze=False).ravel().tolist()
     for axes in cells[count:]:
         axes.set_visible(False)
     return figure, cells[:count]
 
 
-def _label(axes: Axes, title: str) -> None:
+def _label(axes: Axes, title: str, shape: tuple[int, ...]) -> None:
     axes.set_title("\n".join(plain_text(part) for part in title.split("\n")), fontsize=SMALL)
-    axes.set_xticks([0])
-    axes.set_yticks([0])
+    rows, columns = shape
+    axes.set_xticks(_ends_and_middle(columns))
+    axes.set_yticks(_ends_and_middle(rows))
     axes.tick_params(labelsize=SMALL, length=2)
     axes.set_xlabel("kz", fontsize=SMALL, labelpad=1)
     axes.set_ylabel("ky", fontsize=SMALL, labelpad=1)
+
+
+def _ends_and_middle(count: int) -> list[int]:
+    """Lowest frequency, DC and the highest one of an axis."""
+    return sorted({-(count // 2), 0, count - 1 - count // 2})
 
 
 def _extent(shape: tuple[int, ...]) -> tuple[float, float, float, float]:

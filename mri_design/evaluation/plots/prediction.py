@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError
@@ -28,6 +27,8 @@ from mri_design.evaluation.plots.style import (
     empty_figure,
     ky_coordinates,
     label_axes,
+    measured_label,
+    plain_decades,
     plain_text,
     runs,
 )
@@ -99,9 +100,9 @@ def error_course(
         name = "_" if part == "all lines" else f"predicted, {plain_text(part)}"  # the curve itself, then
         axes.plot(at, 100 * expected, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
     axes.set_yscale("log")
-    _plain_decades(axes)
+    plain_decades(axes)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
-    label_axes(axes, "measured phase-encode lines", "remaining relative L2 error (%)")
+    label_axes(axes, measured_label("line"), "remaining relative L2 error (%)")
     figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
     return figure
 
@@ -166,7 +167,7 @@ def innovation_course(
     below.set_yscale("log")
     low, high = np.min(expected / actual), np.max(expected / actual)
     below.set_ylim(min(0.4, low / 1.2), max(2.5, high * 1.2))
-    _plain_decades(below)
+    plain_decades(below)
     label_axes(below, CHOICE_ORDER, "predicted / found")
     return figure
 
@@ -219,10 +220,3 @@ def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squ
         *cells[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
     )
     return figure
-
-
-def _plain_decades(axes: Axes) -> None:
-    """Numbers as people write them at 1, 2 and 5 of each decade."""
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
@@ -41,13 +41,20 @@ __all__ = [
     "ky_coordinates",
     "label_axes",
     "label_image_axes",
+    "measured_label",
+    "named_across",
+    "plain_decades",
     "plain_text",
     "refuse_lines",
     "runs",
 ]
 
-Layout = Orientation | Literal["no-lines"]
-"""How an image lies on the page: as its source file has it, or, where no lines were encoded, as its array."""
+Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
+"""How an image lies on the page: as its source file has it, or, where no lines were encoded, as its array.
+
+In "plane-rows" and "plane-columns" both directions are phase encodes (ky, kz), and it lies as in those of lines.
+"""
+LAYOUTS: tuple[str, ...] = (*get_args(Orientation), "plane-rows", "plane-columns", "no-lines")
 
 WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 8 points can still be read
 DPI = 200
@@ -55,6 +62,8 @@ LABEL, SMALL = 9.0, 8.0  # points: names of axes, everything else; nothing is sm
 
 ERROR_COLOURS = "magma"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MANY_DECADES = 1e4
+"""Ratio of a logarithmic axis's ends from which on only its decades are named."""
 # roles of light and dark pages, in the colours of light ones
 INK, GREY, GRID = COLOURS["ink"].light, COLOURS["faint"].light, COLOURS["grid"].light
 BLANK, START = COLOURS["unmeasured"].light, COLOURS["start"].light
@@ -102,8 +111,8 @@ def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.gen
     Parameters
     ----------
     image : array, shape (ky, kx)
-    orientation : {"ky-rows", "ky-columns", "no-lines"}
-        In "ky-columns" the phase-encode direction runs across the page.
+    orientation : Layout
+        In "ky-columns" and "plane-columns" ky runs across the page.
 
     Raises
     ------
@@ -116,24 +125,59 @@ def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.gen
 
 
 def across(orientation: Layout) -> bool:
-    """True where the phase-encode direction runs across the page.
+    """True where the phase-encode direction, or ky of a plane, runs across the page.
 
     Raises
     ------
     InputError
         Where the orientation is unknown.
     """
-    if orientation not in ("ky-rows", "ky-columns", "no-lines"):
-        raise InputError(field="orientation", got=repr(orientation), wanted="ky-rows, ky-columns or no-lines")
-    return orientation == "ky-columns"
+    if orientation not in LAYOUTS:
+        raise InputError(field="orientation", got=repr(orientation), wanted=f"one of: {', '.join(LAYOUTS)}")
+    return orientation in ("ky-columns", "plane-columns")
 
 
 def label_image_axes(axes: Axes, orientation: Layout) -> None:
     """Name the direction that runs down an image (the other runs across), where it has a name; pixels have no ticks."""
     if orientation == "no-lines":
         return
-    down = "readout" if across(orientation) else "phase encode"
+    along_ky, along_the_other = _directions(orientation)
+    down = along_the_other if across(orientation) else along_ky
     axes.set_ylabel(f"\N{LEFTWARDS ARROW} {down}", color=GREY, fontsize=SMALL)
+
+
+def measured_label(unit: str) -> str:
+    """Name of an axis that counts what is measured: lines are said to be of the phase encode, others name themselves.
+
+    Parameters
+    ----------
+    unit : str
+        One candidate of a design, in the singular (`Encoding.unit`).
+    """
+    return "measured phase-encode lines" if unit == "line" else f"measured {unit}s"
+
+
+def named_across(orientation: Layout) -> str:
+    """Name of the direction that runs across an image of a plane; empty where it follows from that which runs down."""
+    if not orientation.startswith("plane"):
+        return ""
+    along_ky, along_kz = _directions(orientation)
+    return f"{along_ky if across(orientation) else along_kz} \N{RIGHTWARDS ARROW}"
+
+
+def _directions(orientation: Layout) -> tuple[str, str]:
+    """Names of the directions along ky and along the other axis."""
+    plane = orientation.startswith("plane")
+    return ("phase encode 1 (ky)", "phase encode 2 (kz)") if plane else ("phase encode", "readout")
+
+
+def plain_decades(axes: Axes) -> None:
+    """Numbers up a logarithmic axis as people write them, at 1, 2 and 5 of each decade; of many decades at 1 alone."""
+    low, high = axes.get_ylim()
+    subs = (1.0, 2.0, 5.0) if high < MANY_DECADES * low else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(subs=subs))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def plain_text(text: str, width: int | None = None) -> str:

@@ -25,6 +25,7 @@ from mri_design.evaluation.plots.style import (
     empty_figure,
     plain_text,
 )
+from mri_design.operators.encodings import count_text
 from mri_design.operators.nonuniform.convention import checked_trajectory
 from mri_design.scan.trajectories.conjugates import conjugate_coverage
 
@@ -32,10 +33,12 @@ __all__ = ["angle_scores", "point_spread_maps", "trajectory_curves"]
 
 _FLOOR = -60.0  # decibels
 _MAIN_LOBE = 2  # pixels around the middle that are no side lobe
-_CAPTIONS, _BAR = 0.8, 0.55  # inches: title, ticks and lines below a panel; colour bar
+_CAPTIONS, _BAR, _LEGEND = 0.8, 0.55, 0.6  # inches: title, ticks and lines below a panel; colour bar; legend
 
 
-def trajectory_curves(sets: Mapping[str, NDArray[np.floating]], shape: tuple[int, int], *, columns: int = 2) -> Figure:
+def trajectory_curves(
+    sets: Mapping[str, NDArray[np.floating]], shape: tuple[int, int], *, columns: int = 2, first: str = "the first shot"
+) -> Figure:
     """Sets of shots as curves in k-space, the first shot of each marked.
 
     Every caption counts shots and samples, and says which share of the cells of k-space is measured by its mirror
@@ -49,6 +52,8 @@ def trajectory_curves(sets: Mapping[str, NDArray[np.floating]], shape: tuple[int
         Grid (ky, kx), drawn as a frame.
     columns : int
         At most this many panels in a row.
+    first : str
+        What the marked one is, for the legend.
 
     Raises
     ------
@@ -61,7 +66,7 @@ def trajectory_curves(sets: Mapping[str, NDArray[np.floating]], shape: tuple[int
     if not shots or wrong is not None:
         got = "no set" if wrong is None else f"shape {wrong}"
         raise InputError(field="sets", got=got, wanted="one or more of (shot, sample, 2)")
-    figure, cells = _panels(len(shots), columns, rows_of_grid / columns_of_grid, bar=0.0)
+    figure, cells = _panels(len(shots), columns, rows_of_grid / columns_of_grid, bar=_LEGEND)
     for axes, (title, each) in zip(cells, shots.items(), strict=True):
         left, top = -columns_of_grid / 2, -rows_of_grid / 2
         axes.add_patch(Rectangle((left, top), columns_of_grid, rows_of_grid, fill=False, edgecolor=DOT, linewidth=0.5))
@@ -75,11 +80,14 @@ def trajectory_curves(sets: Mapping[str, NDArray[np.floating]], shape: tuple[int
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
         twice = conjugate_coverage(each).redundancy
         axes.set_xlabel(
-            f"kx\n{len(each)} shots of {each.shape[1]} samples\n{100 * twice:.0f} % measured as k and −k",
+            f"kx\n{count_text(len(each), 'shot')} of {each.shape[1]} samples\n{100 * twice:.0f} % measured as k and −k",
             fontsize=SMALL,
             color=GREY,
         )
     cells[0].set_ylabel(f"\N{LEFTWARDS ARROW} {KY_LABEL}", fontsize=SMALL, color=GREY)
+    others, marked = cells[0].collections
+    curves = [marked] if all(len(each) == 1 for each in shots.values()) else [marked, others]
+    figure.legend(curves, [plain_text(first, width=45), "the others"][: len(curves)], **_below(cells))
     return figure
 
 
@@ -116,11 +124,14 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) 
             raise InputError(field=title, got="no peak in the middle", wanted="a point-spread function")
         with np.errstate(divide="ignore"):
             decibels = 20 * np.log10(np.abs(spread) / peak)
-        drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none")
-        axes.set_xticks([])
-        axes.set_yticks([])
+        left, top = -middle[1] - 0.5, -middle[0] - 0.5
+        place = (left, left + shape[1], top + shape[0], top)  # pixels from the middle, rows downwards
+        drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none", extent=place)
+        axes.tick_params(labelsize=SMALL)
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
-        axes.set_xlabel(f"largest side lobe {decibels[aside].max():.1f} dB", fontsize=SMALL, color=GREY)
+        lobe = f"largest side lobe {decibels[aside].max():.1f} dB"
+        axes.set_xlabel(f"pixels from the point\n{lobe}", fontsize=SMALL, color=GREY)
+    cells[0].set_ylabel("\N{LEFTWARDS ARROW} pixels from the point", fontsize=SMALL, color=GREY)
     bar = figure.colorbar(drawn, ax=cells, location="bottom", shrink=0.6, aspect=30)
     bar.set_label("modulus below the peak (dB)", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
@@ -128,7 +139,10 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) 
 
 
 def angle_scores(
-    angles: NDArray[np.floating], scores: Mapping[str, NDArray[np.floating]], measured: Mapping[str, NDArray[np.bool_]]
+    angles: NDArray[np.floating],
+    scores: Mapping[str, NDArray[np.floating]],
+    measured: Mapping[str, NDArray[np.bool_]],
+    unit: str = "nats",
 ) -> Figure:
     """Scores of shots over their angles, one panel for each moment, with ticks at the angles measured so far.
 
@@ -140,6 +154,8 @@ def angle_scores(
         Title to scores, NaN where there are none.
     measured : mapping of str to bool array, shape (shot,)
         The same titles to what had been measured.
+    unit : str
+        Of the scores.
 
     Raises
     ------
@@ -152,7 +168,7 @@ def angle_scores(
             field="scores", got=f"lengths {sorted(lengths)}", wanted=f"one moment or more of {len(angles)}"
         )
     degrees = np.degrees(angles)
-    figure, cells = _panels(len(scores), len(scores), 0.8, bar=0.0)
+    figure, cells = _panels(len(scores), len(scores), 0.8, bar=_LEGEND)
     for axes, (title, each) in zip(cells, scores.items(), strict=True):
         axes.plot(degrees, each, color=INK, linewidth=1.0, marker=".", markersize=2)
         low = float(np.nanmin(each)) if np.isfinite(each).any() else 0.0
@@ -161,12 +177,19 @@ def angle_scores(
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
         axes.set_xlabel("angle (degrees)", fontsize=SMALL, color=GREY)
         axes.tick_params(labelsize=SMALL)
-    cells[0].set_ylabel("score", fontsize=SMALL, color=GREY)
+    cells[0].set_ylabel(plain_text(f"score ({unit})"), fontsize=SMALL, color=GREY)
+    drawn, ticks = cells[0].lines
+    figure.legend([drawn, ticks], ["score of an angle", "measured angle"], **_below(cells))
     return figure
 
 
+def _below(cells: list[Axes]) -> dict[str, Any]:
+    """How a legend stands below the panels: its names beside each other where there is room."""
+    return {"loc": "outside lower center", "ncols": min(len(cells), 2), "fontsize": SMALL, "frameon": False}
+
+
 def _panels(count: int, columns: int, tallness: float, *, bar: float) -> tuple[Figure, list[Axes]]:
-    """Panels in rows of equal length; ``tallness`` is the height of one over its width."""
+    """Panels in rows of equal length; ``tallness`` is the height of one over its width, ``bar`` what stands below."""
     across = min(count, max(columns, 1))
     down = -(-count // across)
     each = min(WIDTH / across, 3.2)

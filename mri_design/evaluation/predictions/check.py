@@ -49,6 +49,8 @@ class PredictionCheck:
         The first slice's image itself.
     deviation : float array, shape (ky, kx), optional
         Its posterior standard deviation, both components together.
+    unit : str
+        What is measured one by one (`Encoding.unit`); where this class speaks of lines, it means these candidates.
 
     Raises
     ------
@@ -66,6 +68,7 @@ class PredictionCheck:
     inner: NDArray[np.bool_] | None = None
     mean: Array | None = None
     deviation: NDArray[np.floating] | None = None
+    unit: str = "line"
 
     def __post_init__(self) -> None:
         shapes = {self.predicted.shape, self.actual.shape, self.acquired.shape}
@@ -156,10 +159,10 @@ class PredictionCheck:
             "unmeasured_predicted_error": self.unmeasured_predicted_error,
             "unmeasured_actual_error": self.unmeasured_actual_error,
             "ratio": self.ratio,
-            "line_ratio": self.line_ratio,
+            f"{self.unit}_ratio": self.line_ratio,
             "rank_correlation": self.rank_correlation,
         }
-        return {"lines": self.n_measured} | {name: None if np.isnan(v) else v for name, v in errors.items()}
+        return {f"{self.unit}s": self.n_measured} | {name: None if np.isnan(v) else v for name, v in errors.items()}
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -272,7 +275,16 @@ def _check(
     inner = candidates.radius < INNER if isinstance(candidates, PlaneEncoding) else None
     believed = np.asarray(forecast.believed)
     expected = forecast.predicted_level
-    return PredictionCheck(count, believed, actual, acquired, predicted_level=expected, actual_level=level, inner=inner)
+    return PredictionCheck(
+        count,
+        believed,
+        actual,
+        acquired,
+        predicted_level=expected,
+        actual_level=level,
+        inner=inner,
+        unit=candidates.unit,
+    )
 
 
 def actual_energies(

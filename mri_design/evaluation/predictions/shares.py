@@ -30,9 +30,10 @@ def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = Fa
     Returns
     -------
     list of dict
-        ``cases``; shares of them whose predicted over actual error lies within factors of 2 ([0.5, 2]) and of 1.25
-        ([0.8, 1.25]); the ratio's median, smallest and largest; medians over cases of `PredictionCheck.line_ratio`
-        and `PredictionCheck.rank_correlation`.
+        ``lines``, or ``samples`` of a plane, and ``cases``; shares of them whose predicted over actual error lies
+        within factors of 2 ([0.5, 2]) and of 1.25 ([0.8, 1.25]); the ratio's median, smallest and largest; medians over
+        cases of `PredictionCheck.line_ratio` (``median_sample_ratio`` in a plane) and
+        `PredictionCheck.rank_correlation`.
 
     Raises
     ------
@@ -43,20 +44,22 @@ def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = Fa
     cases = [row for row in rows if not np.isnan(_number(row, "ratio"))]
     if not cases:
         raise InputError(field="checks", got="none", wanted="at least one prediction with its actual error")
+    unit = "sample" if all("samples" in case for case in cases) else "line"
+    counted = f"{unit}s"
     groups: list[tuple[object, list[Row]]] = [("all", cases)]
     if by_lines:
-        counts = sorted({int(_number(case, "lines")) for case in cases})
-        groups = [(n, [case for case in cases if _number(case, "lines") == n]) for n in counts] + groups
-    return [{"lines": name, **_shares(group)} for name, group in groups]
+        counts = sorted({int(_number(case, counted)) for case in cases})
+        groups = [(n, [case for case in cases if _number(case, counted) == n]) for n in counts] + groups
+    return [{counted: name, **_shares(group, unit)} for name, group in groups]
 
 
-def _shares(cases: Sequence[Row]) -> dict[str, object]:
+def _shares(cases: Sequence[Row], unit: str) -> dict[str, object]:
     ratios = np.array([_number(case, "ratio") for case in cases])
     row: dict[str, object] = {"cases": len(cases)}
     for factor in WITHIN:
         row[f"within_factor_{factor:g}"] = float(np.mean((ratios >= 1 / factor) & (ratios <= factor)))
     row |= {"median_ratio": float(np.median(ratios)), "least": float(ratios.min()), "largest": float(ratios.max())}
-    for name in ("line_ratio", "rank_correlation"):
+    for name in (f"{unit}_ratio", "rank_correlation"):
         values = np.array([_number(case, name) for case in cases])
         row[f"median_{name}"] = float(np.median(values[~np.isnan(values)])) if not np.isnan(values).all() else None
     return row

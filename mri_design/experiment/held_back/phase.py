@@ -15,6 +15,7 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.phase.prior import PhasePrior
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import count_text
 
 __all__ = ["PhaseChoice", "choose_phase"]
 
@@ -31,22 +32,27 @@ class PhaseChoice:
     phase : PhasePrior, optional
         None for moduli.
     held_back : int
-        Lines held back that it was judged by; 0 where there were too few, or no phase to see.
+        Lines (or samples, shots, readouts) held back that it was judged by; 0 where there were too few, or no phase to
+        see.
     gain : float
         By how much less energy than under moduli was left unpredicted on them, as a share (geometric mean over lines).
     image : complex array, shape (ky, kx), optional
         The image that predicted them; None where nothing was compared.
+    unit : str
+        What was held back, in the singular (`Encoding.unit`).
     """
 
     phase: PhasePrior | None = None
     held_back: int = 0
     gain: float = 0.0
     image: Array | None = field(default=None, compare=False, repr=False)
+    unit: str = "line"
 
     def __str__(self) -> str:
+        held = f"{count_text(self.held_back, self.unit)} held back"
         if self.phase is None:
-            return f"modulus, {f'after {self.held_back} lines held back' if self.held_back else 'nothing to choose by'}"
-        better = f"{100 * self.gain:.0f} % less of {self.held_back} lines held back is left unpredicted"
+            return f"modulus, {f'after {held}' if self.held_back else 'nothing to choose by'}"
+        better = f"{100 * self.gain:.0f} % less of {held} is left unpredicted"
         return f"phase-aware {self.phase.imaginary_ratio:g}: {better}"
 
 
@@ -86,7 +92,9 @@ def choose_phase(without: HeldBack | None, recipe: PhaseRecipe, engine: DoubleLo
     table = np.transpose(energies)
     number = best_model(table, margin=CLEARLY)
     gain = 1 - float(np.exp(np.mean(np.log(table[:, number]) - np.log(table[:, 0]))))
-    return PhaseChoice(candidates[number].phase, len(without.held), gain, images[number])
+    return PhaseChoice(
+        candidates[number].phase, len(without.held), gain, images[number], without.slice_model.candidates.unit
+    )
 
 
 def _shared_out(z: tuple[Array, ...], model: GeneralizedLinearModel) -> tuple[Array, ...]:

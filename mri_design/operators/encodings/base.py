@@ -14,7 +14,7 @@ from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines, CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
-__all__ = ["KINDS", "Encoding", "EncodingName", "Kind", "Rows"]
+__all__ = ["KINDS", "Encoding", "EncodingName", "Kind", "Rows", "count_text"]
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier
 """X of whatever candidates there are."""
@@ -52,6 +52,19 @@ KINDS: Mapping[str, Kind] = {
     "readouts": Kind("readout", "readouts"),
 }
 """By the names of encodings; "readouts" are those of a scan along any trajectory, which are not designed."""
+
+
+def count_text(count: int, unit: str) -> str:
+    """So many candidates in words: "1 spoke", "2 spokes".
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    unit : str
+        What one is called (`Encoding.unit`).
+    """
+    return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
 @runtime_checkable

@@ -17,12 +17,13 @@ from mri_design.evaluation.plots.curves import ErrorCurve
 from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.strategy_names import strategy_label
-from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
+from mri_design.operators.encodings import KINDS, LineEncoding, PlaneEncoding, ShotEncoding, count_text
 from mri_design.runs.compare.run import ComparisonResult, ShownMask, StrategyErrors
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
+from mri_design.runs.sections.images import layout_of
 from mri_design.runs.sections.trajectories import curves_figure
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
@@ -72,13 +73,16 @@ def _errors_section(folder: RunFolder, comparison: Comparison, errors: StrategyE
     counts = np.array(comparison.lines)
     curves = [ErrorCurve(name, counts, runs) for name, runs in errors.runs.items()]
     if len(comparison.lines) > 1:
+        unit = KINDS[comparison.recipe.design.encoding].unit
         bands = len(curves) <= MOST_BANDS
         caption = (
             f"Error against {comparison.counted}; lower is better. Random masks count draws as runs, the others images."
         )
         if bands:
             caption += " Bands: one standard deviation over runs."
-        figure = saved_figure(folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands), caption)
+        figure = saved_figure(
+            folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands, unit=unit), caption
+        )
         blocks.append(figure)
     blocks += [
         ReportTable(
@@ -121,7 +125,8 @@ def _pictures_section(
 ) -> Section:
     """Masks, reconstructions and errors of one test image at one count."""
     count, n_lines = int(shown[0].mask.sum()), shown[0].mask.size
-    unit = shown[0].encoding.unit
+    encoding = shown[0].encoding
+    measured, layout = count_text(count, encoding.unit), layout_of(encoding, orientation)
     panels, errors = list[ImagePanel](), list[ImagePanel]()
     for mask in shown:
         label, image = strategy_label(mask.strategy), mask.reconstruction.image
@@ -129,23 +134,24 @@ def _pictures_section(
         errors.append(ImagePanel(image, label, error_caption(mask.errors)))
     blocks: list[Block] = [
         Paragraph(
-            f"{test.name}, {count} {unit}s. Each strategy has candidates of its own: a grid of angles, or its set."
-            if isinstance(shown[0].encoding, ShotEncoding)
-            else f"{test.name}, {count} {unit}s of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with "
+            f"{test.name}, {measured}. Each strategy has candidates of its own: a grid of angles, or its set."
+            if isinstance(encoding, ShotEncoding)
+            else f"{test.name}, {measured} of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with "
             "the median error on this image is shown."
         ),
         _masks_figure(folder, shown),
         saved_figure(
             folder,
             "reconstructions",
-            lambda: plots.image_grid([ImagePanel(test.reference, "reference", ""), *panels], orientation),
+            lambda: plots.image_grid([ImagePanel(test.reference, "reference", ""), *panels], layout),
             "Magnitudes on one grey scale, the same reconstruction for every mask.",
         ),
         saved_figure(
             folder,
             "errors",
-            lambda: plots.error_maps(errors, test.reference, orientation),
-            "Errors of the magnitude on one scale. Ghosts along the phase-encode direction are aliasing.",
+            lambda: plots.error_maps(errors, test.reference, layout),
+            "Errors of the magnitude on one scale."
+            + (" Ghosts along the phase-encode direction are aliasing." if isinstance(encoding, LineEncoding) else ""),
         ),
     ]
     for mask in shown:
@@ -153,7 +159,7 @@ def _pictures_section(
         if std is not None:
             caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
             figure = saved_figure(
-                folder, "std", partial(plots.std_against_error, std, image, test.reference, orientation), caption
+                folder, "std", partial(plots.std_against_error, std, image, test.reference, layout), caption
             )
             blocks.append(figure)
     return Section("Pictures", blocks)

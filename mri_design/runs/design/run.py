@@ -424,10 +424,11 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     """The image from the lines that a design chose, and what the run came to."""
     recipe, state = designed.recipe, designed.state
     trace, stop = state.trace, request.stop
-    ended = how_it_ended(trace, stop, designed.most, designed.slices[0].candidates.unit)
+    unit = designed.slices[0].candidates.unit
+    ended = how_it_ended(trace, stop, designed.most, unit)
     if ended:
         run.progress.say(ended)
-    overruled = contradicted(trace, designed.slices[0].candidates.unit)
+    overruled = contradicted(trace, unit)
     if overruled:
         run.progress.say(overruled)
     final = final_models(designed.slices, state, recipe)[0]
@@ -447,7 +448,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     return DesignResult(
         request=request,
         record=record,
-        ending=Ending(_status(trace, stop, result.convergence), trace.lines),
+        ending=Ending(_status(trace, stop, result.convergence, unit), trace.lines),
         known=known,
         trace=trace,
         ended=ended,
@@ -460,8 +461,8 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     )
 
 
-def _status(trace: DesignTrace, rule: NamedRule | None, reconstruction: Convergence) -> str:
-    missed_goal = what_was_missed(trace, rule)
+def _status(trace: DesignTrace, rule: NamedRule | None, reconstruction: Convergence, unit: str) -> str:
+    missed_goal = what_was_missed(trace, rule, unit)
     if missed_goal:
         return missed_goal
     if not reconstruction.converged:

@@ -37,7 +37,7 @@ def step_explorer(account: DesignAccount, unit: str, reference: Array | None, or
         Name of the scores.
     reference : complex array, shape (ky, kx), or None
         The true image, for the actual errors.
-    orientation : {"ky-rows", "ky-columns", "no-lines"}
+    orientation : Layout
         How the source file lays the image.
     """
     images = _images(account.checks, reference, orientation)

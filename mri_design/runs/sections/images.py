@@ -15,13 +15,15 @@ from mri_design.evaluation.plots.style import Layout
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import KINDS
+from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
 from mri_design.runs.images import NamedImage
 from mri_design.runs.scan_facts import KnownScan
+from mri_design.scan.data import Orientation
 
 __all__ = [
     "account_settings",
     "image_sections",
+    "layout_of",
     "metric_rows",
     "save_images",
     "save_reconstruction",
@@ -33,6 +35,21 @@ Rows = list[dict[str, object]]
 def account_settings(account: Mapping[str, object]) -> dict[str, object]:
     """Rows of a summary, such as `Reconstruction.account`, by the names of a manifest's settings."""
     return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
+
+
+def layout_of(candidates: Encoding, orientation: Orientation) -> Layout:
+    """How images of these candidates lie, and so what their directions are called.
+
+    Parameters
+    ----------
+    candidates : Encoding
+        What was measured one by one: a plane has two phase encodes, shots have none.
+    orientation : {"ky-rows", "ky-columns"}
+        Layout of the source image.
+    """
+    if isinstance(candidates, PlaneEncoding):
+        return "plane-columns" if orientation == "ky-columns" else "plane-rows"
+    return orientation if isinstance(candidates, LineEncoding) else "no-lines"
 
 
 def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float, counted: str = "lines") -> Rows:
@@ -86,7 +103,7 @@ def image_sections(
         What to show.
     reference : complex array, shape (ky, kx), or None
         What errors are measured against.
-    orientation : {"ky-rows", "ky-columns", "no-lines"}
+    orientation : Layout
         How the source file lays the image.
     rows : list of mappings
         `metric_rows` of the images.
@@ -178,4 +195,5 @@ def save_reconstruction(
     counted = KINDS[known.slice_model.candidates.name].counted
     rows = metric_rows(images, len(lines), known.acceleration(lines), counted)
     save_images(folder, images[0].reconstruction, rows, known.scan.unit)
-    return image_sections(folder, images, known.reference, known.data.orientation, rows, known.reference_noise, about)
+    layout = layout_of(known.slice_model.candidates, known.data.orientation)
+    return image_sections(folder, images, known.reference, layout, rows, known.reference_noise, about)

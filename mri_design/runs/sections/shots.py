@@ -9,7 +9,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import Block, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.encodings import ShotEncoding, count_text
 from mri_design.runs.scan_facts import KnownScan
 from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
@@ -45,7 +45,7 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
         arrays["reference"] = np.asarray(known.reference * scale, dtype=np.complex64)
     folder.write_archive("trajectory.npz", arrays)
     counts = sorted({round(count) for count in np.linspace(len(trace.start), len(lines), PANELS) if count >= 1})
-    grown = {f"{count} {unit}s": shots.shots[lines[:count]] for count in counts}
+    grown = {count_text(count, unit): shots.shots[lines[:count]] for count in counts}
     blocks: list[Block] = [
         curves_figure(
             folder,
@@ -60,7 +60,9 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
     scored = [i for i, step in enumerate(trace.steps) if step.choice.scores is not None]
     if scored and shots.angles is not None:
         first = len(trace.start)
-        shown = {f"{first + i} {unit}s measured": i for i in (scored[0], scored[len(scored) // 2], scored[-1])}
+        shown = {
+            f"{count_text(first + i, unit)} measured": i for i in (scored[0], scored[len(scored) // 2], scored[-1])
+        }
         scores = {title: np.asarray(trace.steps[i].choice.scores) for title, i in shown.items()}
         flags = {title: trace.mask(first + i) for title, i in shown.items()}
         blocks.append(
@@ -73,7 +75,7 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
             )
         )
     points = shots.shots[lines].reshape(-1, 2)
-    blocks.append(point_spread_figure(folder, f"{len(lines)} {unit}s", points, shots.grid, f"the chosen {unit}s"))
+    blocks.append(point_spread_figure(folder, count_text(len(lines), unit), points, shots.grid, f"the chosen {unit}s"))
     return [Section("Design", blocks)]
 
 

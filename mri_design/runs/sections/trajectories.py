@@ -49,7 +49,9 @@ def curves_figure(
         "ones, in the colour of the text, are all the others, and do not tell their order. The frame is the image's "
         "grid, and ky runs down."
     )
-    return saved_figure(folder, name, lambda: plots.trajectory_curves(sets, grid), f"{caption} {about}".strip())
+    return saved_figure(
+        folder, name, lambda: plots.trajectory_curves(sets, grid, first=first), f"{caption} {about}".strip()
+    )
 
 
 def point_spread_figure(

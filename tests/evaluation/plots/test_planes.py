@@ -26,6 +26,24 @@ def test_growth_colours_what_is_new() -> None:
     assert panels[1].ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 2, 2]
 
 
+def test_a_legend_says_what_is_new_and_axes_tell_the_size_of_the_plane() -> None:
+    figure = plots.plane_growth([5, 6, 7, 0], (9, 4), [2, 4])
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["measured before", "added since the panel before"]
+    assert figure.axes[0].get_yticks().tolist() == [-4, 0, 4] and figure.axes[0].get_xticks().tolist() == [-2, 0, 1]
+    assert not plots.plane_growth([5, 6], (9, 4), [2]).legends  # nothing is coloured
+
+
+@pytest.mark.parametrize("values", [[6.5, 6.2, 5.9], [40.0, 9.0, 3.0], [1e4, 1.0, 1e-3]])
+def test_ticks_of_logarithmic_courses_are_plain_numbers(values: list[float]) -> None:
+    figure = plots.block_course([10, 20, 30], {"predicted": values}, "error")
+    figure.canvas.draw()
+    axis, (low, high) = figure.axes[0].yaxis, figure.axes[0].get_ylim()
+    shown = [text.get_text() for text in axis.get_ticklabels() if low <= text.get_position()[1] <= high]
+    assert len(shown) >= 2 and not any("$" in text or "times" in text for text in shown)
+    assert not [text for text in axis.get_ticklabels(minor=True) if text.get_text()]
+
+
 def test_maps_share_a_scale_and_leave_holes_blank() -> None:
     values = RNG.exponential(size=(4, 4))
     values[0, 0] = np.nan

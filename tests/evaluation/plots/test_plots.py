@@ -10,6 +10,7 @@ from mri_design.errors import InputError
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.output.picture import png_bytes
+from mri_design.operators.encodings import KINDS
 from tests.evaluation.conftest import texts
 
 HOSTILE = r"$\frac{1$ <b>_^%"
@@ -59,6 +60,21 @@ class TestImages:
             np.testing.assert_allclose(shown(figure)[0], expected)
             down = "phase encode" if orientation == "ky-rows" else "readout"
             assert down in figure.axes[0].get_ylabel()
+
+    @pytest.mark.parametrize(("layout", "down", "across"), [("plane-rows", 1, 2), ("plane-columns", 2, 1)])
+    def test_both_directions_of_a_plane_are_phase_encodes(self, image, layout, down, across):
+        panel, name = plots.ImagePanel(image, "x", "error 5 %"), {1: "phase encode 1 (ky)", 2: "phase encode 2 (kz)"}
+        for figure in (
+            plots.image_grid([panel, panel], layout),
+            plots.std_map(np.abs(image), layout),
+            plots.error_maps([panel], np.zeros_like(image), layout),
+            plots.std_against_error(np.abs(image), image, image, layout),
+        ):
+            np.testing.assert_allclose(shown(figure)[0].shape, image.shape if down == 1 else image.T.shape)
+            assert name[down] in figure.axes[0].get_ylabel()
+            assert figure.axes[0].get_xlabel().startswith(name[across])
+            assert "readout" not in texts(figure)
+        assert figure.axes[1].get_xlabel().startswith("root mean square")  # said once
 
     def test_error_maps_share_one_scale_and_a_bar_with_its_unit(self, image):
         panels = [plots.ImagePanel(scale * image, str(scale)) for scale in (1.1, 1.5, 2.0)]
@@ -247,6 +263,13 @@ class TestCurves:
         figure = plots.error_against_lines([curve], y_label="error", percent=False)
         np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.1])
         assert not figure.axes[0].collections
+
+    @pytest.mark.parametrize("kind", ["lines", "plane", "radial", "spiral"])
+    def test_the_axis_names_what_is_counted(self, kind):
+        unit = KINDS[kind].unit
+        curve = plots.ErrorCurve("design", np.array([16, 32]), np.array([[0.2, 0.1]]))
+        named = plots.error_against_lines([curve], unit=unit).axes[0].get_xlabel()
+        assert named == ("measured phase-encode lines" if kind == "lines" else f"measured {unit}s")
 
     def test_strategies_differ_in_more_than_colour(self):
         curves = [plots.ErrorCurve(str(n), np.array([1, 2]), np.ones((1, 2))) for n in range(7)]

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from mri_design.errors import InputError
 from mri_design.evaluation import plots
+from mri_design.evaluation.colours import PALETTE
+from mri_design.evaluation.plots.style import INK
 from mri_design.scan.trajectories.angles import equispaced_angles, interleaf_angles, turned
 from mri_design.scan.trajectories.point_spread import point_spread
 from mri_design.scan.trajectories.radial import radial_spokes
@@ -28,10 +31,19 @@ def test_curves_lie_as_images_do_and_captions_say_what_is_measured_twice():
     captions = texts(figure)
     assert "100 % measured as k and −k" in captions
     assert "cycles per field of view" in captions
+    named = plots.trajectory_curves(SETS, (32, 32), first="the first arm of the start")
+    assert [text.get_text() for text in named.legends[0].get_texts()] == ["the first arm of the start", "the others"]
+    colours = [handle.get_color() for handle in named.legends[0].legend_handles]
+    assert [colour[:3] for colour in np.reshape(colours, (2, -1)).tolist()] == [
+        list(to_rgb(PALETTE[1])),
+        list(to_rgb(INK)),
+    ]
 
 
 def test_one_spoke_alone_can_be_drawn():
-    (axes,) = plots.trajectory_curves({"one": radial_spokes(16, equispaced_angles(1))}, (16, 16)).axes
+    figure = plots.trajectory_curves({"one": radial_spokes(16, equispaced_angles(1))}, (16, 16))
+    (axes,) = figure.axes
+    assert "1 shot of 16 samples" in axes.get_xlabel() and len(figure.legends[0].get_texts()) == 1
     assert axes.collections[1].get_segments()[0].shape == (16, 2)
 
 
@@ -42,6 +54,8 @@ def test_spreads_are_in_decibels_below_the_peak_on_one_scale():
         shown = np.asarray(axes.images[0].get_array())
         np.testing.assert_allclose(10 ** (shown / 20), np.abs(spread) / 3, atol=1e-12)
         assert axes.images[0].get_clim() == (-60, 0)
+        assert axes.images[0].get_extent() == [-16.5, 15.5, 15.5, -16.5]  # pixels from the peak, rows downwards
+        assert axes.get_xlabel().startswith("pixels from the point")
         aside = np.abs(spread).copy() / 3
         aside[14:19, 14:19] = 0
         assert f"{20 * np.log10(aside.max()):.1f} dB" in axes.get_xlabel()
@@ -72,6 +86,8 @@ def test_scores_of_angles_stand_above_the_angles_that_are_measured():
     np.testing.assert_array_equal(curve.get_ydata(), scores["2 spokes measured"])
     np.testing.assert_allclose(ticks.get_xdata(), [0, 90])
     np.testing.assert_allclose(second.lines[1].get_xdata(), [0, 45, 90])
+    assert first.get_ylabel() == "score (nats)"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["score of an angle", "measured angle"]
     for wrong in (lambda: plots.angle_scores(angles, {}, {}), lambda: plots.angle_scores(angles[:3], scores, flags)):
         with pytest.raises(InputError, match="scores"):
             wrong()

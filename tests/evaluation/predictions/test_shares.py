@@ -1,6 +1,7 @@
 """Shares of right predictions, by hand."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,3 +42,13 @@ def test_how_often_right_by_hand() -> None:
     assert how_often_right([*cases, {"lines": 5, "ratio": None}]) == [row]
     with pytest.raises(InputError, match="none"):
         how_often_right([])
+
+
+def test_tables_of_a_plane_count_samples_and_read_back_as_such() -> None:
+    cases = [replace(check(2 + i % 2, predicted=ratio**2), unit="sample") for i, ratio in enumerate((0.5, 0.7, 0.9))]
+    rows = how_often_right(cases, by_lines=True)
+    assert [row["samples"] for row in rows] == [2, 3, "all"]
+    assert not any("line" in name for row in (*rows, cases[0].as_row()) for name in row)
+    assert rows[-1]["median_sample_ratio"] == pytest.approx((0.25 + 0.81) / 2)  # of the two with enough samples
+    text = csv_text([case.as_row() for case in cases], formats={"ratio": ".17g", "sample_ratio": ".17g"})
+    assert how_often_right(csv.DictReader(text.splitlines()), by_lines=True) == rows

@@ -119,6 +119,7 @@ def test_energies_of_one_transform_are_those_one_by_one(encoding: Encoding, ids:
 def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not(encoding: Encoding, ids: list[int]) -> None:
     choice = chosen(textured(encoding, smooth()), ids)
     assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0
+    assert str(choice).endswith(f"less of {choice.held_back} {encoding.unit}s held back is left unpredicted")
     assert chosen(textured(encoding, rough()), ids).phase is None
 
 

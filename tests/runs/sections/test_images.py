@@ -14,13 +14,17 @@ from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.predictions.account import account_of
 from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.sections.images import (
     image_sections,
+    layout_of,
     metric_rows,
     save_images,
 )
 from mri_design.runs.sections.trace import save_design
+from mri_design.scan.trajectories.angles import equispaced_angles, turned
+from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.status import Convergence, Status
 from tests.evaluation.conftest import TRACE
 
@@ -47,6 +51,14 @@ def rng() -> np.random.Generator:
 
 def figures(folder: RunFolder) -> set[str]:
     return {path.stem for path in (folder.path / "figures").glob("*.png")}
+
+
+def test_images_lie_as_what_was_measured_encodes_them() -> None:
+    lines, plane = LineEncoding((8, 6)), PlaneEncoding((8, 6))
+    shots = ShotEncoding((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], np.array([0.0, 1.0])), "radial")
+    assert [layout_of(lines, way) for way in ("ky-rows", "ky-columns")] == ["ky-rows", "ky-columns"]
+    assert [layout_of(plane, way) for way in ("ky-rows", "ky-columns")] == ["plane-rows", "plane-columns"]
+    assert layout_of(shots, "ky-columns") == "no-lines"
 
 
 @pytest.mark.slow

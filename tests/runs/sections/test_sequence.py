@@ -37,6 +37,11 @@ def test_the_end_is_told_in_a_sentence() -> None:
     assert "all 2 lines are those of the start" in how_it_ended(DesignTrace("information-gain", 8, (4, 3)), RULE, 2)
 
 
+def test_one_spoke_is_told_in_the_singular() -> None:
+    one = DesignTrace("information-gain", 8, (4,), (), step(2, 0.125))
+    assert how_it_ended(one, RULE, 1, "spoke").startswith("stopped after 1 of at most 1 spoke: ")
+
+
 def test_what_cannot_be_reached_is_said_at_any_end() -> None:
     everything = replace(TRACE, closing=replace(step(0, 0.21).forecast, least_error=0.21, recent_fall=0.0))
     assert what_was_missed(everything, RULE).startswith("an error of 20 % is out of reach: every line that may be")
