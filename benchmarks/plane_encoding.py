@@ -334,13 +334,16 @@ def recipe_masks(setting: Setting) -> RecipeMasks:
 
 def recipe_densities(setting: Setting, folder: Path) -> dict[tuple[int, float], str]:
     """By coils and acceleration, with several coils from 8 on, the tuned density; only where it is tuned."""
+    cases = [(coils, factor) for coils in setting.coils for factor in setting.accelerations]
+    return _tuned(setting, folder, [(coils, factor) for coils, factor in cases if coils == 1 or factor >= 8])
+
+
+def _tuned(setting: Setting, folder: Path, cases: Sequence[tuple[int, float]]) -> dict[tuple[int, float], str]:
+    """The first family of each of the cases with its tuned power, where there is one."""
     powers = best_powers(setting, Kept.open(folder / "tuning.csv"))
+    families = {(coils, factor): setting.families(coils)[0] for coils, factor in cases}
     return {
-        (coils, factor): f"{family}:{powers[coils, factor, family]:g}"
-        for coils in setting.coils
-        for factor in setting.accelerations
-        for family in setting.families(coils)[:1]
-        if (coils, factor, family) in powers and (coils == 1 or factor >= 8)
+        case: f"{family}:{powers[*case, family]:g}" for case, family in families.items() if (*case, family) in powers
     }
 
 
@@ -362,14 +365,7 @@ def seen_masks(setting: Setting) -> SeenMasks:
 
 def seen_densities(setting: Setting, folder: Path) -> dict[tuple[int, float], str]:
     """By coils and acceleration of the series, the tuned density; only where it is tuned."""
-    powers = best_powers(setting, Kept.open(folder / "tuning.csv"))
-    return {
-        (coils, factor): f"{family}:{powers[coils, factor, family]:g}"
-        for coils in setting.coils
-        for factor in setting.series
-        for family in setting.families(coils)[:1]
-        if (coils, factor, family) in powers
-    }
+    return _tuned(setting, folder, [(coils, factor) for coils in setting.coils for factor in setting.series])
 
 
 def seen_changes(setting: Setting, folder: Path) -> list[Row]:
