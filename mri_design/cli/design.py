@@ -71,7 +71,7 @@ def design(
             "--seen",
             metavar="EARLIER",
             help="Earlier scan of the same object: a frame, a repeat or a prescan on the same grid, its slice as "
-            "scan.h5#3 if it is another number. With --positions, its slices in the same order.",
+            "scan.h5#3 if it is another number. With --positions, a slice for each, both in ascending order.",
             show_default=False,
         ),
     ] = None,

@@ -264,7 +264,7 @@ def test_another_design_does_not_go_on_from_it(run: Run, stopped: Path, change: 
     changed = [] if source == "head.npz" else change
     result = run("design", source, *OPTIONS, *changed, "--out", stopped, "--resume")
     assert result.exit_code == 2
-    assert "a design with another input, recipe, seed, start or number of lines" in result.stderr
+    assert "a design with another input, recipe, seed, start, number of lines" in " ".join(result.stderr.split())
 
 
 def test_a_finished_design_is_left_as_it_is(run: Run, designed: Designed) -> None:

@@ -74,7 +74,7 @@ def test_another_design_s_checkpoint_is_refused(tmp_path: Path, one: MRSlice, sm
     with pytest.raises(PlugPulledError):
         design(one, small, options=DesignOptions(checkpoint=Checkpoint(path, "me"), callback=stop_after(6)))
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="another input, recipe, seed, start or number of lines"):
+    with pytest.raises(UsageError, match="another input, recipe, seed, start, number of lines"):
         design(one, small, options=DesignOptions(checkpoint=Checkpoint(path, "you")))
     assert path.read_bytes() == before
 

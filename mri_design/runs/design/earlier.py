@@ -122,23 +122,34 @@ def load_earlier(
     """
     data = load_input(source.path, recipe, work.seed + 1, source.maps)  # where it is simulated, with noise of its own
     warn_of_left_out(data, recipe, work.progress)
-    slices = sorted(source.slices.indices(data.n_slices))
+    try:
+        slices = sorted(source.slices.indices(data.n_slices))
+    except InputError as error:
+        raise InputError(
+            field=f"earlier scan {source.label}: {error.field}", got=error.got, wanted=error.wanted, cure=error.cure
+        ) from None
     if len(slices) != count:
         named = f"{len(slices)} slice{'s' if len(slices) > 1 else ''}"
         wanted = f"one slice, as {source.path}#0"
         if count > 1:
             wanted = f"{count}, one for every position that shares the mask, as {source.path}#0-{count - 1}"
         raise UsageError(f"--seen {source.label} names {named}: give {wanted}")
+    return [_image(data, slices[place], source.label, recipe, work) for place in places]
+
+
+def _image(every: KSpaceData, index: int, name: str, recipe: Recipe, work: Work) -> EarlierImage:
+    data = every.select_slice(index)
+    if recipe.design.encoding != "plane":
+        require_whole_lines(data.name, data.samplings[0])
     try:
-        return [_image(data.select_slice(slices[place]), source.label, recipe, work) for place in places]
+        return _inferred(data, name, recipe, work)
     except InputError as error:  # which names a part of the scan, and there are two
-        field = f"earlier scan {source.label}: {error.field}"
+        at = f", slice {index}" if every.n_slices > 1 else ""
+        field = f"earlier scan {name}{at}: {error.field}"
         raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from None
 
 
-def _image(data: KSpaceData, name: str, recipe: Recipe, work: Work) -> EarlierImage:
-    if recipe.design.encoding != "plane":
-        require_whole_lines(data.name, data.samplings[0])
+def _inferred(data: KSpaceData, name: str, recipe: Recipe, work: Work) -> EarlierImage:
     scan = prepare(data, recipe, ordinary=True)
     warn_of_noise(scan, work.progress)
     return EarlierImage.of(name, scan.slice_model(0, recipe), recipe, np.random.default_rng([work.seed, 3]))
@@ -199,8 +210,8 @@ def contradicted(trace: DesignTrace, unit: str) -> str:
     if not share < LITTLE:
         return ""
     return (
-        f"the earlier scan did not predict the {unit}s of this one, and {share_in_words(share, unit)}: it may show "
-        "another object or another position"
+        f"the earlier scan hardly predicts the {unit}s of this one: it {share_in_words(share, unit)}, as one that "
+        "shows another object or another position, or lacks much of its k-space"
     )
 
 

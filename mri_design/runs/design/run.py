@@ -332,7 +332,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         empty = sorted(set(numbers).difference(numbers[place] for place in shown))
         record = replace(record, settings={**record.settings, "positions_without_signal": empty})
         listed = ", ".join(map(str, empty[:8])) + (f" and {len(empty) - 8} more" if len(empty) > 8 else "")
-        run.progress.warn(f"positions {listed} hold noise only: they have no say in the mask")
+        many = len(empty) > 1
+        words = "positions {} hold noise only: they have" if many else "position {} holds noise only: it has"
+        run.progress.warn(f"{words.format(listed)} no say in the mask")
         slices, others = [slices[place] for place in shown], [others[place - 1] for place in shown[1:]]
     if recipe.design.strategy in ORACLES:
         truths = [each.reference(0) for each in (scan, *others)]

@@ -15,7 +15,7 @@ from mri_design.scan.calibration.centred_fft import to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["dense_centre", "gridded_centre", "rim_noise_variance"]
+__all__ = ["dense_centre", "gridded_centre", "rim_holds_signal", "rim_noise_variance"]
 
 _NEAR = 0.75
 """Cycles from any place to the nearest sample up to which samples count as dense: those of a grid are .71 at most."""
@@ -24,8 +24,9 @@ _FEWEST = 8
 _MARGIN = 4.0
 """Cycles beyond the centre that are gridded with it, so that weights at its edge are right."""
 _RIM = 8
-_SURE = 4.0
 """One part in so many of the samples is the rim, from which the noise is taken."""
+_SURE = 4.0
+"""Standard deviations of chance by which power must fall towards the rim to be that of signal."""
 
 
 def dense_centre(data: TrajectoryData, most: int) -> int:
@@ -121,6 +122,9 @@ def rim_noise_variance(data: TrajectoryData) -> float:
 
 def rim_holds_signal(data: TrajectoryData) -> bool:
     """Whether the samples behind `rim_noise_variance` hold signal: power still falls with the distance from DC there.
+
+    A doubt and no proof: signal that is level over these shells is missed, and one that ends between them is taken for
+    signal at the rim.
 
     Noise is as strong everywhere. So the median power of the outermost samples is held against the largest of the
     three shells further in that have as many, beyond what chance makes of either.
