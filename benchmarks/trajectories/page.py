@@ -77,9 +77,7 @@ to the smallest f that anybody found; `certified gap`: what our own duality cert
 bound. Where no run of BART came to a gap of 1e-3, the target's ratio is an upper bound, over BART's
 longest run; `as shipped` has a target of its own, as the quickest setting may be another one.
 Where none of ours did, the ratio is not measured. With 8 coils f is compared with BART's
-smallest, whether BART had converged or not. BART ran as shipped but for the penalty parameter rho.
-This section is from before samples of spirals lay in the middle of their dwell times (commit b688f1f); all others
-that have spirals are from after it.""",
+smallest, whether BART had converged or not. BART ran as shipped but for the penalty parameter rho.""",
     "tv-small": """The same with 8 coils on a smaller grid, where BART could be given ten times as many iterations:
 where its gap is small then, both minimise the same objective. Our seconds are of one call.""",
 }
