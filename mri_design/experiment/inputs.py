@@ -30,9 +30,11 @@ if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where
     from mri_design.operators.base import Array
 
 __all__ = [
+    "NOISE_DOUBT",
     "PHANTOM_PREFIX",
     "PreparedScan",
     "calibration_count",
+    "doubting",
     "load_input",
     "load_kspace",
     "load_outline",
@@ -361,7 +363,7 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     else:
         estimated = estimate_noise_covariance(data) if data.n_coils > 1 else None
         measured = measure_noise(data)
-        data, source = _doubting(data, measured.doubt), f"estimated from the data{though(measured.doubt)}"
+        data, source = doubting(data, measured.doubt), f"estimated from the data{though(measured.doubt)}"
         if estimated is None:
             return replace(data, noise_variance=measured.variance), source, None
         covariance = estimated
@@ -372,7 +374,8 @@ NOISE_DOUBT = "noise doubted because"
 """Entry of the card of prepared data: why their noise may be estimated too large."""
 
 
-def _doubting(data: KSpaceData, doubt: str) -> KSpaceData:
+def doubting(data: Scan, doubt: str) -> Scan:
+    """The scan with a doubt about its noise in its card; as it is where there is none."""
     return replace(data, card={**data.card, NOISE_DOUBT: doubt}) if doubt else data
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mri_design.experiment.inputs import ordinary_scale, though, whitened
+from mri_design.experiment.inputs import NOISE_DOUBT, doubting, ordinary_scale, though, whitened
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import ShotEncoding
@@ -33,15 +33,17 @@ class PreparedSamples:
     unit : float
         What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
         are scaled to ordinary numbers.
-    noise_doubt : str
-        Why the noise, estimated from the data, may be too large; empty where nothing says so.
     """
 
     data: TrajectoryData
     noise_source: str
     maps_source: str
     unit: float = 1.0
-    noise_doubt: str = ""
+
+    @property
+    def noise_doubt(self) -> str:
+        """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
+        return self.data.card.get(NOISE_DOUBT, "")
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it; its candidates are the readouts."""
@@ -85,7 +87,7 @@ def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryDat
     maps_source, centre, lines = source_of_sample_maps(known, recipe)
     if centre is not None:
         known = replace(known, coil_maps=estimate_coil_maps(centre, lines=lines).coil_maps)
-    return PreparedSamples(known, noise_source, maps_source, unit, noise_doubt(data, recipe))
+    return PreparedSamples(known, noise_source, maps_source, unit)
 
 
 def samples_with_known_noise(
@@ -118,14 +120,6 @@ def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KS
     return f"estimated from {lines} x {lines} samples that were gridded around DC", centre, lines
 
 
-def noise_doubt(data: TrajectoryData, recipe: Recipe) -> str:
-    """Why the noise of a scan is estimated too large; empty where it is known, or nothing says so."""
-    known = (recipe.noise.variance, data.noise_covariance, data.noise_variance)
-    if any(given is not None for given in known) or not rim_holds_signal(data):
-        return ""
-    return "power still falls with the distance from the centre there, as that of signal does"
-
-
 def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scale: float) -> tuple[TrajectoryData, str]:
     """``used``, which is scaled, with the noise known, and where it is from."""
     variance, source = recipe.noise.variance, "given in the recipe"
@@ -135,5 +129,7 @@ def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scal
         variance, source = data.noise_variance, "given with the data"
     if variance is None:
         variance = rim_noise_variance(data)
-        source = f"estimated from the outermost samples{though(noise_doubt(data, recipe))}"
+        falls = "power still falls with the distance from the centre there, as that of signal does"
+        doubt = falls if rim_holds_signal(data) else ""
+        used, source = doubting(used, doubt), f"estimated from the outermost samples{though(doubt)}"
     return replace(used, noise_variance=variance * scale**2, noise_covariance=None), source

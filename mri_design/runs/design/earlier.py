@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -122,12 +123,8 @@ def load_earlier(
     """
     data = load_input(source.path, recipe, work.seed + 1, source.maps)  # where it is simulated, with noise of its own
     warn_of_left_out(data, recipe, work.progress)
-    try:
+    with _naming(source.label):
         slices = sorted(source.slices.indices(data.n_slices))
-    except InputError as error:
-        raise InputError(
-            field=f"earlier scan {source.label}: {error.field}", got=error.got, wanted=error.wanted, cure=error.cure
-        ) from None
     if len(slices) != count:
         named = f"{len(slices)} slice{'s' if len(slices) > 1 else ''}"
         wanted = f"one slice, as {source.path}#0"
@@ -141,18 +138,21 @@ def _image(every: KSpaceData, index: int, name: str, recipe: Recipe, work: Work)
     data = every.select_slice(index)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])
+    with _naming(f"{name}, slice {index}" if every.n_slices > 1 else name):
+        scan = prepare(data, recipe, ordinary=True)
+        warn_of_noise(scan, work.progress)
+        rng = np.random.default_rng([work.seed, 3])
+        return EarlierImage.of(name, scan.slice_model(0, recipe), recipe, rng)
+
+
+@contextmanager
+def _naming(earlier: str) -> Iterator[None]:
+    """Errors name a part of a scan, and there are two: say that it is of the earlier one."""
     try:
-        return _inferred(data, name, recipe, work)
-    except InputError as error:  # which names a part of the scan, and there are two
-        at = f", slice {index}" if every.n_slices > 1 else ""
-        field = f"earlier scan {name}{at}: {error.field}"
+        yield
+    except InputError as error:
+        field = f"earlier scan {earlier}: {error.field}"
         raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from None
-
-
-def _inferred(data: KSpaceData, name: str, recipe: Recipe, work: Work) -> EarlierImage:
-    scan = prepare(data, recipe, ordinary=True)
-    warn_of_noise(scan, work.progress)
-    return EarlierImage.of(name, scan.slice_model(0, recipe), recipe, np.random.default_rng([work.seed, 3]))
 
 
 def informed(

@@ -109,7 +109,7 @@ def rim_noise_variance(data: TrajectoryData) -> float:
     """
     scale = float(np.abs(data.kspace).max())
     # The median of an exponential distribution.
-    variance = float(_median_powers(data, 0, scale).mean()) / (2 * math.log(2)) * scale**2
+    variance = float(_median_powers(data, scale)[0].mean()) / (2 * math.log(2)) * scale**2
     if not (math.isfinite(variance) and variance > 0):
         raise InputError(
             field="noise_variance",
@@ -131,16 +131,20 @@ def rim_holds_signal(data: TrajectoryData) -> bool:
     """
     count = max(len(data.trajectory) // _RIM, 1)
     scale = float(np.abs(data.kspace).max())
-    outer, *further = (float(_median_powers(data, shell, scale).mean()) for shell in range(4))
+    outer, *further = (float(powers.mean()) for powers in _median_powers(data, scale, shells=4))
     # The median of n exponential variates has a relative standard deviation of 1 / (log(2) sqrt(n)).
     chance = math.sqrt(2 / (count * data.n_coils * len(data.kspace))) / math.log(2)
     return max(further) > (1 + _SURE * chance) * outer
 
 
-def _median_powers(data: TrajectoryData, shell: int, scale: float) -> NDArray[np.float64]:
-    """Median power of every coil, over scale^2, of an eighth of the samples: shell 0 is farthest from DC, then 1."""
+def _median_powers(data: TrajectoryData, scale: float, shells: int = 1) -> list[NDArray[np.float64]]:
+    """Median power of every coil, over scale^2, of an eighth of the samples each: those farthest from DC, the next."""
     radius = np.hypot(*(data.trajectory / data.grid_shape).T)
     count = max(len(radius) // _RIM, 1)
-    chosen = np.argsort(-radius, kind="stable")[shell * count : (shell + 1) * count]
-    power = np.abs(data.kspace[..., chosen] / np.float32(scale)).astype(np.float64) ** 2
-    return np.asarray(np.median(np.moveaxis(power, 1, 0).reshape(data.n_coils, -1), axis=1))
+    inwards = np.argsort(-radius, kind="stable")
+    found: list[NDArray[np.float64]] = []
+    for shell in range(shells):
+        chosen = inwards[shell * count : (shell + 1) * count]
+        power = np.abs(data.kspace[..., chosen] / np.float32(scale)).astype(np.float64) ** 2
+        found.append(np.median(np.moveaxis(power, 1, 0).reshape(data.n_coils, -1), axis=1))
+    return found
