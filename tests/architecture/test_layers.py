@@ -127,8 +127,6 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"repetitions": 4, "gradient_echo": 5, "turbo_spin_echo": 5, "pulseq_file": 6},
     "variances": {"base": 1, "*": 2, "columns": 3, "monte_carlo": 3, "control_variate": 4},
 }
-MOST_FILES = 15
-"""In one folder, its `__init__` not counted."""
 EVERYONE_MAY_IMPORT = {"errors", "status"}
 # Rooms that know less than their floor would allow: krylov knows callables, potentials know arrays.
 HERMITS = {
@@ -202,10 +200,6 @@ def _unknown_rooms(package: Path) -> Iterator[str]:
         unknown = rooms - set(known) if {"*", ""} & set(known) else (rooms | files) - set(known)
         for entry in sorted(unknown - BANNED_NAMES):
             yield f"{inside}/{entry}: unknown room; give it a floor in tests/architecture/test_layers.py"
-    for folder in sorted(path for path in package.rglob("*") if path.is_dir()):
-        count = len([path for path in folder.glob("*.py") if path.stem != "__init__"])
-        if count > MOST_FILES:
-            yield f"{folder.relative_to(package)}: {count} files side by side, more than {MOST_FILES}"
 
 
 def _is_named(inside: str) -> bool:
