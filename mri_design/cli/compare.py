@@ -130,7 +130,15 @@ def compare(
     check_angles(angles, encoded, names)
     named = scan_sources([*sources, *(train or [])], slices, maps or [])
     tests, training = named[: len(sources)], named[len(sources) :]
-    request = ComparisonRequest(tests, settings, names, counts, training, seeds, factors)
+    request = ComparisonRequest(
+        sources=tests,
+        recipe=settings,
+        strategies=names,
+        lines=counts,
+        train=training,
+        seeds=seeds,
+        accelerations=factors,
+    )
     with (
         kept_on_interruption(out / PROGRESS),
         run_into(

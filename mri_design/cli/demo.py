@@ -17,6 +17,9 @@ __all__ = ["demo"]
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("demo-run"),
     seed: Seed = 0,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Tune the random density anew, in place of the powers that are shipped.")
+    ] = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
@@ -32,7 +35,7 @@ def demo(
     with kept_on_interruption(out / STUDY), run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
         begin_demo(run)
         with part_of_demo(run, STUDY) as part:
-            study = compare_on_head(part)
+            study = compare_on_head(part, tune=tune)
             compared = report_comparison(part, study)
         with part_of_demo(run, DESIGN) as part:
             designed = design_real_scan(part)

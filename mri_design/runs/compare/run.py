@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ComparisonRequest:
     """What a comparison is asked for.
 
@@ -66,6 +66,8 @@ class ComparisonRequest:
         Draws of every random strategy.
     accelerations : sequence of float
         In the place of ``lines``: the grid divided by these, rounded.
+    powers : mapping of (str, int) to float
+        Powers of densities that are known, by family and number of lines; the others are tuned on ``train``.
 
     Raises
     ------
@@ -82,6 +84,7 @@ class ComparisonRequest:
     train: Sequence[ScanSource] = ()
     seeds: int = 5
     accelerations: Sequence[float] = ()
+    powers: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if bool(self.lines) == bool(self.accelerations):
@@ -122,6 +125,7 @@ class ComparisonRequest:
             "strategies": [strategy_label(name) for name in self.strategies],
             "lines": list(self.lines),
             **({"accelerations": list(self.accelerations)} if self.accelerations else {}),
+            **({"powers": {f"{name}|{n}": power for (name, n), power in self.powers.items()}} if self.powers else {}),
             "seeds": self.seeds,
             "seed": run.seed,
             **self.recipe.as_settings(),
@@ -270,6 +274,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
         seed=run.seed,
         jobs=run.jobs,
         executor=run.executor,
+        powers=request.powers,
     )
     run.finished(record.identity, checkpoint=PROGRESS)  # a finished one is written again from its pieces
     run.begin()

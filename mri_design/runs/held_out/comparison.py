@@ -8,7 +8,7 @@ adaptive (each test scan is designed on its own lines as they arrive, no truth n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class Comparison:
         Processes; the results do not depend on it.
     executor : str
         Where pieces are computed, see `Workers`; the results do not depend on it.
+    powers : mapping of (str, int) to float
+        Powers of densities that are known already, by family and number of lines; these are not tuned.
     """
 
     tests: Sequence[ReferenceSlice]
@@ -84,6 +86,7 @@ class Comparison:
     seed: int = 0
     jobs: int = 1
     executor: str = "local"
+    powers: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.tests:
@@ -296,6 +299,11 @@ class Comparison:
         tuned = tuned_families(self.recipe.design.encoding)
         families = [name for name in self.strategies if name in tuned] if self.training else []
         grid = _size(self.tests[0])
+        progress.tuned |= {
+            f"{family}|{count}|{grid}": power
+            for (family, count), power in self.powers.items()
+            if family in families and count in self.lines
+        }
         wanted = [(f, n, grid) for f in families for n in self.lines]
         wanted = [job for job in wanted if "|".join(map(str, job)) not in progress.tuned]
         if wanted:

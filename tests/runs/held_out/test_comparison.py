@@ -155,6 +155,21 @@ def test_a_density_is_tuned_on_the_training_images_alone(study: Comparison, monk
         )
 
 
+def test_powers_that_are_known_are_not_tuned(study: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(strategy_names.TUNED_FAMILIES, "vd-polynomial", (1.0, 3.0))
+    only = replace(study, strategies=["vd-polynomial"], tests=study.tests[:1])
+    known = {("vd-polynomial", 12): 50.0, ("vd-polynomial", 9): 7.0, ("vd-gaussian", 12): 7.0}
+    progress = replace(only, powers=known).run(memory())
+    assert progress.tuned["vd-polynomial|12|16"] == 50.0  # tuning cannot find it
+    assert progress.tuned["vd-polynomial|6|16"] == only.run(memory()).tuned["vd-polynomial|6|16"]
+    assert set(progress.tuned) == {"vd-polynomial|6|16", "vd-polynomial|12|16"}
+    plain = replace(only, strategies=["vd-polynomial:50"], training=[], lines=[12])
+    masks = plain.run(memory())
+    for draw in (0, 1):
+        name = "vd-polynomial@tuned"
+        assert only.mask_lines(progress, name, 12, draw, 0) == plain.mask_lines(masks, "vd-polynomial:50", 12, draw, 0)
+
+
 @pytest.mark.slow
 def test_processes_change_nothing(study: Comparison) -> None:
     serial, parallel = study.run(memory()), replace(study, jobs=2).run(memory())
