@@ -6,8 +6,6 @@ import re
 import tomllib
 from types import ModuleType
 
-import pytest
-
 import mri_design as md
 from tests.architecture.test_layers import FLOORS
 from tests.docs.pages import REPOSITORY
