@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from mri_design.errors import UsageError, require_counts, require_instance, require_random
+from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares, zero_filled
 from mri_design.experiment.held_back.band_factors import shipped_band_factors, strength
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
@@ -174,6 +174,10 @@ def reconstruct(
     require_random(rng)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
     check_method(method)
+    size = slice_model.candidates.size
+    if isinstance(lines, Sized) and len(lines) > size:
+        unit = f"{slice_model.candidates.unit}s"
+        raise InputError(field=unit, got=f"{len(lines)} of them", wanted=f"different {unit}, {size} at most")
     if method == "zero-filled":
         return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":

@@ -109,3 +109,22 @@ def test_noise_that_signal_may_have_enlarged_is_said(run: Run, tmp_path: Path) -
     known = run("recon", tmp_path / "known.npz", *words, tmp_path / "known")
     assert known.exit_code == 0 and "its noise is" not in known.output
     assert "it may be too large" in run("info", tmp_path / "unknown.npz").stdout
+
+
+def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(
+    run: Run, spoke_file: Path, tmp_path: Path
+) -> None:
+    made = {}
+    arrays = dict(np.load(spoke_file))
+    ramp = np.maximum(np.abs(np.arange(-N, N) / 2), 0.125) + np.zeros((SPOKES, 1))
+    for name, weights in {"none": None, "ramp": ramp, "scaled": 1e4 * ramp}.items():
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, **arrays, **({} if weights is None else {"density": weights}))
+        out = tmp_path / f"of-{name}"
+        result = run("recon", path, "--method", "zero-filled", "--recipe", "quick.toml", "--out", out)
+        assert result.exit_code == 0 and "members not read" not in result.output, result.output
+        made[name] = np.load(out / "recon.npy")
+    np.testing.assert_allclose(made["scaled"], made["ramp"], rtol=1e-5, atol=1e-7)
+    apart = np.linalg.norm(made["ramp"] - made["none"]) / np.linalg.norm(made["none"])
+    assert 1e-3 < apart < 0.2  # the same image, by other weights
+    assert "density weights those of the file" in " ".join(run("info", tmp_path / "ramp.npz").stdout.split())
