@@ -494,7 +494,7 @@ def spiral(**changes: object) -> object:
         (lambda: spiral(turns=1e9), ["turns: got 1e+09 of one interleaf", "at most 4096", "interleaves"]),
         (lambda: spiral(density=1e-300), ["density: got 1e-300", "between 0.01 and 100"]),
         (lambda: spiral(field_of_view=1e-300), ["limits: got", "Use SI units"]),
-        (lambda: spiral(dwell=1e-12), ["dwell: got 1e-12 s", "s or more"]),
+        (lambda: spiral(dwell=1e-12), ["dwell: got 1e-12 s", "or more for this curve"]),
         (lambda: md.point_spread(np.zeros((4, 2)), (10**6, 10**6)), ["shape: got an array of 1e+06 x 1e+06"]),
         (lambda: md.Identity((2**40, 2**40)), ["got an array of 1.1e+12 x 1.1e+12 numbers"]),
         (lambda: md.NonUniformFourier(np.zeros((4, 2)), None), ["grid: got None"]),

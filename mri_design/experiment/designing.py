@@ -260,7 +260,8 @@ def run_design(
     Raises
     ------
     InputError
-        For no slice, impossible line counts, constraints that contradict the scan, or a checkpoint that is not this design's.
+        For no slice, impossible line counts, constraints that contradict the scan, or a checkpoint that is not this
+        design's.
     """
     wanted = "a list of MRSlices, as PreparedScan.slice_model makes them"
     slices = sequence_of(MRSlice, "slices", slices, wanted=wanted, least=1)

@@ -50,8 +50,8 @@ class TrajectoryData:
     noise_covariance : complex128 array, shape (coil, coil), optional
         E[n n^H] / 2 of the coils' noise, as the scanner measured it; None where unknown.
     density : float array, shape (sample,), optional
-        Density compensation weights of the samples, zero or more, in any unit: how much each counts in the gridded image.
-        No model weights its samples by them. None where the package computes its own.
+        Density compensation weights of the samples, zero or more, in any unit: how much each counts in the gridded
+        image. No model weights its samples by them. None where the package computes its own.
 
     Raises
     ------

@@ -318,9 +318,9 @@ def _samples_per_step(positions: NDArray[np.float64], raster: float, dwell: floa
         least = max(2, int(np.ceil(np.linalg.norm(np.diff(positions, axis=0), axis=1).max())))
         ticks = round(raster / _RECEIVER_RASTER)
         return next((count for count in range(least, ticks + 1) if ticks % count == 0), least)
-    least = len(positions) * raster / _MOST_SAMPLES
-    if positive_number("dwell", dwell) < least:
-        raise InputError(field="dwell", got=f"{dwell:g} s", wanted=f"{least:.3g} s or more for this curve, in seconds")
+    shortest = len(positions) * raster / _MOST_SAMPLES
+    if positive_number("dwell", dwell) < shortest:
+        raise InputError(field="dwell", got=f"{dwell:g} s", wanted=f"seconds, {shortest:.3g} or more for this curve")
     per_step = round(raster / dwell)
     if per_step < 1 or abs(per_step * dwell - raster) > 1e-6 * raster:
         raise InputError(field="dwell", got=f"{dwell:g} s", wanted=f"a whole fraction of the raster time, {raster:g} s")

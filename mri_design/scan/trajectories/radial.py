@@ -37,7 +37,8 @@ def radial_spokes(
     Raises
     ------
     InputError
-        For a matrix below 4, more samples than an array may hold, no oversampling of 1 or more, or angles that are not finite numbers.
+        For a matrix below 4, more samples than an array may hold, no oversampling of 1 or more, or angles that are not
+        finite numbers.
     """
     require_counts(least=4, matrix=matrix)
     require_counts(least=1, oversampling=oversampling)

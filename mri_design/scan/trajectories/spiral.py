@@ -33,7 +33,7 @@ def nyquist_turns(matrix: int, interleaves: int, *, density: float = 1.0) -> flo
     Raises
     ------
     InputError
-        For more interleaves than half the matrix, settings that are not positive, and more turns than there are numbers.
+        For more interleaves than half the matrix, settings that are not positive, and more turns than numbers can say.
 
     Notes
     -----
@@ -123,7 +123,8 @@ def spiral_readout(
     Raises
     ------
     InputError
-        For wrong settings, more than 4096 turns, and for limits that the waveform would break with four million points, too.
+        For wrong settings, more than 4096 turns, and for limits that the waveform would break with four million points,
+        too.
     """
     if positive_number("turns", turns) > _MOST_TURNS:
         raise InputError(
