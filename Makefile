@@ -12,6 +12,7 @@ export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
 .PHONY: help demo test test-fast lint format types notebooks docs bench lock clean
 
 help:  ## list the targets
@@ -39,17 +40,19 @@ format: $(READY)  ## mend style and formatting in place
 types: $(READY)  ## check the types
 	$(BIN)/mypy
 
-# Numbered stories, as .py (percent cells) or .ipynb; the outputs never reach the tree.
-notebooks: $(READY)  ## run every notebook at its small size
-	@rm -rf build/notebooks && mkdir -p build/notebooks
-	@set -e; for story in notebooks/*.py notebooks/*.ipynb; do \
-	  [ -e "$$story" ] || continue; echo "$$story"; \
-	  MRI_DESIGN_NOTEBOOK_SIZE=small $(BIN)/jupytext --quiet --to ipynb --set-kernel python3 --execute \
-	    --output build/notebooks/$$(basename $${story%.*}).ipynb $$story; \
-	done
+# Numbered stories, as .py (percent cells); the outputs never reach the tree. One is run again when it, or the package, is newer.
+STORIES := $(patsubst %.py,build/%.ipynb,$(wildcard notebooks/*.py))
+PACKAGE := $(shell find mri_design phantoms -name __pycache__ -prune -o -type f -print)
 
-# Warnings are errors; the reference is read from docstrings, and nothing is fetched.
-docs: $(READY)  ## build the documents: build/docs/index.html
+build/notebooks/%.ipynb: notebooks/%.py $(PACKAGE) | $(READY)
+	@mkdir -p $(@D)
+	@echo "$<"
+	@MRI_DESIGN_NOTEBOOK_SIZE=small $(BIN)/jupytext --quiet --to ipynb --set-kernel python3 --execute --output $@ $<
+
+notebooks: $(STORIES)  ## run every notebook at its small size
+
+# Warnings are errors; the reference is read from docstrings, the notebooks' pages from their outputs; nothing is fetched.
+docs: $(READY) $(STORIES)  ## build the documents: build/docs/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(READY)  ## run every benchmark

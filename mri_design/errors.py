@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "LARGEST_ARRAY",
     "InputError",
     "MissingPackageError",
     "MriDesignError",
     "UsageError",
+    "covariance_matrix",
     "described",
     "did_you_mean",
     "number_array",
     "optional_package",
     "positive_number",
+    "require_allocatable",
     "require_counts",
     "require_grid",
     "require_instance",
@@ -32,6 +35,10 @@ __all__ = [
     "require_working",
     "sequence_of",
 ]
+
+
+LARGEST_ARRAY = 4 * 2**30
+"""Bytes of the largest array that is made because somebody has asked for a number of things."""
 
 
 class MriDesignError(Exception):
@@ -147,6 +154,38 @@ def require_counts(*, least: int, most: int | None = None, **settings: object) -
         if not whole or not least <= int(value) <= (math.inf if most is None else most):  # type: ignore[call-overload]
             limits = f"{least} or more" if most is None else f"{least} to {most}"
             raise InputError(field=name, got=described(value), wanted=f"a whole number, {limits}")
+
+
+def require_allocatable(field: str, *lengths: int, item_bytes: int = 8, got: object = None, cure: str = "") -> None:
+    """Refuse numbers of things that together make an array beyond `LARGEST_ARRAY`, before it is allocated.
+
+    Parameters
+    ----------
+    field : str
+        For the message.
+    *lengths : int
+        Of the array along each axis.
+    item_bytes : int
+        Of one number in it.
+    got : object, optional
+        What was given, where it is not the lengths themselves.
+    cure : str
+        For the message.
+
+    Raises
+    ------
+    InputError
+        Naming the lengths and how much an array may take.
+    """
+    if math.prod(map(int, lengths)) * item_bytes > LARGEST_ARRAY:
+        asked = " x ".join(f"{length:.4g}" if length >= 1e6 else str(length) for length in map(int, lengths))
+        said = f"an array of {asked} numbers"
+        raise InputError(
+            field=field,
+            got=said if got is None else f"{described(got)}, {said}",
+            wanted=f"an array of at most {LARGEST_ARRAY // 2**30} GiB",
+            cure=cure,
+        )
 
 
 def positive_number(field: str, value: object) -> float:
@@ -280,6 +319,43 @@ def number_array(field: str, value: object, *, wanted: str = "an array of number
     return array
 
 
+def covariance_matrix(field: str, value: object, side: int, *, definite: bool = True) -> NDArray[Any]:
+    """A covariance as a Hermitian matrix of numbers.
+
+    Parameters
+    ----------
+    field : str
+        For the message.
+    value : array
+        What was given.
+    side : int
+        Rows and columns that it must have.
+    definite : bool
+        Whether it must be positive definite, because it will be inverted; otherwise it may be singular.
+
+    Raises
+    ------
+    InputError
+        For anything else: another shape, text, NaN, no Hermitian matrix, or a negative eigenvalue beyond rounding.
+    """
+    import numpy as np
+
+    wanted = f"a Hermitian positive {'definite' if definite else 'semidefinite'} matrix ({side}, {side})"
+    matrix = number_array(field, value, wanted=wanted)
+    if matrix.shape != (side, side) or matrix.dtype.kind == "b":
+        raise InputError(field=field, got=f"{matrix.dtype} {matrix.shape}", wanted=wanted)
+    if not np.isfinite(matrix).all():
+        raise InputError(field=field, got="NaN or infinite values", wanted=wanted)
+    matrix = matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
+    largest = float(np.abs(matrix).max())
+    if not np.allclose(matrix, matrix.conj().T, rtol=1e-6, atol=1e-6 * largest):
+        raise InputError(field=field, got="a matrix that is not Hermitian", wanted=wanted)
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    if not (smallest > 0 if definite else smallest >= -1e-6 * largest):
+        raise InputError(field=field, got=f"an eigenvalue {smallest:.3g}", wanted=wanted)
+    return matrix
+
+
 def require_grid(field: str, shape: Any, *, axes: int | None = None) -> tuple[int, ...]:
     """A shape as a tuple of whole numbers of one or more.
 
@@ -295,7 +371,7 @@ def require_grid(field: str, shape: Any, *, axes: int | None = None) -> tuple[in
     Raises
     ------
     InputError
-        For anything else, one bare number included.
+        For anything else, one bare number included, and for more pixels than fit into an array (`LARGEST_ARRAY`).
     """
     several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) == 1
     lengths: list[Any] = list(shape) if several else [None]
@@ -308,16 +384,17 @@ def require_grid(field: str, shape: Any, *, axes: int | None = None) -> tuple[in
             got=str(shape) if several else described(shape),
             wanted=f"a tuple of {many}whole numbers, 1 or more each, as {example}",
         )
+    require_allocatable(field, *lengths)
     return tuple(int(n) for n in lengths)
 
 
-def sequence_of(kind: type, field: str, value: Any, *, wanted: str) -> tuple[Any, ...]:
-    """The members of a tuple, list or other iterable, each an instance of ``kind``.
+def sequence_of(kind: type, field: str, value: Any, *, wanted: str, least: int = 0) -> tuple[Any, ...]:
+    """The members of a tuple, list or other iterable, each an instance of ``kind``; ``least`` of them or more.
 
     Raises
     ------
     InputError
-        For one such instance by itself, with the cure to put it into a tuple, and for anything else.
+        For one such instance by itself, with the cure to put it into a tuple, for too few, and for anything else.
     """
     if isinstance(value, kind):
         raise InputError(
@@ -330,4 +407,7 @@ def sequence_of(kind: type, field: str, value: Any, *, wanted: str) -> tuple[Any
     for place, member in enumerate(members):
         if not isinstance(member, kind):
             raise InputError(field=f"{field}[{place}]", got=described(member), wanted=f"a {kind.__name__}")
+    if len(members) < least:
+        got = f"{len(members)} of them" if members else "an empty list"
+        raise InputError(field=field, got=got, wanted=f"{wanted}, {least} or more")
     return members

@@ -469,3 +469,106 @@ RNG = np.random.default_rng(0)
 def design(one: md.MRSlice, recipe: md.Recipe | None, **wrong: object) -> object:
     named = {"slices": [one], "strategy": md.make_strategy("low-pass"), "target": 12, "seed": 0, "start": 8} | wrong
     return md.run_design(named.pop("slices"), named.pop("strategy"), named.pop("target"), recipe, **named)
+
+
+SPIRAL_LIMITS = md.GradientLimits(amplitude=0.04, slew=150)
+
+
+def spiral(**changes: object) -> object:
+    settings: dict[str, object] = {"matrix": 64, "turns": 4.0, "field_of_view": 0.24, **changes}
+    return md.spiral_readout(limits=SPIRAL_LIMITS, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: md.equispaced_angles(10**12), ["count: got an array of 1e+12 numbers", "at most 4 GiB"]),
+        (lambda: md.equispaced_angles(10**30), ["count: got"]),
+        (lambda: md.golden_angles(10**12), ["count: got", "at most 4 GiB"]),
+        (lambda: md.interleaf_angles(10**12, "one-missing"), ["count: got", "at most 4 GiB"]),
+        (lambda: md.turned(np.zeros((10**5, 2)), np.zeros(10**5)), ["angles: got", "fewer angles"]),
+        (lambda: md.radial_spokes(10**12, [0.0]), ["matrix: got"]),
+        (lambda: md.radial_spokes(8, [0.0], oversampling=10**12), ["matrix: got an array of 8 x 1e+12 numbers"]),
+        (lambda: md.nyquist_turns(10**30, 2), ["matrix: got", "no gap at the rim"]),
+        (lambda: md.nyquist_turns(64, 4, density=1e300), ["matrix: got", "no gap at the rim"]),
+        (lambda: spiral(turns=1e9), ["turns: got 1e+09 of one interleaf", "at most 4096", "interleaves"]),
+        (lambda: spiral(density=1e-300), ["density: got 1e-300", "between 0.01 and 100"]),
+        (lambda: spiral(field_of_view=1e-300), ["limits: got", "Use SI units"]),
+        (lambda: spiral(dwell=1e-12), ["dwell: got 1e-12 s", "or more for this curve"]),
+        (lambda: md.point_spread(np.zeros((4, 2)), (10**6, 10**6)), ["shape: got an array of 1e+06 x 1e+06"]),
+        (lambda: md.Identity((2**40, 2**40)), ["got an array of 1.1e+12 x 1.1e+12 numbers"]),
+        (lambda: md.NonUniformFourier(np.zeros((4, 2)), None), ["grid: got None"]),
+        (lambda: md.NonUniformFourier(np.zeros((4, 2)), (2**40, 2**40)), ["grid: got"]),
+        (lambda: md.centre_lines(np.ones(16, bool), "a"), ["start lines: got 'a'"]),
+        (lambda: md.centre_lines(16, 4), ["measurable: got 16"]),
+        (lambda: md.load_input("", md.load_recipe(None)), ["got a folder", "a regular file"]),
+        (lambda: md.load_input("/", md.load_recipe(None)), ["got a folder", "a regular file"]),
+        (lambda: md.load_phantom([], rng=np.random.default_rng(0)), ["phantom"]),
+    ],
+)
+def test_sizes_and_counts_that_no_machine_holds_are_refused_before_anything_is_made(
+    call: Callable[[], object], words: list[str]
+) -> None:
+    assert_refused(call, *words)
+
+
+@pytest.mark.parametrize("count", [10**9, 10**30])
+def test_more_draws_than_a_machine_holds_are_refused(posterior: md.GaussianPosterior, count: int) -> None:
+    assert_refused(lambda: posterior.draw(np.random.default_rng(0), count), "draws: got", "at most 4 GiB")
+    estimator = md.MonteCarlo(count)
+    assert_refused(lambda: md.DoubleLoop(estimator).infer(MODEL, np.random.default_rng(0)), "draws: got")
+
+
+@pytest.mark.parametrize("slices", [[], ()])
+def test_a_design_of_no_slice_is_refused(slices: object) -> None:
+    recipe = md.load_recipe(None)
+    strategy = md.make_strategy("low-pass")
+    assert_refused(
+        lambda: md.run_design(slices, strategy, 8, recipe, seed=0, start=4),  # type: ignore[arg-type]
+        "slices: got an empty list",
+        "1 or more",
+    )
+
+
+def test_lines_that_are_no_numbers_of_lines_are_refused(small_slice: md.MRSlice) -> None:
+    one, recipe = small_slice, md.load_recipe(None)
+    strategy, rng = md.make_strategy("low-pass"), np.random.default_rng(0)
+    for start in (["a"], [1.5]):
+        assert_refused(
+            lambda start=start: md.run_design([one], strategy, 8, recipe, seed=0, start=start),  # type: ignore[misc]
+            "lines[0]: got",
+        )
+    assert_refused(lambda: md.reconstruct(one, range(10**12), "mean", recipe, rng), "lines: got 1000000000000 of them")
+
+
+COVARIANCES = {
+    "negative": (-np.eye(2), "an eigenvalue -1"),
+    "indefinite": (np.array([[1, 2], [2, 1]]), "an eigenvalue -1"),
+    "not Hermitian": (np.array([[1, 1], [0, 1]]), "not Hermitian"),
+    "NaN": (np.full((2, 2), np.nan), "NaN"),
+    "one axis": (np.ones(2), "(2,)"),
+    "text": (np.array([["a", "b"], ["c", "d"]]), "text"),
+}
+
+
+@pytest.mark.parametrize(("covariance", "words"), COVARIANCES.values(), ids=COVARIANCES)
+def test_what_is_no_covariance_of_noise_is_refused_by_all_that_take_one(covariance: np.ndarray, words: str) -> None:
+    samples = np.random.default_rng(0).standard_normal((1, 2, 8, 8)) + 1j
+    flags, points = np.ones(8, bool), np.random.default_rng(1).uniform(-4, 4, (64, 2))
+    kspace = samples.astype(np.complex64)
+    calls: list[Callable[[], object]] = [
+        lambda: md.KSpaceData(kspace, flags, noise_covariance=covariance),
+        lambda: md.TrajectoryData(kspace.reshape(1, 2, 64), points, (8, 8), noise_covariance=covariance),
+        lambda: md.prewhiten(md.KSpaceData(kspace, flags), covariance),
+        lambda: md.with_noise_covariance(
+            md.GeneralizedLinearModel(md.Dense(np.eye(2, 4)), np.ones(2), 0.1, (BLOCK,)), coils=covariance
+        ),
+    ]
+    for call in calls:
+        assert_refused(call, "covariance: got", words)
+
+
+def test_a_singular_covariance_is_one_but_cannot_be_inverted() -> None:
+    kspace = (np.random.default_rng(0).standard_normal((1, 2, 8, 8)) + 1j).astype(np.complex64)
+    data = md.KSpaceData(kspace, np.ones(8, bool), noise_covariance=np.ones((2, 2)))
+    assert_refused(lambda: md.prewhiten(data), "covariance: got an eigenvalue", "positive definite")

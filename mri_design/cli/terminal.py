@@ -175,7 +175,7 @@ class _DrawnBar:
 
 
 class _PlainBar:
-    """A line every tenth of the way, or after half a minute, for logs."""
+    """A line every tenth of the way, or after half a minute, for logs; none for work of a single piece."""
 
     SHARE, SECONDS = 0.1, 30.0
 
@@ -183,6 +183,8 @@ class _PlainBar:
         self._said: dict[str, tuple[float, float]] = {}
 
     def update(self, label: str, done: int, total: int) -> None:
+        if total == 1:  # nothing between its beginning and its end
+            return
         now, share = time.monotonic(), done / total if total else 1.0
         before, when = self._said.get(label, (-1.0, 0.0))
         if share < before:  # the same work anew, on the next slice

@@ -296,11 +296,13 @@ def centre_lines(measurable: NDArray[np.bool_], count: int) -> tuple[int, ...]:
     Raises
     ------
     InputError
-        Where there are not that many.
+        Where there are not that many, or they are no flags.
     """
-    available = np.flatnonzero(measurable)
-    if not 1 <= count <= len(available):
-        raise InputError(field="start lines", got=str(count), wanted=f"1 to {len(available)}")
+    flags = np.asarray(measurable)
+    if flags.ndim != 1 or flags.dtype != np.bool_:
+        raise InputError(field="measurable", got=described(measurable), wanted="bool (ky,)")
+    available = np.flatnonzero(flags)
+    require_counts(least=1, most=len(available), **{"start lines": count})
     k = available - len(measurable) // 2
     nearest = np.lexsort((k, np.abs(k)))[:count]
     return tuple(int(line) for line in available[nearest])

@@ -260,9 +260,11 @@ def run_design(
     Raises
     ------
     InputError
-        For impossible line counts, constraints that contradict the scan, or a checkpoint that is not this design's.
+        For no slice, impossible line counts, constraints that contradict the scan, or a checkpoint that is not this
+        design's.
     """
-    slices = sequence_of(MRSlice, "slices", slices, wanted="a list of MRSlices, as PreparedScan.slice_model makes them")
+    wanted = "a list of MRSlices, as PreparedScan.slice_model makes them"
+    slices = sequence_of(MRSlice, "slices", slices, wanted=wanted, least=1)
     require_working(
         strategy=strategy, wanted="a strategy, for example make_strategy('calibrated')", takes=2, method="choose"
     )
@@ -271,17 +273,15 @@ def run_design(
     if not isinstance(start, Sequence) or isinstance(start, str):
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
-    engine = _engine(strategy, recipe, design_seed(seed, options.draw), slices[0].candidates if slices else None)
+    engine = _engine(strategy, recipe, design_seed(seed, options.draw), slices[0].candidates)
     engine = replace(engine, measure=options.measure)
     measurable = np.logical_and.reduce([s.measured for s in slices])
     forced = recipe.design.start or 0
     first = tuple(start) if isinstance(start, Sequence) else engine.constraints.start(measurable, start, forced)
-    encoding = slices[0].candidates if slices else None
-    LineCandidates(
-        measurable, first, target, constraints=engine.constraints, encoding=encoding
-    )  # refuses what is impossible at once
-    if encoding is not None:
-        require_room(encoding, slices[0].n_coils, target, recipe, slices=len(slices))
+    encoding = slices[0].candidates
+    # refuses what is impossible at once
+    LineCandidates(measurable, first, target, constraints=engine.constraints, encoding=encoding)
+    require_room(encoding, slices[0].n_coils, target, recipe, slices=len(slices))
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)
@@ -314,15 +314,15 @@ def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
     return inference.engine(extrapolated=False)
 
 
-def _engine(strategy: Strategy, recipe: Recipe, seed: int, encoding: Encoding | None) -> DesignEngine:
+def _engine(strategy: Strategy, recipe: Recipe, seed: int, encoding: Encoding) -> DesignEngine:
     return DesignEngine(
         strategy,
         design_inference(strategy, recipe),
         first_loops=recipe.design.first_loops,
         step_loops=recipe.design.step_loops,
         seed=seed,
-        block=recipe.design.block if encoding is None else recipe.design.block_of(encoding),
-        constraints=recipe.constraints.rules() if encoding is None else recipe.constraints.rules_of(encoding),
+        block=recipe.design.block_of(encoding),
+        constraints=recipe.constraints.rules_of(encoding),
         models=candidate_models(recipe),
         rivals_every=recipe.phase.rivals_every,
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from mri_design.errors import UsageError, require_counts, require_instance, require_random
+from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares, zero_filled
 from mri_design.experiment.held_back.band_factors import shipped_band_factors, strength
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
@@ -113,6 +113,10 @@ class Reconstruction:
         return said
 
 
+def _nobody_watches(part: str) -> None:
+    """What is being done is not shown."""
+
+
 @dataclass(frozen=True)
 class InferenceOptions:
     """Optional settings of one reconstruction that are no part of a recipe.
@@ -126,11 +130,15 @@ class InferenceOptions:
         the lines.
     callback : callable, optional
         Posterior mean only: called after every outer loop.
+    watch : callable, optional
+        Called with the name of a part of the work when it begins: "reconstructing" (MAP, least squares), or
+        "choosing the model", "outer loops" and "error bars" of the posterior mean.
     """
 
     warm_start: WarmStart | None = None
     signal: float | None = None
     callback: Callable[[StepInfo], None] | None = None
+    watch: Callable[[str], None] = _nobody_watches
 
 
 def reconstruct(
@@ -174,6 +182,11 @@ def reconstruct(
     require_random(rng)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
     check_method(method)
+    size = slice_model.candidates.size
+    if isinstance(lines, Sized) and len(lines) > size:
+        unit = f"{slice_model.candidates.unit}s"
+        raise InputError(field=unit, got=f"{len(lines)} of them", wanted=f"different {unit}, {size} at most")
+    options.watch("choosing the model" if method == "mean" else "reconstructing")
     if method == "zero-filled":
         return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":
@@ -188,12 +201,14 @@ def reconstruct(
         options = replace(options, warm_start=None) if choice.phase is not None else options
     if method == "map":
         return replace(_map_image(slice_model, lines, recipe, options.signal), phase_choice=choice)
+    options.watch("outer loops")
     mean = _mean(slice_model, lines, recipe, rng, options)
     result = replace(mean.result, phase_choice=choice)
     if recipe.reconstruction.band_factors:
         result = _with_band_factors(result, slice_model, lines, without)
     if not with_std:
         return result
+    options.watch("error bars")
     std = pixel_std(mean.posterior, recipe.reconstruction.std_samples, rng)
     if recipe.inference.learn != "nothing":
         return replace(result, std=std)  # with learnt scales they are cautious, and stay as they are

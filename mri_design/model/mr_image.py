@@ -400,12 +400,15 @@ class MRSlice:
 
     def central_image(self, lines: Sequence[int]) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
-        return self.plain_image(self.candidates.central_run(lines))
+        central = self.candidates.central_run(lines)
+        return self._weighted_image(central, self.candidates.density(central))
 
     def plain_image(self, lines: Sequence[int]) -> Array:
         """What ``lines`` show without a model, X^H diag(w) y: zero-filled, or of shots gridded (`Encoding.density`)."""
+        return self._weighted_image(lines, self.candidates.density(lines, given=True))
+
+    def _weighted_image(self, lines: Sequence[int], density: Array | float) -> Array:
         data = self.acquire(lines)
-        density = self.candidates.density(lines)
         weighted = data if isinstance(density, float) else (density * data).astype(data.dtype, copy=False)
         return self.measurement(lines).adjoint(weighted)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError, number_array
+from mri_design.errors import InputError, covariance_matrix, number_array
 from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
 from mri_design.operators.base import LinearOperator
 from mri_design.operators.diagonal import Diagonal
@@ -75,12 +75,12 @@ def with_noise_covariance(
         whitening = Diagonal(root, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(diagonal))) * (2 if is_complex else 1)
     elif coils is not None:
-        values, vectors = _eigen("coil covariance", number_array("coil covariance", coils), (shape[0], shape[0]))
+        values, vectors = _eigen("coil covariance", coils, shape[0])
         whitening = CoilMixing((vectors / np.sqrt(values)) @ vectors.conj().T, shape, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(values))) * (model.measurement.out_size // shape[0])
     else:
         size = model.measurement.out_size
-        values, vectors = _eigen("noise covariance", _real("noise covariance", matrix), (size, size))
+        values, vectors = _eigen("noise covariance", _real("noise covariance", matrix), size)
         whitening = RealMatrix((vectors / np.sqrt(values)) @ vectors.T, shape, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(values)))
     return replace(
@@ -99,13 +99,6 @@ def _real(field: str, value: ArrayLike | None) -> np.ndarray:
     return array.astype(float)
 
 
-def _eigen(field: str, matrix: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    wanted = f"a Hermitian positive definite matrix {shape}"
-    if matrix.shape != shape or not np.isfinite(matrix).all():
-        raise InputError(field=field, got=f"shape {matrix.shape} (or values that are not finite)", wanted=wanted)
-    if not np.allclose(matrix, matrix.conj().T, atol=1e-8 * np.abs(matrix).max()):
-        raise InputError(field=field, got="a matrix that is not Hermitian", wanted=wanted)
-    values, vectors = np.linalg.eigh(matrix)
-    if not values[0] > 0:
-        raise InputError(field=field, got=f"an eigenvalue {values[0]:.3g}", wanted=wanted)
+def _eigen(field: str, matrix: ArrayLike, side: int) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eigh(covariance_matrix(field, matrix, side))
     return values, vectors

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_allocatable
 from mri_design.krylov.chunks import in_chunks
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.generalized_linear import SiteBlock
@@ -114,8 +114,10 @@ class PosteriorPrecision:
         Raises
         ------
         InputError
-            Where a site precision is negative.
+            Where a site precision is negative, or there are more draws than an array may hold.
         """
+        rows = max(self.measurement.out_size, like.size)
+        require_allocatable("draws", count, rows, item_bytes=like.itemsize, got=count, cure="Ask for fewer draws.")
         if any(np.any(np.asarray(pi) < 0) for pi in self.site_precisions):
             raise InputError(
                 field="draws",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, described, positive_number, require_instance
+from mri_design.errors import InputError, covariance_matrix, described, positive_number, require_instance
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling, measured_samples, strongest_component
 from mri_design.scan.source_image import SourceImage
@@ -100,7 +100,8 @@ class KSpaceData:
             positive_number("noise_variance", self.noise_variance)
         self._check_companion("coil_maps", self.coil_maps, k.shape)
         self._check_companion("calibration", self.calibration, k.shape)
-        self._check_companion("noise_covariance", self.noise_covariance, (k.shape[1], k.shape[1]))
+        if self.noise_covariance is not None:
+            covariance_matrix("noise_covariance", self.noise_covariance, k.shape[1], definite=False)
         self._check_companion("reference", self.reference, (k.shape[0], *k.shape[2:]))
         if self.geometry is not None and len(self.geometry) != k.shape[0]:
             raise InputError(field="geometry", got=f"{len(self.geometry)} slices", wanted=f"{k.shape[0]}")

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, described, positive_number, require_counts, require_instance
+from mri_design.errors import (
+    InputError,
+    covariance_matrix,
+    described,
+    positive_number,
+    require_counts,
+    require_instance,
+)
 from mri_design.operators.nonuniform.convention import checked_samples
 
 __all__ = ["TrajectoryData"]
@@ -42,11 +49,15 @@ class TrajectoryData:
         Provenance (source, licence, anatomy, caveats).
     noise_covariance : complex128 array, shape (coil, coil), optional
         E[n n^H] / 2 of the coils' noise, as the scanner measured it; None where unknown.
+    density : float array, shape (sample,), optional
+        Density compensation weights of the samples, zero or more, in any unit: how much each counts in the gridded
+        image. No model weights its samples by them. None where the package computes its own.
 
     Raises
     ------
     InputError
         On arrays whose sizes disagree, samples that are not finite or all zero, a noise variance that is not positive,
+        density weights that are negative or all zero,
         readouts that do not divide the samples, and as `checked_samples`.
     """
 
@@ -61,6 +72,7 @@ class TrajectoryData:
     reference: NDArray[np.complex64] | None = None
     card: Mapping[str, str] = field(default_factory=dict)
     noise_covariance: NDArray[np.complex128] | None = None
+    density: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, sample)", kspace=self.kspace)
@@ -78,7 +90,17 @@ class TrajectoryData:
         self._check("kspace", k, k.shape)
         self._check("coil_maps", self.coil_maps, (*k.shape[:2], *self.grid_shape))
         self._check("reference", self.reference, (k.shape[0], *self.grid_shape))
-        self._check("noise_covariance", self.noise_covariance, (k.shape[1], k.shape[1]))
+        self._check("density", self.density, k.shape[2:])
+        if self.density is not None and (
+            np.iscomplexobj(self.density) or self.density.min() < 0 or not self.density.any()
+        ):
+            raise InputError(
+                field="density",
+                got="negative numbers, zeros only, or complex numbers",
+                wanted="weights of the samples, zero or more",
+            )
+        if self.noise_covariance is not None:
+            covariance_matrix("noise_covariance", self.noise_covariance, k.shape[1], definite=False)
 
     @staticmethod
     def _check(name: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> None:
@@ -151,4 +173,5 @@ class TrajectoryData:
             kspace=self.kspace[..., samples],
             trajectory=self.trajectory[samples],
             readouts=int(chosen.sum()),
+            density=None if self.density is None else self.density[samples],
         )

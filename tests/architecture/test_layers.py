@@ -105,7 +105,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/info": {"*": 1, "run": 2},
     "runs/protocol": {"run": 1, "report": 2},
-    "runs/recon": {"trajectory": 1, "run": 2, "trajectory_report": 2, "report": 3},
+    "runs/recon": {"stages": 1, "trajectory": 2, "run": 3, "trajectory_report": 3, "report": 4},
     "runs/sections": {"steps": 1, "trajectories": 1, "*": 2},
     "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},

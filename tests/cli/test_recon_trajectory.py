@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.scan.simulation.scenes import load_phantom, load_phantom_shots
 from mri_design.scan.trajectories.angles import golden_angles
 from mri_design.scan.trajectories.radial import radial_spokes
@@ -109,3 +109,25 @@ def test_noise_that_signal_may_have_enlarged_is_said(run: Run, tmp_path: Path) -
     known = run("recon", tmp_path / "known.npz", *words, tmp_path / "known")
     assert known.exit_code == 0 and "its noise is" not in known.output
     assert "it may be too large" in run("info", tmp_path / "unknown.npz").stdout
+
+
+def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(
+    run: Run, spoke_file: Path, tmp_path: Path
+) -> None:
+    made = {}
+    arrays = dict(np.load(spoke_file))
+    ramp = np.maximum(np.abs(np.arange(-N, N) / 2), 0.125) + np.zeros((SPOKES, 1))
+    for name, weights in {"none": None, "ramp": ramp, "scaled": 1e4 * ramp}.items():
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, **arrays, **({} if weights is None else {"density": weights}))
+        out = tmp_path / f"of-{name}"
+        result = run("recon", path, "--method", "zero-filled", "--recipe", "quick.toml", "--out", out)
+        assert result.exit_code == 0 and "members not read" not in result.output, result.output
+        made[name] = np.load(out / "recon.npy")
+    np.testing.assert_allclose(made["scaled"], made["ramp"], rtol=1e-5, atol=1e-7)
+    points, grid = arrays["trajectory"].reshape(-1, 2), (N, N)
+    weights = ramp.ravel() * density_weights(points, grid).sum() / ramp.sum()
+    gridded = NonUniformFourier(points, grid).adjoint(weights * arrays["kspace"].reshape(1, -1))
+    np.testing.assert_allclose(made["ramp"], gridded, rtol=1e-4, atol=1e-4 * np.abs(gridded).max())
+    assert np.linalg.norm(made["ramp"] - made["none"]) > 0.01 * np.linalg.norm(made["none"])
+    assert "density weights those of the file" in " ".join(run("info", tmp_path / "ramp.npz").stdout.split())

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import Result
 
@@ -126,3 +127,62 @@ def test_folders_of_folders_are_counted_and_others_left_out(
 
 def test_what_is_no_folder_is_refused(run: Run, tmp_path: Path) -> None:
     assert run("status", tmp_path / "nowhere").exit_code == 3
+
+
+def test_a_reconstruction_says_which_part_it_is_at(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mri_design.evaluation.output.progress_file import ProgressFile
+
+    told, show = list[str](), ProgressFile.show
+
+    def show_and_look(self: ProgressFile, name: str, done: int, total: int) -> None:
+        show(self, name, done, total)
+        self.write()
+        told.append(run("status", tmp_path / "a").output)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressFile, "show", show_and_look)
+        done = run("recon", "scan.npz", *QUICK, "--out", tmp_path / "a", "--no-report")
+    assert done.exit_code in (0, 4)
+    for part in ("reading", "calibrating", "choosing the model", "error bars", "report"):
+        assert f"{part}: " not in done.output  # a line for each would be noise in a log
+        assert any(line.startswith(f"a: running; {part}") for line in told), part
+    assert any("; outer loops 2 of " in line and "then error bars, report" in line for line in told)
+    assert any("; calibrating, for " in line for line in told)
+    assert any("then choosing the model, outer loops, error bars, report; process" in line for line in told)
+    assert run("status", tmp_path / "a").output.startswith("a: finished")
+
+
+def test_a_refused_run_leaves_the_progress_of_the_one_before(run: Run, tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "a", command=["design", "x"]) as folder:
+        folder.write_mask(np.ones(4, bool))
+        folder.progress.show("designing", 1, 4)
+        before = (tmp_path / "a" / ".progress.json").read_bytes()
+    (tmp_path / "a" / ".progress.json").write_bytes(before)  # as if it had been killed
+    with RunFolder(tmp_path / "a", command=["recon", "y"]) as folder:
+        folder.progress.show("reading", 0, 1)
+        assert (tmp_path / "a" / ".progress.json").read_bytes() == before
+        folder.begin()
+        assert b'"reading"' in (tmp_path / "a" / ".progress.json").read_bytes()
+
+
+def test_info_understands_a_folder_of_runs_as_the_demo_leaves_it(
+    run: Run, designed: tuple[Path, Result], tmp_path: Path
+) -> None:
+    demo = tmp_path / "demo-run"
+    for name in ("compare", "design"):
+        (demo / name).mkdir(parents=True)
+        (demo / name / "manifest.json").write_bytes((designed[0] / "manifest.json").read_bytes())
+    (demo / "report.html").write_text("<p>")
+    told = run("info", demo)
+    assert told.exit_code == 0, told.output
+    text = " ".join(told.output.split())
+    ended = json.loads((designed[0] / "manifest.json").read_text())["status"]
+    assert f"name demo-run runs 2: compare (finished, {ended}), design (finished, {ended})" in text
+    assert f"next open {demo / 'report.html'}; mri-design info {demo / 'compare'} tells of one run" in text
+    (tmp_path / "empty").mkdir()
+    refused = run("info", tmp_path / "empty")
+    assert refused.exit_code == 3 and "without a run of this program" in refused.output
+    with RunFolder(tmp_path / "now", command=["recon"]) as folder:
+        folder.progress.show("reading", 0, 1)
+        text = " ".join(run("info", tmp_path / "now").output.split())
+        assert "run running: there is no result yet" in text and f"mri-design status {tmp_path / 'now'}" in text

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import h5py
 import numpy as np
 import pytest
 
 import mri_design as md
+from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
 from tests.undrawn import undrawn
 
@@ -83,3 +86,14 @@ def blank_figures() -> Iterator[None]:
     """No figure is drawn."""
     with undrawn():
         yield
+
+
+@pytest.fixture
+def build_pages() -> ModuleType:
+    """What `make docs` adds to the pages; its file is no module of the package."""
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("build_pages", REPOSITORY / "docs" / "build_pages.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

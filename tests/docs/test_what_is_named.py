@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import tomllib
 from types import ModuleType
-
-import pytest
 
 import mri_design as md
 from tests.architecture.test_layers import FLOORS
@@ -63,17 +60,6 @@ def test_contributing_draws_the_house_as_it_is() -> None:
 def test_files_that_contributing_names_exist() -> None:
     for named in re.findall(r"`([\w/]+\.py)`", _text("CONTRIBUTING.md")):
         assert (REPOSITORY / named).exists() or list(PACKAGE.rglob(named)), named
-
-
-@pytest.fixture
-def build_pages() -> ModuleType:
-    """What `make docs` adds to the pages; its file is no module of the package."""
-    pytest.importorskip("mkdocs")
-    spec = importlib.util.spec_from_file_location("build_pages", REPOSITORY / "docs" / "build_pages.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_reference_has_every_public_name(build_pages: ModuleType) -> None:

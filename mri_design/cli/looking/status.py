@@ -64,12 +64,12 @@ def _stages(progress: RunProgress, now: float | None) -> str:
         return ""
     current = max(progress.stages, key=lambda stage: (stage.updated, stage.began))
     left = [stage for stage in progress.stages if stage.done < stage.total and stage is not current]
-    words = [f"{current.name} {current.done} of {current.total}"]
+    words = [current.name if current.total == 1 else f"{current.name} {current.done} of {current.total}"]
     if now is None:
         words.append(f"{_duration(time.time() - current.updated)} ago")
     else:
         words.append(_time_left(current, now))
-    then = ", ".join(f"{stage.name} ({stage.total - stage.done})" for stage in left)
+    then = ", ".join(f"{stage.name}{f' ({stage.total - stage.done})' * (stage.total > 1)}" for stage in left)
     return ", ".join(filter(None, words)) + (f"; then {then}" if then else "")
 
 

@@ -108,6 +108,11 @@ class ProgressFile:
     command : sequence of str
         The arguments of the run.
 
+    Attributes
+    ----------
+    waiting : bool
+        While it is set nothing is written: another run's progress may stand there, and this one may be refused.
+
     Notes
     -----
     A progress file is no result: where the disk does not take it, the run goes on without.
@@ -115,6 +120,7 @@ class ProgressFile:
 
     def __init__(self, path: Path, command: Sequence[str] = ()) -> None:
         self.path, self.command = path, command
+        self.waiting = False
         self._stages: dict[str, Stage] = {}
         self._written = 0.0
 
@@ -130,7 +136,7 @@ class ProgressFile:
 
     def write(self) -> None:
         """Write what was shown so far, where anything was."""
-        if self._stages:
+        if self._stages and not self.waiting:
             content = {"command": list(self.command), "stages": [asdict(stage) for stage in self._stages.values()]}
             with suppress(OSError):
                 write_text(self.path, json.dumps(content, indent=1) + "\n")

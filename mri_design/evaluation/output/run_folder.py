@@ -78,6 +78,7 @@ class RunFolder:
         self._lock = FolderLock(self.path)
         try:
             self._ledger = FolderLedger(self.path, overwrite=overwrite)
+            self.progress.waiting = not self._ledger.empty  # until it is known that this run goes on here
             self._ledger.open()
             remove_stale_temporaries(self.path)
             if (self.path / _FIGURES).exists():
@@ -160,6 +161,9 @@ class RunFolder:
         """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""
         if self.overwrite:
             self._ledger.clear()
+        if self.progress.waiting:
+            self.progress.waiting = False
+            self.progress.write()
 
     def write_manifest(self, manifest: Manifest | Mapping[str, object]) -> Path:
         """Write manifest.json with sorted keys."""

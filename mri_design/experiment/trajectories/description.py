@@ -43,6 +43,7 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
         "trajectory": f"{data.readouts} readouts of {count // data.readouts} samples, up to {reach[0]:.4g} (ky) and "
         f"{reach[1]:.4g} (kx) cycles per field of view",
         "samples": f"{count}, {count / (ky * kx):.1%} of the number of pixels{_repeated(data)}",
+        "density weights": "computed from the trajectory" if data.density is None else "those of the file",
         "dense": f"in the {side} x {side} central samples of the grid",
         **_calibration(data, recipe),
         **data.card,

@@ -58,7 +58,12 @@ class PreparedSamples:
             prior=recipe.blocks(),
             library=recipe.fft,
             phase=recipe.phase.prior(),
-            phase_encoding=ShotEncoding(data.grid_shape, data.trajectory.reshape(data.readouts, -1, 2), "readouts"),
+            phase_encoding=ShotEncoding(
+                data.grid_shape,
+                data.trajectory.reshape(data.readouts, -1, 2),
+                "readouts",
+                weights=None if data.density is None else data.density.reshape(data.readouts, -1),
+            ),
         )
 
 

@@ -108,8 +108,12 @@ class Encoding(Protocol):
         """What full k-space (coil, rows, columns) holds on some candidates, ordered as `rows` orders it."""
         ...
 
-    def density(self, ids: Sequence[int]) -> NDArray[np.float64] | float:
-        """Weights of these data that make up for samples lying closer in some places than in others; 1 on a grid."""
+    def density(self, ids: Sequence[int], *, given: bool = False) -> NDArray[np.float64] | float:
+        """Weights of these data that make up for samples lying closer in some places than in others; 1 on a grid.
+
+        With ``given`` those that came with the scan, where some did. Models take the computed ones, which are always
+        those of the trajectory.
+        """
         ...
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:

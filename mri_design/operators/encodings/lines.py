@@ -56,7 +56,7 @@ class LineEncoding:
         """(coil, line, kx), in the order of ``ids``."""
         return np.ascontiguousarray(kspace[:, np.asarray(ids, dtype=np.intp), :])
 
-    def density(self, ids: Sequence[int]) -> float:
+    def density(self, ids: Sequence[int], *, given: bool = False) -> float:
         """1: the grid is equally dense everywhere."""
         return 1.0
 

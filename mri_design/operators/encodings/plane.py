@@ -105,7 +105,7 @@ class PlaneEncoding:
         """(coil, sample), samples in ascending order."""
         return np.ascontiguousarray(kspace[:, self.mask(ids)])
 
-    def density(self, ids: Sequence[int]) -> float:
+    def density(self, ids: Sequence[int], *, given: bool = False) -> float:
         """1: the grid is equally dense everywhere."""
         return 1.0
 

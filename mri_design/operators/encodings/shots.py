@@ -37,11 +37,13 @@ class ShotEncoding:
         What the shots are called: spokes, arms, or readouts where they come from a scan of any kind.
     angles : tuple of float, optional
         Of the shots in radians, from +kx towards +ky; for tables and figures.
+    weights : float array, shape (shot, sample), optional
+        Density compensation that came with the scan, in any unit; by default it is computed.
 
     Raises
     ------
     InputError
-        For another name, shots of another shape or another number than angles, and a trajectory that
+        For another name, shots of another shape or another number than angles or weights, and a trajectory that
         `checked_trajectory` refuses.
     """
 
@@ -49,6 +51,7 @@ class ShotEncoding:
     shots: NDArray[np.float64]
     name: str = "radial"
     angles: tuple[float, ...] | None = None
+    weights: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.name not in _NAMES:
@@ -58,6 +61,8 @@ class ShotEncoding:
             raise InputError(field="shots", got=f"shape {shots.shape}", wanted="(shot, sample, 2)")
         if self.angles is not None and len(self.angles) != len(shots):
             raise InputError(field="angles", got=f"{len(self.angles)}", wanted=f"one for each of {len(shots)} shots")
+        if self.weights is not None and self.weights.shape != shots.shape[:2]:
+            raise InputError(field="weights", got=f"shape {self.weights.shape}", wanted=f"{shots.shape[:2]}")
         object.__setattr__(self, "shots", shots)
 
     @property
@@ -91,9 +96,15 @@ class ShotEncoding:
         """(coil, sample), shot behind shot in the order of ``ids``."""
         return np.ascontiguousarray(kspace[:, self._numbers(ids)]).reshape(len(kspace), -1)
 
-    def density(self, ids: Sequence[int]) -> NDArray[np.float64]:
-        """`density_weights` of the samples of some shots, ordered as `data` orders them."""
-        return density_weights(self.shots[self._numbers(ids)].reshape(-1, 2), self.grid)
+    def density(self, ids: Sequence[int], *, given: bool = False) -> NDArray[np.float64]:
+        """`density_weights` of the samples of some shots, ordered as `data` orders them.
+
+        With ``given`` the encoding's own weights, where it has some, scaled as `density_weights` does it.
+        """
+        numbers = self._numbers(ids)
+        points = self.shots[numbers].reshape(-1, 2)
+        weights = None if self.weights is None or not given else self.weights[numbers].ravel()
+        return density_weights(points, self.grid, given=weights)
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
         """Values (count, coil, shot, sample): what every shot would measure; neighbouring samples are dependent."""

@@ -13,7 +13,9 @@ from mri_design.operators.nonuniform.transform import sums_at_pixels, sums_at_sa
 __all__ = ["density_weights"]
 
 
-def density_weights(trajectory: Array, grid: tuple[int, int], *, iterations: int = 10) -> NDArray[np.float64]:
+def density_weights(
+    trajectory: Array, grid: tuple[int, int], *, iterations: int = 10, given: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Weights w of the samples for which X^H diag(w) y is close to the image, where the trajectory is dense enough.
 
     For images to start from, and to look at; models weight all samples alike, as their noise is alike.
@@ -26,6 +28,9 @@ def density_weights(trajectory: Array, grid: tuple[int, int], *, iterations: int
         Pixels (ky, kx) of the image.
     iterations : int
         Each costs two transforms on twice the grid. More of them make weights at the edge of the trajectory uneven.
+    given : float array, shape (sample,), optional
+        Weights of any scale that somebody else has computed. They are returned with the sum that the weights computed
+        here have; computed ones where all of them are zero.
 
     Returns
     -------
@@ -52,4 +57,6 @@ def density_weights(trajectory: Array, grid: tuple[int, int], *, iterations: int
     for _ in range(iterations):
         around = sums_at_samples(triangle * sums_at_pixels(weights, angles, triangle.shape), angles).real
         weights /= np.maximum(around, np.finfo(np.float32).eps)
-    return weights
+    if given is None or not given.sum() > 0:
+        return weights
+    return np.asarray(given * (weights.sum() / given.sum()))

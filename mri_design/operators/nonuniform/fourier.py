@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.fft
 
-from mri_design.errors import InputError, number_array
+from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.coils import Coils
 from mri_design.operators.nonuniform.convention import checked_samples
@@ -43,8 +43,9 @@ class NonUniformFourier(LinearOperator):
     """
 
     def __init__(self, trajectory: Array, grid: tuple[int, int], maps: Array | None = None) -> None:
-        self.trajectory = checked_samples(trajectory, grid)
-        self.grid = (int(grid[0]), int(grid[1]))
+        rows, columns = require_grid("grid", grid, axes=2)
+        self.trajectory = checked_samples(trajectory, (rows, columns))
+        self.grid = (rows, columns)
         maps = None if maps is None else number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
         self._coils = None if maps is None else Coils(maps)
         if maps is not None and maps.shape[1:] != self.grid:

@@ -28,6 +28,8 @@ def _npz(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
         "trajectory": scan.trajectory.reshape(scan.readouts, -1, 2),
         "matrix": np.array(scan.grid_shape),
     }
+    if scan.density is not None:
+        arrays["density"] = scan.density.reshape(scan.readouts, -1)
     return MadeFiles({out: npz_bytes(arrays | beside)}, (f"{described_kspace(scan)}: {out}",))
 
 

@@ -20,6 +20,7 @@ _PARTS = {
     "noise_variance": "the noise variance",
     "noise_covariance": "the covariance of the noise",
     "calibration": "the calibration scan",
+    "density": "the density compensation weights",
     "geometry": "sizes and places of slices",
     "reference": "the true image",
     "source": "identifiers of the patient and of the study",

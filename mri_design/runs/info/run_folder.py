@@ -1,12 +1,14 @@
-"""What the folder of a run holds, in words: which verb made it, how it ended, and what to do with it."""
+"""What a folder of runs holds, in words: which verb made each, how it ended, and what to do with it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mri_design.errors import InputError
+from mri_design.evaluation.output.folder_status import RunStatus, run_statuses
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 
 __all__ = ["describe_folder"]
@@ -22,7 +24,7 @@ def describe_folder(folder: Path) -> dict[str, str]:
     Parameters
     ----------
     folder : Path
-        Of a run.
+        Of a run, or one that holds the folders of several, as the demo's does.
 
     Returns
     -------
@@ -32,7 +34,7 @@ def describe_folder(folder: Path) -> dict[str, str]:
     Raises
     ------
     InputError
-        Where it is no folder of a run of this program.
+        Where it is no folder of a run of this program, and holds none.
     """
     if (folder / _MANIFEST).is_file():
         return _finished(folder, _manifest(folder / _MANIFEST))
@@ -43,12 +45,34 @@ def describe_folder(folder: Path) -> dict[str, str]:
             "holds": _files(folder),
             "next": "the same command with --resume goes on",
         }
+    found = run_statuses(folder)
+    if found:
+        return _several(folder, found)
     raise InputError(
         field=str(folder),
         got="a folder without a run of this program",
         wanted="a file, or the folder that design, recon or another verb left",
         cure="Name one file of it: slices of DICOM are files of their own, a BART pair is named by either file.",
     )
+
+
+def _several(folder: Path, runs: Sequence[RunStatus]) -> dict[str, str]:
+    """A folder whose own run is not finished, or that holds the folders of others."""
+    rows = {"name": folder.resolve().name}
+    inside = [run for run in runs if run.path != folder]
+    own = "".join(run.state for run in runs if run.path == folder)
+    if own:
+        rows["run"] = f"{own}: there is no result yet"
+    if inside:
+        told = (
+            f"{run.path.relative_to(folder)} ({run.state}{f', {run.ended}' if run.ended else ''})" for run in inside
+        )
+        rows["runs"] = f"{len(inside)}: {', '.join(told)}"
+    report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() and not own else ""
+    uses = [f"mri-design info {inside[0].path} tells of one run"] if inside else []
+    if own or any(run.state != "finished" for run in inside):
+        uses.append(f"mri-design status {folder} tells how far they are")
+    return rows | {"holds": _files(folder), "next": "; ".join(filter(None, (report, *uses)))}
 
 
 def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:

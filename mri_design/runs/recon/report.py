@@ -9,6 +9,7 @@ from mri_design.evaluation.mask_sentence import mask_sentence
 from mri_design.evaluation.output.page import Section, saved_figure
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.recon.run import ReconResult
+from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.recon.trajectory import TrajectoryResult
 from mri_design.runs.recon.trajectory_report import report_trajectory
 from mri_design.runs.run import Ending, Run
@@ -20,8 +21,12 @@ __all__ = ["report_reconstruction"]
 
 def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> Ending:
     """Write everything about a reconstruction into the run's folder."""
-    if isinstance(result, TrajectoryResult):
-        return report_trajectory(run, result)
+    ended = report_trajectory(run, result) if isinstance(result, TrajectoryResult) else _report_on_grid(run, result)
+    run.progress.show(REPORT, 1, 1)
+    return ended
+
+
+def _report_on_grid(run: Run, result: ReconResult) -> Ending:
     known, mask, lines = result.known, result.mask, result.ending.lines
     image = result.images[0]
     unit = known.slice_model.candidates.unit

@@ -15,6 +15,7 @@ from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.runs.images import NamedImage, with_zero_filled
+from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out, warn_of_noise
@@ -110,12 +111,15 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
         Where the input or the mask cannot be used.
     """
     recipe = request.recipe
+    stages = Stages(run.progress.show, recipe.reconstruction.method)
+    stages.begin("reading")
     record = request.record(run)
     every = load_scan(request.source, recipe, run.seed, request.maps)
     warn_of_left_out(every, recipe, run.progress)
     data = every.select_slice(request.index)
+    stages.begin("calibrating")
     if isinstance(data, TrajectoryData):
-        return reconstruct_trajectory(data, request.mask, recipe, record, run)
+        return reconstruct_trajectory(data, request.mask, recipe, record, run, stages)
     sampling = data.samplings[0]
     if request.mask is not None:
         mask = read_mask(request.mask, data.measured, sampling.samples)
@@ -133,7 +137,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     run.begin()
     most = loops_at_most(slice_model, recipe)
-    options = InferenceOptions(signal=signal, callback=lambda s: run.progress.show("outer loops", s.loop, most))
+    options = InferenceOptions(signal=signal, callback=lambda s: stages.loop(s.loop, most), watch=stages.begin)
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(slice_model, lines, method, recipe, rng, options=options)
     if result.left_out:
@@ -142,4 +146,5 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
     known = KnownScan.of(data, scan, slice_model, signal)
     images = with_zero_filled([NamedImage.judged(method, result, known.reference)], slice_model, lines, known.reference)
+    stages.begin(REPORT)
     return ReconResult(request, record, Ending(status, tuple(lines)), known, mask, images)

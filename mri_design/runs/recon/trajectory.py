@@ -14,6 +14,7 @@ from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.runs.images import GRIDDED, ZERO_FILLED, NamedImage, with_zero_filled
+from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import warn_of_noise
 from mri_design.scan.io.mask import read_mask
@@ -52,7 +53,7 @@ class TrajectoryResult:
 
 
 def reconstruct_trajectory(
-    data: TrajectoryData, mask: Path | None, recipe: Recipe, record: Record, run: Run
+    data: TrajectoryData, mask: Path | None, recipe: Recipe, record: Record, run: Run, stages: Stages
 ) -> TrajectoryResult:
     """Reconstruct one slice.
 
@@ -68,6 +69,8 @@ def reconstruct_trajectory(
         Of the request.
     run : Run
         Where results go.
+    stages : Stages
+        Where it is shown how far the work is.
 
     Raises
     ------
@@ -85,9 +88,8 @@ def reconstruct_trajectory(
     every_readout = range(slice_model.candidates.size)
     signal = slice_model.signal_level(every_readout)
     run.begin()
-    options = InferenceOptions(
-        signal=signal, callback=lambda s: run.progress.show("outer loops", s.loop, recipe.inference.loops)
-    )
+    most = recipe.inference.loops
+    options = InferenceOptions(signal=signal, callback=lambda s: stages.loop(s.loop, most), watch=stages.begin)
     method = recipe.reconstruction.method
     result = reconstruct_samples(slice_model, method, recipe, np.random.default_rng([run.seed, 2]), options)
     if result.left_out:
@@ -97,4 +99,5 @@ def reconstruct_trajectory(
     reference = None if scan.data.reference is None else scan.data.reference[0]
     images = [NamedImage.judged(GRIDDED if method == ZERO_FILLED else method, result, reference)]
     images = with_zero_filled(images, slice_model, every_readout, reference)
+    stages.begin(REPORT)
     return TrajectoryResult(record, Ending(status), scan, chosen, signal, images)

@@ -13,6 +13,8 @@ from mri_design.runs.sections.trajectories import curves_figure, point_spread_fi
 
 __all__ = ["report_trajectory"]
 
+_WITH_THE_SCAN = ", by the weights that came with the scan,"
+
 
 def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
     """Write image, error bars, the mask of readouts, errors, figures, manifest and page into the run's folder."""
@@ -37,14 +39,14 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
     reference = None if data.reference is None else data.reference[0]
     about = (
         f"{count} samples on {data.readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
-        "for the density of the samples and knows nothing else."
+        f"for the density of the samples{_WITH_THE_SCAN if data.density is not None else ''} and knows nothing else."
     )
     readouts = data.trajectory.reshape(data.readouts, -1, 2)
     first = "the first of the scan" if result.mask[0] else "the first of those used, in the order of the scan"
     pictures = [
         curves_figure(run.folder, "trajectory", {"readouts": readouts}, data.grid_shape, "readout", first),
         point_spread_figure(
-            run.folder, f"{data.readouts} readouts", data.trajectory, data.grid_shape, "these readouts"
+            run.folder, f"{data.readouts} readouts", data.trajectory, data.grid_shape, "these readouts", data.density
         ),
     ]
     sections = [

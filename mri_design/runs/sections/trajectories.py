@@ -55,7 +55,12 @@ def curves_figure(
 
 
 def point_spread_figure(
-    folder: RunFolder, title: str, trajectory: NDArray[np.floating], grid: tuple[int, int], units: str
+    folder: RunFolder,
+    title: str,
+    trajectory: NDArray[np.floating],
+    grid: tuple[int, int],
+    units: str,
+    density: NDArray[np.float64] | None = None,
 ) -> ReportFigure:
     """The point-spread function of some shots, compensated for the density of their samples.
 
@@ -71,17 +76,21 @@ def point_spread_figure(
         Pixels (ky, kx) of the image.
     units : str
         Which shots these are: "the chosen arms".
+    density : float array, shape (sample,), optional
+        Density compensation that came with the scan.
     """
     return saved_figure(
         folder,
         "point-spread",
-        lambda: plots.point_spread_maps({title: compensated_spread(trajectory, grid)}),
+        lambda: plots.point_spread_maps({title: compensated_spread(trajectory, grid, density)}),
         f"Point-spread function: what {units} make of a point in the middle of the image, the density of their samples "
         "compensated for as in the gridded image. Where it is bright, a point leaves an artefact.",
     )
 
 
-def compensated_spread(trajectory: NDArray[np.floating], grid: tuple[int, int]) -> NDArray[np.complex128]:
+def compensated_spread(
+    trajectory: NDArray[np.floating], grid: tuple[int, int], density: NDArray[np.float64] | None = None
+) -> NDArray[np.complex128]:
     """`point_spread` (ky, kx) of a trajectory (sample, 2) with `density_weights`, by the fast transform; 1 at its peak.
 
     Raises
@@ -89,5 +98,5 @@ def compensated_spread(trajectory: NDArray[np.floating], grid: tuple[int, int]) 
     InputError
         As `density_weights`.
     """
-    weights = density_weights(trajectory, grid)
+    weights = density_weights(trajectory, grid, given=density)
     return sums_at_pixels(weights / weights.sum(), 2 * np.pi * trajectory / grid, grid).astype(np.complex128)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_instance
+from mri_design.errors import covariance_matrix, require_instance
 from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.noise import estimate_noise_covariance
 from mri_design.scan.data import KSpaceData
@@ -54,7 +54,7 @@ def prewhiten(data: Scan, covariance: NDArray[np.complex128] | None = None) -> S
     if known is None and isinstance(data, KSpaceData):
         root = inverse_root(estimate_noise_covariance(data))
     else:
-        root = inverse_root(_checked(data, known))
+        root = inverse_root(covariance_matrix("covariance", known, data.n_coils).astype(np.complex128))
     maps, reference = data.coil_maps, data.reference
     if maps is not None:
         seen = mix_coils(root, maps)
@@ -69,17 +69,3 @@ def prewhiten(data: Scan, covariance: NDArray[np.complex128] | None = None) -> S
     if isinstance(data, KSpaceData) and data.calibration is not None:
         mixed["calibration"] = mix_coils(root, data.calibration)
     return replace(data, noise_variance=1.0, noise_covariance=None, **mixed)
-
-
-def _checked(data: KSpaceData | TrajectoryData, covariance: NDArray[np.complex128] | None) -> NDArray[np.complex128]:
-    wanted = f"a Hermitian positive definite matrix ({data.n_coils}, {data.n_coils})"
-    matrix = np.asarray(covariance)
-    square = matrix.shape == (data.n_coils, data.n_coils) and matrix.dtype.kind in "fc"
-    if not square or not np.isfinite(matrix).all():
-        raise InputError(field="covariance", got=f"{matrix.dtype} {matrix.shape}", wanted=wanted)
-    if not np.allclose(matrix, matrix.conj().T, rtol=1e-6, atol=1e-6 * np.abs(matrix).max()):
-        raise InputError(field="covariance", got="a matrix that is not Hermitian", wanted=wanted)
-    smallest = float(np.linalg.eigvalsh(matrix)[0])
-    if not smallest > 0:
-        raise InputError(field="covariance", got=f"an eigenvalue {smallest:.3g}", wanted=wanted)
-    return matrix.astype(np.complex128)

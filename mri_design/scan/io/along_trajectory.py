@@ -16,7 +16,7 @@ from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["TRAJECTORY_MEMBERS", "along_trajectory"]
 
-TRAJECTORY_MEMBERS = ("trajectory", "matrix")
+TRAJECTORY_MEMBERS = ("trajectory", "matrix", "density")
 """Members of an archive beside ``kspace`` that only samples along a trajectory have."""
 
 _PER_FIELD_OF_VIEW, _PER_PIXEL, _RADIANS = "cycles per field of view", "cycles per pixel", "radians per pixel"
@@ -53,6 +53,7 @@ def along_trajectory(
         or (sample, 3) with kz = 0 behind them; in the place of the axis of samples both may have two, (readout,
         sample). ``matrix``, the pixels (ky, kx) or one number for both, may stand in the card instead, or be left out
         where the trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that far.
+        ``density``, of the axes of samples, are density compensation weights of any scale.
         ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of
         slices they are the same for all.
     limits : ReadLimits
@@ -103,7 +104,22 @@ def along_trajectory(
         coil_maps=_on_grid("coil_maps", arrays, (slices, coils, *grid)),
         reference=_on_grid("reference", arrays, (slices, *grid)),
         card=card,
+        density=_density(arrays.get("density"), axes),
     )
+
+
+def _density(stored: NDArray[Any] | None, axes: tuple[int, ...]) -> NDArray[np.float64] | None:
+    """Weights of the samples, one behind the other; None where the archive has none."""
+    if stored is None:
+        return None
+    if stored.shape != axes or stored.dtype.kind not in "fiu":
+        raise InputError(
+            field="density",
+            got=f"{stored.dtype} {stored.shape}",
+            wanted=f"real numbers {axes}, a density compensation weight for each point of the trajectory",
+            cure="Leave the array out: the weights are then computed from the trajectory.",
+        )
+    return stored.reshape(-1).astype(np.float64)
 
 
 def _unit(card: Mapping[str, str]) -> str:

@@ -139,6 +139,8 @@ _OUTLINES = {
 def _format_of(path: str | os.PathLike[str]) -> str:
     """What a file is by its first bytes, or its name: one of `_READERS`, or twix."""
     path = Path(path)
+    if not path.name:  # the current folder, or the root
+        check_file(path)
     nifti.refuse_pair(path)
     if bart.is_bart(path):
         return "BART"

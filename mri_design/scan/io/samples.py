@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,51 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.sampling import ROUND_OFF
 
-__all__ = ["measured_lines", "readout_positions", "to_complex64", "to_float32", "volume_note"]
+__all__ = [
+    "measured_lines",
+    "readout_positions",
+    "to_complex64",
+    "to_float32",
+    "volume_note",
+    "within_single_precision",
+]
 
 
 def readout_positions(volume: NDArray[np.complex64]) -> NDArray[np.complex64]:
     """A volume's k-space (kx, coil, ky, kz) as one plane per readout position, (x, coil, ky, kz): inverse FFT along kx.
 
     Centred and orthonormal, so that white noise keeps its variance. Readouts that were not measured stay zero.
+
+    Raises
+    ------
+    InputError
+        For samples whose sums single precision does not hold.
     """
-    spread = np.fft.ifftshift(volume, axes=0)
-    return np.ascontiguousarray(np.fft.fftshift(np.fft.ifft(spread, axis=0, norm="ortho"), axes=0))
+    with within_single_precision("kspace") as sums:
+        spread = np.fft.ifftshift(volume, axes=0)
+        sums.append(np.ascontiguousarray(np.fft.fftshift(np.fft.ifft(spread, axis=0, norm="ortho"), axes=0)))
+    return sums[0]
+
+
+@contextmanager
+def within_single_precision(field: str) -> Iterator[list[NDArray[np.complex64]]]:
+    """Let arrays be computed from samples as large as a damaged file may have them, without a warning of NumPy.
+
+    Yields
+    ------
+    list
+        For the results, which are looked at when nothing more is computed.
+
+    Raises
+    ------
+    InputError
+        Where a result is beyond single precision.
+    """
+    results = list[NDArray[np.complex64]]()
+    with np.errstate(over="ignore", invalid="ignore"):
+        yield results
+    for result in results:
+        _refuse_overflow(field, result)
 
 
 def volume_note(count: int, plane: tuple[int, ...]) -> str:

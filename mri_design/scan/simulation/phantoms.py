@@ -151,7 +151,7 @@ def text_of_card(card: dict[str, Any]) -> dict[str, str]:
 
 
 def _entry(name: str) -> _Entry:
-    if name not in _ENTRIES:
+    if not isinstance(name, str) or name not in _ENTRIES:
         raise InputError(field="phantom", got=repr(name), wanted="one of " + ", ".join(_ENTRIES))
     return _ENTRIES[name]
 

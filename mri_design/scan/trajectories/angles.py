@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, number_array, positive_number, require_counts
+from mri_design.errors import InputError, number_array, positive_number, require_allocatable, require_counts
 from mri_design.operators.nonuniform.convention import checked_trajectory
 
 __all__ = ["Spread", "equispaced_angles", "golden_angles", "interleaf_angles", "turned"]
@@ -38,9 +38,10 @@ def equispaced_angles(count: int, *, turn: float = np.pi) -> NDArray[np.float64]
     Raises
     ------
     InputError
-        For no shot, or a turn that is not positive and finite.
+        For no shot, more than an array may hold, or a turn that is not positive and finite.
     """
     require_counts(least=1, count=count)
+    require_allocatable("count", count)
     return np.asarray(np.arange(count) * (positive_number("turn", turn) / count), dtype=np.float64)
 
 
@@ -60,7 +61,7 @@ def golden_angles(count: int, *, tiny: int = 1, turn: float = np.pi) -> NDArray[
     Raises
     ------
     InputError
-        For no shot, a ``tiny`` below 1, or a turn that is not positive and finite.
+        For no shot, more than an array may hold, a ``tiny`` below 1, or a turn that is not positive and finite.
 
     Notes
     -----
@@ -68,6 +69,7 @@ def golden_angles(count: int, *, tiny: int = 1, turn: float = np.pi) -> NDArray[
     Ulrici, Hell & Rasche, IEEE Trans. Med. Imaging 34(6):1262-1269, 2015.
     """
     require_counts(least=1, count=count, tiny=tiny)
+    require_allocatable("count", count)
     step = positive_number("turn", turn) / (GOLDEN_RATIO + tiny - 1)
     return np.asarray(np.arange(count) * step, dtype=np.float64)
 
@@ -117,7 +119,7 @@ def turned(shot: ArrayLike, angles: ArrayLike) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        For a shot of another shape, or angles that are not finite numbers.
+        For a shot of another shape, angles that are not finite numbers, or more samples than an array may hold.
     """
     one = checked_trajectory(shot)
     if one.ndim != 2:
@@ -125,6 +127,7 @@ def turned(shot: ArrayLike, angles: ArrayLike) -> NDArray[np.float64]:
     theta = number_array("angles", angles, wanted="finite numbers (shot,)")
     if theta.ndim != 1 or np.iscomplexobj(theta) or not np.isfinite(theta).all():
         raise InputError(field="angles", got=f"shape {theta.shape}", wanted="finite numbers (shot,)")
+    require_allocatable("angles", len(theta), *one.shape, cure="Take fewer angles, or fewer samples of the shot.")
     cosine, sine = np.cos(theta)[:, None], np.sin(theta)[:, None]
     ky, kx = one[:, 0], one[:, 1]
     return np.stack([cosine * ky + sine * kx, cosine * kx - sine * ky], axis=-1)

@@ -217,9 +217,18 @@ def fastest_readout(
     lengths = np.linalg.norm(np.diff(k, axis=0), axis=1)
     if not lengths.all():
         raise InputError(field="curve", got="a point that repeats the one before", wanted="points that move on")
-    squares = _squared_speeds(
-        lengths, _curvatures(k), _MARGIN * scale * limits.amplitude, _MARGIN * scale * limits.slew
-    )
+    speed, acceleration = _MARGIN * scale * limits.amplitude, _MARGIN * scale * limits.slew
+    curvatures = _curvatures(k)
+    with np.errstate(over="ignore", divide="ignore"):
+        playable = speed**2 > 0 and acceleration > 0 and bool(np.isfinite(curvatures / acceleration).all())
+    if not playable:
+        raise InputError(
+            field="limits",
+            got=f"{limits.amplitude:g} T/m and {limits.slew:g} T/m/s over {field_of_view:g} m",
+            wanted="a system that can move through k-space",
+            cure="Use SI units.",
+        )
+    squares = _squared_speeds(lengths, curvatures, speed, acceleration)
     positions = _at_raster_times(k, lengths, np.sqrt(squares), limits.raster)
     gradients = gradients_of(positions, raster=limits.raster, field_of_view=field_of_view)
     require_playable(gradients, limits)
@@ -309,7 +318,10 @@ def _samples_per_step(positions: NDArray[np.float64], raster: float, dwell: floa
         least = max(2, int(np.ceil(np.linalg.norm(np.diff(positions, axis=0), axis=1).max())))
         ticks = round(raster / _RECEIVER_RASTER)
         return next((count for count in range(least, ticks + 1) if ticks % count == 0), least)
-    per_step = round(raster / positive_number("dwell", dwell))
+    shortest = len(positions) * raster / _MOST_SAMPLES
+    if positive_number("dwell", dwell) < shortest:
+        raise InputError(field="dwell", got=f"{dwell:g} s", wanted=f"seconds, {shortest:.3g} or more for this curve")
+    per_step = round(raster / dwell)
     if per_step < 1 or abs(per_step * dwell - raster) > 1e-6 * raster:
         raise InputError(field="dwell", got=f"{dwell:g} s", wanted=f"a whole fraction of the raster time, {raster:g} s")
     return per_step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, require_counts
+from mri_design.errors import InputError, require_allocatable, require_counts
 from mri_design.scan.trajectories.angles import turned
 
 __all__ = ["radial_spokes"]
@@ -37,12 +37,14 @@ def radial_spokes(
     Raises
     ------
     InputError
-        For a matrix below 4, no oversampling of 1 or more, or angles that are not finite numbers.
+        For a matrix below 4, more samples than an array may hold, no oversampling of 1 or more, or angles that are not
+        finite numbers.
     """
     require_counts(least=4, matrix=matrix)
     require_counts(least=1, oversampling=oversampling)
     if not isinstance(centre_out, bool):
         raise InputError(field="centre_out", got=repr(centre_out), wanted="true or false")
+    require_allocatable("matrix", matrix, oversampling)
     count = matrix * oversampling
     along = np.arange((count + 1) // 2) if centre_out else np.arange(count) - count // 2
     return turned(np.stack([np.zeros(len(along)), along / oversampling], axis=1), angles)

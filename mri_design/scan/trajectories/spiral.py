@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, positive_number, require_counts
+from mri_design.errors import InputError, positive_number, require_allocatable, require_counts, require_numbers
 from mri_design.scan.trajectories.gradients import BROKEN_LIMITS, GradientLimits, Readout, fastest_readout
 
 __all__ = ["nyquist_turns", "spiral_curve", "spiral_readout"]
 
 _POINTS_PER_TURN = 1024
 _MOST_POINTS = 1 << 22
+_MOST_TURNS = _MOST_POINTS // _POINTS_PER_TURN
+_DENSITIES = 0.01, 100.0
+"""Beyond these the spiral is a circle, or a point, in double precision."""
 
 
 def nyquist_turns(matrix: int, interleaves: int, *, density: float = 1.0) -> float:
@@ -30,7 +33,7 @@ def nyquist_turns(matrix: int, interleaves: int, *, density: float = 1.0) -> flo
     Raises
     ------
     InputError
-        For more interleaves than half the matrix, and settings that are not positive.
+        For more interleaves than half the matrix, settings that are not positive, and more turns than numbers can say.
 
     Notes
     -----
@@ -41,7 +44,15 @@ def nyquist_turns(matrix: int, interleaves: int, *, density: float = 1.0) -> flo
     positive_number("density", density)
     if 2 * interleaves > matrix:
         raise InputError(field="interleaves", got=str(interleaves), wanted=f"at most half the matrix, {matrix // 2}")
-    return float(1 / (1 - (1 - 2 * interleaves / matrix) ** (1 / density)))
+    gap = 1 - (1 - 2 * interleaves / matrix) ** (1 / density)
+    if not gap > 0:
+        raise InputError(
+            field="matrix",
+            got=f"{matrix} with {interleaves} interleaves of density {density:g}, which have no gap at the rim",
+            wanted="interleaves whose turns are apart",
+            cure="Give a smaller matrix or density.",
+        )
+    return float(1 / gap)
 
 
 def spiral_curve(matrix: int, turns: float, *, density: float = 1.0, points: int) -> NDArray[np.float64]:
@@ -68,11 +79,14 @@ def spiral_curve(matrix: int, turns: float, *, density: float = 1.0, points: int
     Raises
     ------
     InputError
-        For settings that are not positive, or fewer than two points.
+        For settings that are not positive, a density below 0.01 or above 100, fewer than two points, or more of them
+        than an array may hold.
     """
     require_counts(least=4, matrix=matrix)
     require_counts(least=2, points=points)
+    require_allocatable("points", points, 2)
     positive_number("turns", turns)
+    require_numbers(least=_DENSITIES[0], most=_DENSITIES[1], density=density)
     t = np.linspace(0, 1, points)
     radius, angle = matrix / 2 * t ** positive_number("density", density), 2 * np.pi * turns * t
     return np.stack([radius * np.sin(angle), radius * np.cos(angle)], axis=1)
@@ -109,9 +123,16 @@ def spiral_readout(
     Raises
     ------
     InputError
-        For wrong settings, and for limits that the waveform would break with four million points, too.
+        For wrong settings, more than 4096 turns, and for limits that the waveform would break with four million points,
+        too.
     """
-    positive_number("turns", turns)
+    if positive_number("turns", turns) > _MOST_TURNS:
+        raise InputError(
+            field="turns",
+            got=f"{turns:.4g} of one interleaf",
+            wanted=f"at most {_MOST_TURNS}",
+            cure="Measure more interleaves (md.nyquist_turns).",
+        )
     points = max(64, int(np.ceil(_POINTS_PER_TURN * turns)))
     while True:
         curve = spiral_curve(matrix, turns, density=density, points=points)

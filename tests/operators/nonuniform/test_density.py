@@ -47,3 +47,12 @@ def test_the_weighted_adjoint_shows_the_image(spokes):
 def test_no_iteration_is_refused(spokes):
     with pytest.raises(InputError, match="iterations"):
         density_weights(spokes(4, 8), (8, 8), iterations=0)
+
+
+def test_given_weights_keep_their_ratios_and_get_the_area_of_the_computed_ones() -> None:
+    k = np.random.default_rng(1).uniform(-4, 4, (40, 2))
+    given = np.random.default_rng(0).uniform(0, 100, len(k))
+    weights = density_weights(k, (8, 8), given=given)
+    np.testing.assert_allclose(weights / weights[0], given / given[0], rtol=1e-12)
+    np.testing.assert_allclose(weights.sum(), density_weights(k, (8, 8)).sum(), rtol=1e-12)
+    np.testing.assert_array_equal(density_weights(k, (8, 8), given=0 * given), density_weights(k, (8, 8)))

@@ -160,13 +160,13 @@ def test_a_card_with_a_shape_for_every_member_says_matrix_and_unit_too(tmp_path:
         "dims": ["slice", "coil", "interleave", "sample"],
         "trajectory_unit": "cycles per pixel",
     }
-    path = saved(tmp_path, trajectory=POINTS / (16, 12), matrix=None, density=np.ones((3, 5)))
+    path = saved(tmp_path, trajectory=POINTS / (16, 12), matrix=None, other=np.ones((3, 5)))
     path.with_suffix(".json").write_text(json.dumps(card))
     with pytest.raises(InputError, match=r"matrix: got none beside 4 x 3 x 5 samples \(coil, readout, sample\)"):
         read(path)
     path.with_suffix(".json").write_text(json.dumps(card | {"matrix": [16, 12]}))
     scan = scan_of(path)
-    assert scan.grid_shape == (16, 12) and scan.card["members_not_read"] == "density"
+    assert scan.grid_shape == (16, 12) and scan.card["members_not_read"] == "other"
     np.testing.assert_allclose(scan.trajectory, POINTS.reshape(15, 2), rtol=1e-12)
     path.with_suffix(".json").write_text(json.dumps(card | {"matrix": 16, "trajectory_unit": "furlongs"}))
     with pytest.raises(InputError, match="trajectory_unit: got 'furlongs'"):
@@ -192,3 +192,31 @@ def test_slices_and_readouts_are_chosen() -> None:
     for wrong in (lambda: scan.select_slice(2), lambda: scan.select_readouts(np.zeros(3, dtype=bool))):
         with pytest.raises(InputError, match=r"slice|readouts"):
             wrong()
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_density_weights_are_those_of_the_file(tmp_path: Path, flat: bool) -> None:
+    density = RNG.uniform(0, 3, (3, 5))
+    arrays = {"kspace": SAMPLES.reshape(2, 4, 15), "trajectory": POINTS.reshape(15, 2), "density": density.ravel()}
+    scan = scan_of(saved(tmp_path, **(arrays if flat else {"density": density})))
+    assert scan.density is not None and "members_not_read" not in scan.card
+    np.testing.assert_array_equal(scan.density, density.ravel())
+    if not flat:
+        some = scan.select_readouts(np.array([True, False, True])).density
+        assert some is not None
+        np.testing.assert_array_equal(some, density[[0, 2]].ravel())
+
+
+@pytest.mark.parametrize(
+    "density",
+    [np.ones(15), np.ones((3, 4)), -np.ones((3, 5)), np.zeros((3, 5)), np.full((3, 5), np.nan), np.ones((3, 5)) * 1j],
+    ids=["flat", "short", "negative", "zeros", "nan", "complex"],
+)
+def test_density_weights_that_are_none_are_refused(tmp_path: Path, density: np.ndarray) -> None:
+    with pytest.raises(InputError, match=r"scan\.npz: density: got"):
+        read(saved(tmp_path, density=density))
+
+
+def test_density_without_a_trajectory_is_told_as_not_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "lines.npz", kspace=np.ones((8, 8), complex), density=np.ones(8))
+    assert read(tmp_path / "lines.npz").card["members_not_read"] == "density"

@@ -20,7 +20,7 @@ from mri_design.scan.io.mrd.noise import noise_of_data
 from mri_design.scan.io.mrd.purposes import Purposes
 from mri_design.scan.io.mrd.readouts import Readout, ReadoutPlan, plan_readouts
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
-from mri_design.scan.io.samples import measured_lines, readout_positions, volume_note
+from mri_design.scan.io.samples import measured_lines, readout_positions, volume_note, within_single_precision
 from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, index_runs
 
@@ -122,10 +122,16 @@ def _read(
     times: NDArray[np.intp],
 ) -> dict[str, Any]:
     """What `KSpaceData` is made of; ``times`` is how often each line of the whole scan was measured."""
-    stored = _filled(acquisitions, plan, plan.readouts, duplicates, images)
-    coils, coil_notes = working_coils(stored)
-    kspace = images.kspace(only_coils(stored, coils), plan.readouts)
-    calibration = _filled(acquisitions, plan, plan.calibration, "average", images) if plan.calibration else None
+    with within_single_precision(acquisitions.field) as sums:
+        stored = _filled(acquisitions, plan, plan.readouts, duplicates, images)
+        coils, coil_notes = working_coils(stored)
+        kspace = images.kspace(only_coils(stored, coils), plan.readouts)
+        sums.append(kspace)
+        calibration = None
+        if plan.calibration:
+            stored = _filled(acquisitions, plan, plan.calibration, "average", images)
+            calibration = images.kspace(only_coils(stored, coils), plan.calibration)
+            sums.append(calibration)
     repeats = int(times[times > 0].min()) if duplicates == "average" else 1
     places = [readout.index for readout in plan.readouts]
     covariance, noise_notes = noise_of_data(
@@ -144,7 +150,7 @@ def _read(
         "name": acquisitions.path.stem,
         "card": {**acquisitions.provenance, **notes},
         "noise_covariance": covariance,
-        "calibration": None if calibration is None else images.kspace(only_coils(calibration, coils), plan.calibration),
+        "calibration": calibration,
         "geometry": images.geometry(acquisitions.heads, plan),
         "source": header.source,
     }

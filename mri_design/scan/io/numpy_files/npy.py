@@ -56,7 +56,7 @@ def read(
     ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis) and
     ``noise_variance``. Lines without any sample are known to be not measured. A volume's readout (k0, or x of images)
     is transformed to positions, which take the place of slices: every one is a plane (ky, kz) of its own. An archive
-    with a ``trajectory`` holds samples along it, see `along_trajectory`.
+    with a ``trajectory`` holds samples along it, perhaps with the weights ``density``, see `along_trajectory`.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _of_archive(path: Path, card: ArrayCard, limits: ReadLimits) -> ScanOutline 
     with opened_npz(path, limits) as archive, ExitStack() as opened:
         keys = ("kspace", "image") if card.key is None else (card.key,)
         key = next((key for key in keys if key in archive.names), None)
-        if key is None or set(archive.names) & set(TRAJECTORY_MEMBERS):
+        if key is None or "trajectory" in archive.names:
             return None
         names = [key, *(name for name in COMPANIONS if name in archive.names)]
         stacks = {name: opened.enter_context(archive.slices(name)) for name in names if name not in _WHOLE}
@@ -171,4 +171,5 @@ def _load(path: Path, size: int, card: ArrayCard, limits: ReadLimits) -> tuple[s
             got=", ".join(present[:8]) or "no arrays",
             wanted=f"an array named {' or '.join(keys)}",
         )
-    return key, arrays, [name for name in present if name not in arrays]
+    unread = set() if "trajectory" in arrays else set(TRAJECTORY_MEMBERS)
+    return key, arrays, [name for name in present if name not in arrays or name in unread]
