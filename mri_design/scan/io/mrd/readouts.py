@@ -308,7 +308,7 @@ class _Grid:
     def calibration(
         self, places: Places, header: MrdHeader, readouts: Sequence[Readout], notes: dict[str, str]
     ) -> tuple[list[Readout], list[Readout]]:
-        """Calibration readouts that are data of the image as well (`calibration_data`), and those for coil maps alone."""
+        """Calibration readouts that are data of the image as well, and those that serve the coil maps alone."""
         numbered = [(int(at), self._calibration(int(at), header)) for at in places]
         placed = [(at, readout) for at, readout in numbered if readout is not None]
         kind = kind_of(self.heads, readouts[0].index)
