@@ -146,6 +146,7 @@ class Scanner:
         self._channel, self._patience, self._say, self._note = channel, patience, say, note
         self._connected = self._met = False
         self._silent: tuple[Connection, float] | None = None
+        self._said = set[str]()
         self._request: Mapping[str, object] | None = None
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         self._silences = 0
@@ -279,7 +280,8 @@ class Scanner:
             if self.arrivals.header is not None or isinstance(event, ScanHeader):
                 self._silent = None
             said = self.arrivals.take(event)
-            if said:
+            if said and said not in self._said:  # all are counted, and a whole series may be left out for one reason
+                self._said.add(said)
                 self._say(said)
 
     def _end(self, why: str) -> None:
