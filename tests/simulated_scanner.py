@@ -8,6 +8,7 @@ It speaks through the ismrmrd package, not through this one, and can do what rea
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import socket
@@ -116,6 +117,10 @@ def main() -> None:
     if given.file is not None:
         write_file(given.file, kspace, noises)
         return
+    first = io.BytesIO()  # made before it connects: the header is awaited from then on
+    begin = ProtocolSerializer(first)
+    begin.serialize(ConfigFile("adaptive.xml"))
+    begin.serialize(CreateFromDocument(header_text(kspace)))
     sent = 0
     with connected(given.port) as client, client.makefile("rwb") as stream:
         out, heard = ProtocolSerializer(stream), ProtocolDeserializer(stream)
@@ -133,8 +138,8 @@ def main() -> None:
             for strength in (1, 3) if given.twice else (1,):
                 send(readout(strength * kspace[:, line], counter_of(line)))
 
-        out.serialize(ConfigFile("adaptive.xml"))
-        out.serialize(CreateFromDocument(header_text(kspace)))
+        stream.write(first.getvalue())
+        stream.flush()
         for noise in noises:
             send(noise)
         for line in given.ahead:

@@ -76,7 +76,12 @@ def adapt(
         ),
     ] = "127.0.0.1",
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds to wait for a readout.", rich_help_panel=_SCANNER)
+        float,
+        typer.Option(
+            "--timeout",
+            help="Seconds to wait for a readout, and for the header of whoever connects.",
+            rich_help_panel=_SCANNER,
+        ),
     ] = 10.0,
     requests: Annotated[
         int,

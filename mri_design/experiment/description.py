@@ -89,13 +89,15 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
     measured = f"{int(lines.sum())} of {len(lines)}"
     if not lines.all():
         measured += f", missing {index_runs(~lines)}"
-        measured += f": acceleration {len(lines) / max(int(lines.sum()), 1):.3g}"
+        measured += f": acceleration {len(lines) / max(int(lines.sum()), 1):.3g}" if sampling.whole_lines else ""
     rows = {"measured lines": measured}
     if not sampling.whole_lines:
         within = sampling.samples[lines].mean()
+        count, size = int(sampling.samples.sum()), sampling.samples.size
         rows["samples"] = (
-            f"{sampling.percentage} of the grid: along ky {lines.mean():.1%} of the lines hold some, along kx "
-            f"{columns.mean():.1%} of the columns; a measured line holds {within:.1%} of its samples on average"
+            f"{count} of {size}, {sampling.percentage} of the grid: acceleration {size / max(count, 1):.3g}; "
+            f"along ky {lines.mean():.1%} of the lines hold some, along kx {columns.mean():.1%} of the columns; "
+            f"a measured line holds {within:.1%} of its samples on average"
         )
     rows["fully sampled"] = _completeness(sampling)
     return rows

@@ -204,8 +204,8 @@ class PreparedScan:
     data : KSpaceData
         Calibrated (whitened where there are several coils).
     calibration_lines : int
-        Centre lines that the coil maps were estimated from; 0 where no calibration was needed. A design has to start
-        with them.
+        Centre lines that the coil maps were estimated from, at most, or of a plane the side of the square; 0 where no
+        calibration was needed. A design has to start with them.
     noise_source, maps_source : str
         Where the noise and the coil maps are from, in words.
     unit : float
@@ -291,6 +291,8 @@ def prepare(
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
     allowed = data if measured is None else _only(data, measured)
     maps_source, looked_at = source_of_maps(allowed, lines)
+    if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
+        looked_at = calibration_width(allowed, looked_at)
     if data.n_coils > 1 and data.coil_maps is None:
         data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
     return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing)

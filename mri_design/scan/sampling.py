@@ -19,6 +19,8 @@ ROUND_OFF = 1e-10
 # Zeros that quantisation leaves by chance are expected from how often one component alone is zero; they crowd where the
 # signal is weakest, so that there may be several times as many as their average says.
 CHANCE = 10.0
+# And so many more, since a few lines hold none or several where less than one is expected.
+FEW = 4
 # Edges of k-space that differ by less than this part of the grid count as equal; partial Fourier leaves out more.
 EDGES = 32
 
@@ -27,7 +29,7 @@ def measured_samples(kspace: NDArray[np.complexfloating], strongest: float | Non
     """Which samples of one slice were measured: those that are not zero in all coils.
 
     Receivers that digitise coarsely return some zeros by chance. They count as measured as long as there are not more
-    of them than the zeros of single components explain.
+    of them than the zeros of single components explain, also after a Fourier transform and back.
 
     Parameters
     ----------
@@ -51,8 +53,11 @@ def measured_samples(kspace: NDArray[np.complexfloating], strongest: float | Non
     holes = int((~samples[lines]).sum())
     if holes:
         within = kspace[:, lines][:, samples[lines]]
-        alone = ((within.real == 0) != (within.imag == 0)).mean(axis=1) / 2  # p (1 - p), close to p where it is small
-        if holes <= CHANCE * float(np.prod(alone**2)) * samples[lines].size:
+        # By the same limit as the samples: a zero that went through a Fourier transform and back is one still. Shares
+        # of the real and of the imaginary parts, apart: parts of one kind are all zero where the image is symmetric.
+        shares = [(np.abs(part) <= limit).mean(axis=1) for part in (within.real, within.imag)]
+        expected = float(np.prod(shares)) * samples[lines].size
+        if expected and holes <= CHANCE * expected + FEW:
             samples[lines] = True
     return samples
 

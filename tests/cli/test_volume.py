@@ -4,10 +4,12 @@ import csv
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design.runs.export.stored_images import read_images
 from mri_design.scan.simulation.scenes import load_phantom
 from tests.scan.io.conftest import MrdFile
 
@@ -108,3 +110,24 @@ def test_a_mask_that_the_scan_does_not_hold_is_refused(run: Run, files: tuple[Pa
     np.save(tmp_path / "mask.npy", np.ones((NY, NZ), dtype=bool))
     result = run("recon", files[1], "--mask", tmp_path / "mask.npy", "--out", tmp_path / "refused")
     assert result.exit_code == 3 and "hold no data" in " ".join(result.output.split())
+
+
+def test_info_recon_and_export_count_the_samples_of_a_plane_alike(
+    run: Run, files: tuple[Path, Path], mask: np.ndarray, tmp_path: Path
+) -> None:
+    (tmp_path / "known.toml").write_text('[noise]\nvariance = 4.9e-5\n[reconstruction]\nmethod = "zero-filled"\n')
+    with h5py.File(files[0], "r") as file:
+        stored = {name: file["dataset"][name][()] for name in ("xml", "data")}
+    every_second = stored["data"]["head"]["idx"]
+    every_second = (every_second["kspace_encode_step_1"] % 2 == 0) & (every_second["kspace_encode_step_2"] % 2 == 0)
+    half = tmp_path / "half.h5"
+    with h5py.File(half, "w") as file:
+        file["dataset/xml"] = stored["xml"]
+        file.create_dataset("dataset/data", data=stored["data"][every_second], dtype=stored["data"].dtype)
+    for path, count in ((files[1], int(mask.sum())), (half, int(every_second.sum()))):
+        told = run("info", path).stdout
+        assert f"\nsamples         {count} of {NY * NZ}, " in told and f"acceleration {NY * NZ / count:.3g}" in told
+        out = tmp_path / path.stem
+        assert run("recon", path, "--slice", 2, "--recipe", tmp_path / "known.toml", "--out", out).exit_code == 0
+        assert f"\nsamples         {count}: " in run("info", out).stdout
+        assert read_images(out).measured == f"{count} of {NY * NZ} samples"

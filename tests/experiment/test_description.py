@@ -64,6 +64,19 @@ def test_size_place_and_acceleration_are_told() -> None:
     assert rows["orientation"] == f"sagittal, phase encoding foot to head; other slices {other}"
 
 
+def test_samples_of_a_plane_are_counted_one_by_one() -> None:
+    plane = np.zeros((1, 1, 32, 32), np.complex64)
+    held = np.random.default_rng(1).random((32, 32)) < 0.2
+    held[12:20, 12:20] = True  # the calibration square counts like the others
+    plane[0, 0, held] = scan(32).kspace[0, 0][held]
+    rows = describe_scan(ScanOutline.of(KSpaceData(plane, held.any(axis=1), noise_variance=1.0)), Recipe())
+    count = int(held.sum())
+    assert rows["samples"].startswith(
+        f"{count} of 1024, {count / 1024:.1%} of the grid: acceleration {1024 / count:.3g};"
+    )
+    assert "acceleration" not in rows["measured lines"]
+
+
 def test_centre_and_lines_around_it_are_told() -> None:
     rows = describe_scan(told(), Recipe())
     start = "line 16, sample 16, counted from 0"

@@ -12,6 +12,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.scan.calibration.noise import estimate_noise_variance
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.simulation.scenes import load_phantom
 from tests.slow_cases import slow_cases
 
 ScanMaker = Callable[..., KSpaceData]
@@ -268,3 +269,15 @@ def test_images_made_in_python_have_the_units_of_the_data(small: Recipe, size: f
         images.append([one.astype(np.complex128) / factor for one in (result.image, map_estimate(model).image)])
     for one, other in zip(*images, strict=True):
         assert np.linalg.norm(other - one) < 0.02 * np.linalg.norm(one)
+
+
+@pytest.mark.parametrize(("side", "used"), [(10, 10), (32, 24)])
+def test_a_plane_starts_with_the_calibration_square_that_was_measured(side: int, used: int) -> None:
+    data = load_phantom("brain", shape=(32, 32), n_coils=2, rng=np.random.default_rng(0))
+    held = np.zeros((32, 32), dtype=bool)
+    held[::2, ::2] = True
+    held[16 - side // 2 : 16 + side // 2, 16 - side // 2 : 16 + side // 2] = True
+    kspace = data.kspace * held
+    scan = KSpaceData(kspace, held.any(axis=1), noise_variance=data.noise_variance)
+    recipe = Recipe.model_validate({"design": {"encoding": "plane"}})
+    assert prepare(scan, recipe).calibration_lines == used

@@ -79,6 +79,30 @@ def test_zeros_that_a_coarse_converter_returns_are_samples(coarse: float) -> Non
     assert measured_samples(rounded).all()
 
 
+@pytest.mark.parametrize("axes", [(-1,), (-2,), (-2, -1)])
+@pytest.mark.parametrize("precision", [np.complex64, np.complex128])
+def test_zeros_of_a_coarse_converter_are_samples_after_a_transform_and_back(
+    axes: tuple[int, ...], precision: type
+) -> None:
+    rounded = np.round(noise((1, *N)) / 0.5).astype(np.complex128)
+    rounded[0, 24, 20] = 1e5  # so that round-off of the others is far below the strongest sample
+    back = np.fft.fftn(np.fft.ifftn(rounded, axes=axes).astype(precision), axes=axes).astype(np.complex64)
+    zeros = rounded == 0
+    assert zeros.sum() > 50 and np.abs(back[zeros]).max() < 1e-6 * np.abs(back).max()
+    assert measured_samples(back).all()
+
+
+def test_the_one_zero_of_a_few_lines_is_a_sample() -> None:
+    few = np.round(noise((1, 8, 256), 2) / 0.02)
+    few[0, 3, 100] = 0
+    assert (few.real == 0).sum() > 1 and measured_samples(few).all()
+
+
+def test_holes_in_samples_without_an_imaginary_part_are_seen() -> None:
+    mask = mask_with(scattered)
+    assert not measured_samples(noise((1, *N)).real.astype(np.complex64) * mask)[~mask].any()
+
+
 def test_holes_beside_a_coarse_converter_are_still_seen() -> None:
     mask = mask_with(scattered)
     rounded = np.round(noise((1, *N)) / 0.3) * np.float32(0.3) * mask

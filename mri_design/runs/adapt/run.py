@@ -328,6 +328,7 @@ class _Live:
         """The lines that the design begins with, measured."""
         state = self._state()
         if state is not None:
+            self._arrivals.settle(state.trace.lines)
             return state.trace.start
         while True:
             first, coils = self._first_lines(), self._arrivals.coils

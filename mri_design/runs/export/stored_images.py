@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
+from mri_design.runs.counted import counted
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["MOST_TEXT", "SHOTS", "StoredImages", "read_images", "read_manifest"]
+__all__ = ["MOST_TEXT", "StoredImages", "read_images", "read_manifest"]
 
 MOST_TEXT = 64 * 2**20
 """Longest text file of a run, in bytes, that is read."""
-SHOTS = "shots.csv"
-"""A file by which folders of designs over spokes or arms of spirals are known."""
 _WANTED = "a folder of design, recon or protocol"
 
 
@@ -89,9 +88,9 @@ def read_images(folder: Path) -> StoredImages:
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
     settings = read_manifest(folder)["settings"]
     mask = _array(folder / "mask.npy", "b", 1, 2)
-    counted = _counted(folder, settings, mask)
+    what = counted(folder, settings, mask.ndim)
     image, std = (_image(folder / name, kind) for name, kind in (("recon.npy", "c"), ("std.npy", "f")))
-    sides = {"lines": mask.shape, "samples": mask.shape}.get(counted, ())
+    sides = {"lines": mask.shape, "samples": mask.shape}.get(what, ())
     if image is not None and image.shape[: len(sides)] != sides:
         wanted = f"{' x '.join(map(str, sides))} {'rows' if len(sides) == 1 else 'pixels'}, as mask.npy"
         raise InputError(field=f"{folder.name}/recon.npy", got=f"shape {image.shape}", wanted=wanted)
@@ -104,7 +103,7 @@ def read_images(folder: Path) -> StoredImages:
     return StoredImages(
         name=folder.resolve().name,
         mask=mask,
-        counted=counted,
+        counted=what,
         image=image,
         std=std,
         geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
@@ -135,14 +134,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(field=field, got=f"{error}", wanted="the manifest of a run about one mask") from error
     return manifest
-
-
-def _counted(folder: Path, settings: dict[str, Any], mask: NDArray[np.bool_]) -> str:
-    if mask.ndim == 2:
-        return "samples"
-    if (folder / SHOTS).is_file():
-        return "shots"
-    return "readouts" if "readouts" in settings else "lines"
 
 
 def _array(path: Path, kind: str, *axes: int) -> NDArray[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.evaluation.output.tables import read_csv
-from mri_design.runs.export.stored_images import SHOTS
+from mri_design.runs.counted import SAMPLES, SHOTS
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
@@ -16,9 +16,6 @@ from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.sequences.orders import PlaneOrder, SpiralOrder, SpokeOrder
 
 __all__ = ["read_plane", "read_shots"]
-
-PLANE = "samples.csv"
-"""A file by which folders of designs over samples of a plane are known."""
 
 
 def read_plane(folder: Path) -> PlaneOrder | None:
@@ -29,10 +26,10 @@ def read_plane(folder: Path) -> PlaneOrder | None:
     InputError
         Where the files are damaged or contradict each other.
     """
-    path, mask_path = folder / PLANE, folder / "mask.npy"
+    path, mask_path = folder / SAMPLES, folder / "mask.npy"
     if not path.is_file():
         return None
-    field, size = f"{folder.name}/{PLANE}", check_file(mask_path)
+    field, size = f"{folder.name}/{SAMPLES}", check_file(mask_path)
     with mask_path.open("rb") as stream:
         mask = read_npy_stream(stream, size, f"{folder.name}/mask.npy", DEFAULT_LIMITS)
     if mask.dtype != np.bool_ or mask.ndim != 2:

@@ -9,13 +9,13 @@ from typing import Any
 
 from mri_design.errors import InputError
 from mri_design.evaluation.output.folder_status import RunStatus, run_statuses
+from mri_design.runs.counted import SAMPLES, SHOTS, counted
+from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 
 __all__ = ["describe_folder"]
 
 _MANIFEST, _MOST_LINES = "manifest.json", 24
-_COUNTED = {"samples.csv": "samples", "shots.csv": "shots"}
-"""Files by which designs are known that measure something else than lines, and what they measure."""
 
 
 def describe_folder(folder: Path) -> dict[str, str]:
@@ -85,31 +85,41 @@ def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:
         "ended": str(manifest["status"]),
         "inputs": inputs or "none but what is built in",
     }
+    what = counted(folder, manifest.get("settings", {}), _mask_axes(folder / "mask.npy"))
     if lines:
         listed = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
-        rows[_counted(folder)] = f"{len(lines)}: {listed}"
+        rows[what] = f"{len(lines)}: {listed}"
     rows["holds"] = _files(folder)
     report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() else ""
-    return rows | {"next": "; ".join(filter(None, (report, *_uses(folder))))}
+    return rows | {"next": "; ".join(filter(None, (report, *_uses(folder, what))))}
 
 
-def _counted(folder: Path) -> str:
-    return next((counted for name, counted in _COUNTED.items() if (folder / name).is_file()), "lines")
+def _mask_axes(path: Path) -> int | None:
+    """Axes of a mask; None where there is none that can be read."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as stream:
+            return read_npy_stream(stream, check_file(path), path.name, DEFAULT_LIMITS).ndim
+    except (InputError, OSError):
+        return None
 
 
-def _uses(folder: Path) -> list[str]:
-    """Commands that take what the folder holds."""
-    uses, counted = [], _counted(folder)
-    if counted == "shots":
+def _uses(folder: Path, what: str) -> list[str]:
+    """Commands that take what the folder holds, of which ``what`` was measured."""
+    uses = list[str]()
+    if what == "shots":
         trajectory = folder / "trajectory.npz"
         if trajectory.is_file():
             uses.append(f"mri-design recon {trajectory} reconstructs from what it measured")
     elif (folder / "mask.npy").is_file():
         uses.append(f"mri-design recon SCAN --mask {folder / 'mask.npy'} reconstructs from what it chose")
     if (folder / "mask.npy").is_file():
-        where = "other formats" if counted == "lines" else "a Pulseq sequence (--to seq)"
-        images = ", and its image to nifti and dicom" if (folder / "recon.npy").is_file() and counted != "lines" else ""
-        uses.append(f"mri-design export {folder} takes it to {where}{images}")
+        ordered = any((folder / name).is_file() for name in (SAMPLES, SHOTS))
+        takes = {"other formats": what == "lines", "a Pulseq sequence (--to seq)": ordered}
+        where = [f"it to {form}" for form, able in takes.items() if able]
+        where += ["its image to nifti and dicom"] if (folder / "recon.npy").is_file() and what != "lines" else []
+        uses += [f"mri-design export {folder} takes {', and '.join(where)}"] if where else []
     if (folder / "kspace.npz").is_file():
         uses.append(f"mri-design info {folder / 'kspace.npz'} tells of what was measured")
     return uses

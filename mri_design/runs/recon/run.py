@@ -124,7 +124,8 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     if request.mask is not None:
         mask = read_mask(request.mask, data.measured, sampling.samples)
     else:
-        mask = sampling.samples if recipe.design.encoding == "plane" or sampling.holes else data.measured
+        plane = recipe.design.encoding == "plane" or ("volume" in data.card and not sampling.whole_lines)
+        mask = sampling.samples if plane or sampling.holes else data.measured
     recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
     check_other_than_lines(recipe)
     lines = np.flatnonzero(mask).tolist()

@@ -9,7 +9,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 
@@ -20,22 +20,6 @@ __all__ = ["Channel", "Connected", "Connection", "Gone", "clients", "listening",
 
 _WAITING = 64
 _SEND_SECONDS = 5
-
-
-@dataclass(frozen=True)
-class Connected:
-    """Somebody is there."""
-
-
-@dataclass(frozen=True)
-class Gone:
-    """Nobody is there any more; ``for_good`` where nobody can come back."""
-
-    why: str
-    for_good: bool = False
-
-
-Event = Message | Connected | Gone
 
 
 @dataclass(frozen=True)
@@ -50,11 +34,32 @@ class Connection:
         Sends bytes.
     close : callable
         Ends both directions; reading ends then too.
+    replaceable : bool
+        Whether somebody else can come once it is closed.
     """
 
     source: BinaryIO
     write: Callable[[bytes], object]
     close: Callable[[], object]
+    replaceable: bool = False
+
+
+@dataclass(frozen=True)
+class Connected:
+    """Somebody is there, through a connection that can be refused where it is given."""
+
+    connection: Connection | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Gone:
+    """Nobody is there any more; ``for_good`` where nobody can come back."""
+
+    why: str
+    for_good: bool = False
+
+
+Event = Message | Connected | Gone
 
 
 class Channel:
@@ -79,6 +84,7 @@ class Channel:
         self._connections, self._keep = connections, keep
         self._events: queue.Queue[Event | Exception] = queue.Queue(_WAITING)
         self._present: Connection | None = None
+        self._refused: tuple[Connection | None, str] = (None, "")
         self._stopped, self._sending = threading.Event(), threading.Lock()
         threading.Thread(target=self._read, name="readouts", daemon=True).start()
 
@@ -101,6 +107,16 @@ class Channel:
     def send(self, content: Mapping[str, object]) -> bool:
         """Say something to whoever is there; whether it was taken."""
         return self._write(self.protocol.text(content))
+
+    def refuse(self, connection: Connection, why: str) -> None:
+        """Tell whoever is there at ``connection`` that it is over, and hang up, so that somebody else may come.
+
+        Nothing happens where it has ended already, or where nobody else can come.
+        """
+        if connection is self._present and connection.replaceable:
+            self._refused = connection, why
+            self.send({"kind": "refused", "why": why})
+            connection.close()
 
     def _write(self, message: bytes) -> bool:
         present = self._present
@@ -130,11 +146,12 @@ class Channel:
             for connection in self._connections:
                 self._hang_up()
                 self._present = connection
-                self._events.put(Connected())
+                self._events.put(Connected(connection))
                 why = self._conversation(connection)
                 if self._stopped.is_set():
                     return
-                self._events.put(Gone(why))
+                refused, reason = self._refused
+                self._events.put(Gone(f"refused: {reason}" if refused is connection else why))
             self._events.put(Gone("nothing more comes", for_good=True))
         except Exception as error:  # whoever waits has to know, whatever it is
             self._events.put(error)
@@ -201,7 +218,7 @@ def clients(server: socket.socket) -> Iterator[Connection]:
         # A client that reads nothing would otherwise stop the design in the middle of a message.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield Connection(client.makefile("rb"), client.sendall, partial(_hang_up, client))
+        yield Connection(client.makefile("rb"), client.sendall, partial(_hang_up, client), replaceable=True)
 
 
 def _hang_up(client: socket.socket) -> None:

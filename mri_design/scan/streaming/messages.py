@@ -50,6 +50,8 @@ class ScanHeader:
         See `MrdHeader`.
     source : SourceImage, optional
         Whom and what the scan shows; None where the header does not say.
+    calibration_mode : str
+        How calibration is acquired, see `MrdEncoding`; empty where the header does not say.
     """
 
     shape: tuple[int, int]
@@ -57,6 +59,7 @@ class ScanHeader:
     noise_variance: float | None = None
     noise_bandwidth: float | None = None
     source: SourceImage | None = None
+    calibration_mode: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,15 @@ class LineReadout:
         Microseconds from sample to sample; 0 where the stream does not say.
     geometry : SliceGeometry, optional
         Where the slice lies, where the stream says so.
+    calibration : bool
+        True for a readout of calibration alone, which may be from a scan of its own.
     """
 
     line: int
     samples: NDArray[np.complex64]
     dwell: float = 0.0
     geometry: SliceGeometry | None = None
+    calibration: bool = False
 
 
 @dataclass(frozen=True)

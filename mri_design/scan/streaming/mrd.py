@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.mrd.cartesian import GridImages
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader, parse_mrd_header
-from mri_design.scan.io.mrd.purposes import checked_counters, is_noise, sort_by_purpose
-from mri_design.scan.io.mrd.readouts import plan_readouts
+from mri_design.scan.io.mrd.purposes import COUNTERS, Purposes, by_flags, checked_counters
+from mri_design.scan.io.mrd.readouts import kind_of, plan_readouts
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
@@ -35,11 +35,11 @@ __all__ = ["ACQUISITION_HEADER", "MrdFile", "MrdStream"]
 
 CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1026
 _CONFIG_FILE_BYTES = 1024
+_NUL = b"\0"
 
 ACQUISITION_HEADER: np.dtype[np.void] = acquisition_header_dtype
 """The 340 bytes in front of a readout's samples."""
 _WAVEFORM_HEADER = struct.Struct("<H6xQIIIHHfH2x")
-_OF_ONE_IMAGE = ("contrast", "phase", "repetition", "set")
 
 
 class MrdStream:
@@ -57,9 +57,12 @@ class MrdStream:
 
     Notes
     -----
-    Configurations, texts and waveforms are read over. Readouts of other slices and of other numbers than those asked
-    for are passed over; those of other encodings, contrasts, phases, repetitions and sets than the first that comes are
-    left out, and so are navigators, calibration-only readouts and partial echoes.
+    Configurations, texts and waveforms are read over. Strings end with NUL, which their length counts; those without
+    are taken too, and whoever writes them is answered in the same way. Readouts of other slices and of other numbers
+    than those asked for are passed over; those of other encodings, contrasts, phases, repetitions and sets than the
+    first of the image that comes are left out, and so are navigators and partial echoes.
+
+    ISMRMRD, MR Data streaming protocol, doc/mrd_streaming_protocol.md of its repository.
     """
 
     def __init__(
@@ -68,8 +71,9 @@ class MrdStream:
         self._wanted = {**checked_counters(counters or {}), "slice": index}
         self._limits = limits
         self._header: MrdHeader | None = None
-        self._text = b""
+        self._text, self._end = b"", _NUL
         self._first: tuple[int, ...] | None = None
+        self._kind: tuple[int, ...] | None = None
 
     def read(self, stream: BinaryIO) -> tuple[bytes, Message] | None:
         """See `StreamProtocol`."""
@@ -96,7 +100,8 @@ class MrdStream:
         elif number in (CONFIG_TEXT, HEADER, TEXT):
             (length,) = struct.unpack("<I", taken.next(4))
             text = taken.next(require_message_bytes(f"text of message {number}", length, self._limits.max_text_bytes))
-            return self._read_header(text) if number == HEADER else LeftOut()
+            self._end = text[-1:] if text.endswith(_NUL) else b""
+            return self._read_header(text.rstrip(_NUL)) if number == HEADER else LeftOut()
         else:
             raise InputError(
                 field="message", got=f"number {number}", wanted="1 to 5, 1008 or 1026, as in the MRD protocol"
@@ -116,9 +121,14 @@ class MrdStream:
         encoding = header.encodings[0]
         _require_slices(encoding)
         self._header, self._text = header, text
-        columns = GridImages(encoding).columns
-        shape = (encoding.encoded.matrix[1], columns.stop - columns.start)
-        return ScanHeader(shape, header.channels, None, header.noise_bandwidth, header.source)
+        return ScanHeader(
+            _shape(encoding),
+            header.channels,
+            None,
+            header.noise_bandwidth,
+            header.source,
+            encoding.calibration_mode,
+        )
 
     def _acquisition(self, taken: _Taken) -> Message:
         heads = np.frombuffer(taken.next(ACQUISITION_HEADER.itemsize), ACQUISITION_HEADER)
@@ -131,37 +141,48 @@ class MrdStream:
         data = np.frombuffer(taken.next(8 * samples * channels), "<c8").reshape(channels, samples)
         if self._header is None:
             return LeftOut("a readout before the header")
-        if is_noise(heads):
+        noise, calibration, imaging = (bool(flags[0]) for flags in by_flags(heads))
+        if noise:
             return NoiseReadout(data, float(heads["sample_time_us"][0]))
+        if not (calibration or imaging):
+            return LeftOut("no imaging readout: navigation, correction or a dummy")
         try:
-            return self._placed(heads, data, self._header)
+            return self._placed(heads, data, self._header, calibration=calibration)
         except InputError as error:
             return LeftOut(str(error))
 
-    def _placed(self, heads: NDArray[Any], data: NDArray[np.complex64], header: MrdHeader) -> Message:
+    def _placed(
+        self, heads: NDArray[Any], data: NDArray[np.complex64], header: MrdHeader, *, calibration: bool
+    ) -> Message:
         if any(int(heads["idx"][name][0]) != number for name, number in self._wanted.items()):
             return LeftOut()
-        purposes = sort_by_purpose("readout", heads, header)
+        encoding = header.encoding("readout", int(heads["encoding_space_ref"][0]))
+        if _shape(encoding) != _shape(header.encodings[0]):
+            return LeftOut("a readout of another matrix than that of the image")
+        only, none = np.zeros(1, np.intp), np.zeros(0, np.intp)
+        purposes = Purposes(only, none, none, encoding, {})
         plan = plan_readouts("readout", heads, header, purposes, self._limits, repeats_allowed=True)
-        counters = heads["idx"]
-        own = (int(heads["encoding_space_ref"][0]), *(int(counters[name][0]) for name in _OF_ONE_IMAGE))
-        if self._first is None:
-            self._first = own
-        if own != self._first:
+        own = (int(heads["encoding_space_ref"][0]), *(int(heads["idx"][name][0]) for name in COUNTERS))
+        if self._first is None and not calibration:
+            self._first, self._kind = own, kind_of(heads, 0)
+        if self._first is not None and own != self._first:
             return LeftOut("a readout of another contrast, phase, repetition, set or encoding than the first")
+        if calibration and self._kind not in (None, kind_of(heads, 0)):
+            return LeftOut("a calibration readout with other samples than those of the image")
         (readout,), nx = plan.readouts, plan.shape[-1]
         if readout.n_samples != nx:
             return LeftOut(f"a partial echo in line {readout.line}: lines are measured whole")
         kept = data[:, readout.first_sample : readout.first_sample + nx]
         row = np.ascontiguousarray(kept[:, ::-1] if readout.reversed else kept)[np.newaxis, :, np.newaxis, np.newaxis]
-        images = GridImages(purposes.encoding)
+        images = GridImages(encoding)
         cropped, places = images.kspace(row, [replace(readout, line=0)]), images.geometry(heads, plan)
         dwell = float(heads["sample_time_us"][0])
-        return LineReadout(readout.line, cropped[0, :, 0], dwell, None if places is None else places[0])
+        place = None if places is None else places[0]
+        return LineReadout(readout.line, cropped[0, :, 0], dwell, place, calibration)
 
     def text(self, content: Mapping[str, object]) -> bytes:
         """A text message that holds ``content`` as JSON."""
-        text = json.dumps(content, allow_nan=False).encode()
+        text = json.dumps(content, allow_nan=False).encode() + self._end
         return struct.pack("<HI", TEXT, len(text)) + text
 
     def closing(self) -> bytes:
@@ -176,6 +197,12 @@ class MrdStream:
         middle = encoding.encoded.matrix[1] // 2
         centre = middle if encoding.centre_line is None else encoding.centre_line
         return {"kspace_encode_step_1": [line - middle + centre for line in lines]}
+
+
+def _shape(encoding: MrdEncoding) -> tuple[int, int]:
+    """Grid (ky, kx) of an encoding, without readout oversampling."""
+    columns = GridImages(encoding).columns
+    return encoding.encoded.matrix[1], columns.stop - columns.start
 
 
 def _require_slices(encoding: MrdEncoding) -> None:

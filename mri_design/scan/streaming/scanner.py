@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mri_design.errors import InputError, positive_number, require_counts
 from mri_design.scan.streaming.arrivals import Arrivals
-from mri_design.scan.streaming.channel import Channel, Connected, Event, Gone
+from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
 from mri_design.scan.streaming.messages import Closed, ScanHeader
 
 __all__ = ["Exchange", "Patience", "Scanner"]
@@ -24,7 +24,7 @@ class Patience:
     Parameters
     ----------
     seconds : float
-        After a request, and after every line of it that arrives.
+        After a request, and after every line of it that arrives; and after a connection for the header.
     requests : int
         How often a line is asked for, until it counts as lost.
 
@@ -145,12 +145,16 @@ class Scanner:
         self.ended = ""
         self._channel, self._patience, self._say, self._note = channel, patience, say, note
         self._connected = self._met = False
+        self._silent: tuple[Connection, float] | None = None
+        self._said = set[str]()
         self._request: Mapping[str, object] | None = None
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         self._silences = 0
 
     def header(self) -> ScanHeader:
         """The header; where none is known, it takes as long as it takes somebody to connect and send it.
+
+        Whoever connects and has not sent it when the time for a readout is over is hung up on.
 
         Raises
         ------
@@ -195,6 +199,9 @@ class Scanner:
             requests += 1
             heard += self._wait(lines)
             missing = self._missing(lines)
+        if missing:
+            self.arrivals.settle()
+            missing = self._missing(lines)
         self._request = None
         self._silences = 0 if heard or not missing else self._silences + 1
         if missing and not self.ended and not self._connected:
@@ -216,9 +223,22 @@ class Scanner:
     def _wait_for(self, there: Callable[[], bool]) -> None:
         """Take what comes, for as long as it takes, until something is there or cannot be any more."""
         while not there() and not self.ended:
-            event = self._channel.next(None)
-            assert event is not None
-            self._take(event)
+            owed = self.arrivals.header is None and self._silent is not None
+            event = self._channel.next(self._left_to_speak() if owed else None)
+            if event is None:
+                self._refuse_who_is_silent("the header")
+            else:
+                self._take(event)
+
+    def _left_to_speak(self) -> float:
+        """Seconds that whoever is there still has for the first message that is expected."""
+        return 0.0 if self._silent is None else max(0.0, self._silent[1] + self._patience.seconds - time.monotonic())
+
+    def _refuse_who_is_silent(self, wanted: str) -> None:
+        """Hang up on somebody who has brought nothing since the connection, so that somebody else may come."""
+        if self._silent is not None and not self._left_to_speak():
+            connection, self._silent = self._silent[0], None
+            self._channel.refuse(connection, f"{wanted} did not come within {self._patience.seconds:g} s")
 
     def _tell(self, content: Mapping[str, object]) -> None:
         self._note(content)
@@ -234,6 +254,7 @@ class Scanner:
         while left and not self.ended:
             event = self._channel.next(max(0.0, deadline - time.monotonic()))
             if event is None:
+                self._refuse_who_is_silent("a readout")
                 return heard
             heard += 1
             self._take(event)
@@ -245,18 +266,27 @@ class Scanner:
     def _take(self, event: Event) -> None:
         if isinstance(event, Connected):
             self._connected = self._met = True
+            self._silent = None if event.connection is None else (event.connection, time.monotonic())
             if self._request is not None:
                 self._channel.send(self._request)
         elif isinstance(event, Gone):
-            self._connected = False
+            self._connected, self._silent = False, None
             self._say(event.why)
-            self.ended = event.why if event.for_good else self.ended
+            if event.for_good:
+                self._end(event.why)
         elif isinstance(event, Closed):
-            self.ended = "the scanner closed the stream"
+            self._end("the scanner closed the stream")
         else:
+            if self.arrivals.header is not None or isinstance(event, ScanHeader):
+                self._silent = None
             said = self.arrivals.take(event)
-            if said:
+            if said and said not in self._said:  # all are counted, and a whole series may be left out for one reason
+                self._said.add(said)
                 self._say(said)
+
+    def _end(self, why: str) -> None:
+        self.ended = why
+        self.arrivals.settle()
 
 
 def _listed(lines: Sequence[int]) -> str:

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mri_design.errors import InputError
+from mri_design.runs.export.stored_images import read_images
 from mri_design.runs.info.run_folder import describe_folder
 
 MANIFEST = {
@@ -44,6 +46,17 @@ def test_a_design_of_a_plane_counts_samples_and_goes_to_a_sequence(tmp_path: Pat
     assert rows["samples"].startswith("30: 0, 1, 2,") and "lines" not in rows
     assert f"mri-design recon SCAN --mask {tmp_path / 'run/mask.npy'}" in rows["next"]
     assert "to a Pulseq sequence (--to seq), and its image to nifti and dicom" in rows["next"]
+
+
+def test_a_reconstruction_of_a_plane_counts_samples_as_its_export_does(tmp_path: Path) -> None:
+    made = folder(tmp_path, "recon.npy", command=["recon", "x.npz"], settings={"identity": "x"})
+    mask = np.zeros((12, 10), dtype=bool)
+    mask.flat[:30] = True
+    np.save(made / "mask.npy", mask)
+    np.save(made / "recon.npy", np.ones((12, 10), np.complex64))
+    rows = describe_folder(made)
+    assert read_images(made).measured == "30 of 120 samples" and rows["samples"].startswith("30: 0, 1, 2,")
+    assert "lines" not in rows and "--to seq" not in rows["next"] and "its image to nifti and dicom" in rows["next"]
 
 
 def test_a_design_of_shots_is_reconstructed_from_its_trajectory(tmp_path: Path) -> None:

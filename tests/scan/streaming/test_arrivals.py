@@ -81,3 +81,25 @@ def test_noise_does_not_fill_the_memory(kspace: np.ndarray) -> None:
     large = np.zeros((1, 4 * 2**20), np.complex64)
     said = [arrivals.take(NoiseReadout(large)) for _ in range(3)]
     assert said[:2] == ["", ""] and "more of them" in said[2]
+
+
+def test_a_readout_of_zeros_is_no_measurement(kspace: np.ndarray) -> None:
+    arrivals = Arrivals()
+    arrivals.take(ScanHeader((12, 16)))
+    assert "zeros alone" in arrivals.take(LineReadout(4, np.zeros_like(kspace[:, 4])))
+    assert not arrivals.arrived.any() and arrivals.counts["left out"] == 1
+    holed = kspace[:, 4].copy()
+    holed[:, 3] = 0  # a single zero is a sample
+    assert not arrivals.take(LineReadout(4, holed))
+    assert arrivals.arrived[4] and arrivals.counts["repeated"] == 0
+
+
+def test_round_off_of_zeros_is_no_measurement_once_the_signal_is_known(kspace: np.ndarray) -> None:
+    arrivals = Arrivals()
+    arrivals.take(ScanHeader((12, 16)))
+    arrivals.take(LineReadout(0, np.float32(1e-14) * kspace[:, 0]))
+    arrivals.take(LineReadout(6, kspace[:, 6]))
+    assert "zeros alone" in arrivals.take(LineReadout(11, np.float32(1e-14) * kspace[:, 11]))
+    assert np.flatnonzero(arrivals.arrived).tolist() == [6] and arrivals.counts["left out"] == 2
+    assert not arrivals.data("scan").kspace[0, :, 0].any()
+    assert not arrivals.take(LineReadout(0, kspace[:, 0])) and arrivals.arrived[0]

@@ -125,3 +125,19 @@ def test_a_connection_is_closed_once_it_is_over() -> None:
     assert [type(channel.next(5)) for _ in range(3)] == [Connected, Gone, Gone]
     channel.close()
     assert closed == [True]
+
+
+def test_who_is_refused_is_told_why_and_the_next_one_comes() -> None:
+    with served() as (channel, connect), connect() as silent:
+        connected = channel.next(5)
+        assert isinstance(connected, Connected) and connected.connection is not None
+        channel.refuse(connected.connection, "nothing came")
+        assert channel.next(5) == Gone("refused: nothing came")
+        stream = silent.makefile()
+        assert json.loads(stream.readline()) == {"kind": "refused", "why": "nothing came"}
+        assert stream.readline() == ""
+        with connect() as second:
+            second.sendall(HEADER)
+            assert came(channel, 2) == [Connected(), ScanHeader((8, 4))]
+            channel.refuse(connected.connection, "late")  # it is not there any more: the other one stays
+            assert channel.send({}) and json.loads(second.makefile().readline()) == {}

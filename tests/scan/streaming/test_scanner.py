@@ -1,5 +1,7 @@
 """Asking, waiting, asking again and giving up, with a scanner that a test plays."""
 
+import io
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,10 +10,12 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.scan.streaming.arrivals import Arrivals
-from mri_design.scan.streaming.channel import Connected, Event, Gone
+from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
+from mri_design.scan.streaming.json_lines import JsonLines
 from mri_design.scan.streaming.messages import Closed, LeftOut, LineReadout, ScanHeader
 from mri_design.scan.streaming.scanner import Exchange, Patience, Scanner
 
+ONE = np.ones((1, 16), np.complex64)
 Answer = Callable[[Mapping[str, Any]], Iterator[Event]]
 
 
@@ -132,3 +136,72 @@ def test_without_a_header_there_is_no_scan(channel: Any) -> None:
 def test_patience_is_some_time_and_some_requests(settings: tuple[float, int]) -> None:
     with pytest.raises(InputError):
         Patience(*settings)
+
+
+class Doors:
+    """Clients at a door: those that say nothing are replaced by the next, as `clients` has them."""
+
+    def __init__(self, *clients: Iterator[Event]) -> None:
+        self.waiting, self.refused, self.time = list(clients), list[str](), 0.0
+        self.present: Iterator[Event] = iter(())
+        self.connection: Connection | None = None
+
+    def next(self, seconds: float | None) -> Event | None:
+        if self.connection is None:
+            if not self.waiting:
+                return Gone("nothing more comes", for_good=True)
+            self.present, self.connection = self.waiting.pop(0), Connection(io.BytesIO(), len, lambda: None, True)
+            return Connected(self.connection)
+        event = next(self.present, None)
+        assert event is not None or seconds is not None, "it would wait for ever"
+        if event is None:
+            time.sleep(seconds or 0)
+        return event
+
+    def refuse(self, connection: Connection, why: str) -> None:
+        assert connection is self.connection
+        self.refused.append(why)
+        self.connection, self.present = None, iter(())
+
+    def send(self, content: Mapping[str, object]) -> bool:
+        return True
+
+    protocol = JsonLines()
+
+
+def test_who_connects_and_says_nothing_makes_room_for_the_next() -> None:
+    talker = iter([LeftOut(), LeftOut()])  # a text, but no header
+    doors = Doors(iter(()), talker, iter([ScanHeader((12, 16))]))
+    scanner = Scanner(doors, Arrivals(), Patience(0.05), [].append, [].append)  # type: ignore[arg-type]
+    began = time.monotonic()
+    assert scanner.header().shape == (12, 16)
+    assert 0.1 <= time.monotonic() - began < 2
+    assert doors.refused == ["the header did not come within 0.05 s"] * 2
+
+
+def test_who_comes_back_in_silence_makes_room_for_the_next_too(kspace: np.ndarray) -> None:
+    doors = Doors(iter(()), (LineReadout(line, kspace[:, line]) for line in (5, 6)))
+    arrivals = Arrivals()
+    arrivals.take(ScanHeader((12, 16)))
+    scanner = Scanner(doors, arrivals, Patience(0.05, 3), [].append, [].append)  # type: ignore[arg-type]
+    assert scanner.measure([5, 6], {}) == []
+    assert doors.refused == ["a readout did not come within 0.05 s"]
+
+
+def test_a_pipe_is_never_hung_up_on() -> None:
+    refused = list[bool]()
+    connection = Connection(io.BytesIO(), len, lambda: refused.append(True))
+    channel = Channel(JsonLines(), iter([connection]), lambda raw: None)
+    assert channel.next(5) == Connected()
+    channel.refuse(connection, "too slow")
+    assert not refused
+
+
+def test_what_is_left_out_for_the_same_reason_is_said_once() -> None:
+    said = list[str]()
+    doors = Doors(iter([ScanHeader((12, 16)), LeftOut("a"), LeftOut("a"), LeftOut("b"), LineReadout(5, ONE)]))
+    arrivals = Arrivals()
+    scanner = Scanner(doors, arrivals, Patience(0.05, 1), said.append, [].append)  # type: ignore[arg-type]
+    scanner.header()
+    assert scanner.measure([5], {}) == []
+    assert said == ["left out: a", "left out: b"] and arrivals.counts["left out"] == 3

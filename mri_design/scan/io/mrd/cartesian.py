@@ -22,7 +22,7 @@ from mri_design.scan.io.mrd.readouts import Readout, ReadoutPlan, plan_readouts
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import measured_lines, readout_positions, volume_note, within_single_precision
 from mri_design.scan.outline import ScanOutline, middle_slice
-from mri_design.scan.sampling import Sampling, index_runs
+from mri_design.scan.sampling import ROUND_OFF, Sampling, index_runs, strongest_component
 
 __all__ = ["GridImages", "outline_cartesian", "read_cartesian"]
 
@@ -92,7 +92,7 @@ def outline_cartesian(
         read["card"]["volume"] = volume_note(len(samplings), read["kspace"].shape[2:])
     part = KSpaceData(**read) if read["kspace"].any() else None
     return ScanOutline(
-        samplings if part is None else (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
+        samplings if part is None else _looked_at(acquisitions, plan, samplings, index, part, images),
         read["kspace"].shape[1],
         name=read["name"],
         index=index,
@@ -101,6 +101,38 @@ def outline_cartesian(
         by_headers=len(samplings) > 1,
         card=read["card"],
     )
+
+
+def _looked_at(
+    acquisitions: Acquisitions,
+    plan: ReadoutPlan,
+    samplings: Sequence[Sampling],
+    index: int,
+    part: KSpaceData,
+    images: GridImages,
+) -> tuple[Sampling, ...]:
+    """Samplings by the headers, less the readouts of zeros that the samples of one slice or plane lead to.
+
+    A readout of a volume brings a sample to every plane, so that what is empty in one plane is empty in all. Lines that
+    are empty in the slice that was read, although a readout is there, are looked at in the other slices too: zeros
+    fill the edges of k-space in all slices alike.
+    """
+    (held,) = part.samplings
+    if images.volume:
+        return (held,) * len(samplings)
+    empty = samplings[index].lines & ~held.lines
+    suspects = {at.index: at for at in plan.readouts if empty[at.line] and at.slice != index}
+    full = {(at.slice, at.line) for at in plan.readouts if at.index not in suspects}
+    limit = ROUND_OFF * strongest_component(part.kspace)
+    for number, samples in acquisitions.samples(list(suspects)):
+        if strongest_component(samples) > limit:
+            full.add((suspects[number].slice, suspects[number].line))
+    lines = np.zeros((len(samplings), len(empty)), dtype=bool)
+    lines[tuple(np.transpose(sorted(full)))] = True
+    looked = (
+        Sampling(one.samples & held_lines[:, np.newaxis]) for one, held_lines in zip(samplings, lines, strict=True)
+    )
+    return tuple(held if number == index else one for number, one in enumerate(looked))
 
 
 def _planned(

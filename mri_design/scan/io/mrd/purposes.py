@@ -18,10 +18,10 @@ __all__ = [
     "COUNTERS",
     "Places",
     "Purposes",
+    "by_flags",
     "checked_counters",
     "common_channels",
     "has_flag",
-    "is_noise",
     "sort_by_purpose",
 ]
 
@@ -97,16 +97,10 @@ def sort_by_purpose(
         Where there is no imaging readout, none with a number that was asked for, or no such encoding.
     """
     chosen, notes = checked_counters(counters or {}), dict[str, str]()
-    flags = heads["flags"].astype(np.uint64)
-    noise = has_flag(flags, _NOISE)
-    neither = np.logical_or.reduce([has_flag(flags, flag) for flag in _NEITHER])
-    left = ~noise & ~neither
-    calibration = left & has_flag(flags, _CALIBRATION) & ~has_flag(flags, _CALIBRATION_AND_IMAGING)
-    imaging = left & ~calibration
-    if (neither & ~noise).any():
-        notes["readouts_skipped"] = (
-            f"{int((neither & ~noise).sum())} of {len(heads)}: navigation, correction or dummies"
-        )
+    noise, calibration, imaging = by_flags(heads)
+    skipped = int((~(noise | calibration | imaging)).sum())
+    if skipped:
+        notes["readouts_skipped"] = f"{skipped} of {len(heads)}: navigation, correction or dummies"
     if not imaging.any():
         raise InputError(field=field, got=f"no imaging readout among {len(heads)}", wanted="at least one")
     # Calibration was perhaps scanned on its own, with counters of its own: what is missing there is no error.
@@ -157,9 +151,13 @@ def has_flag(flags: NDArray[np.uint64], number: int) -> NDArray[np.bool_]:
     return has
 
 
-def is_noise(heads: NDArray[Any]) -> bool:
-    """Whether the first of some readouts holds noise alone."""
-    return bool(has_flag(heads["flags"].astype(np.uint64), _NOISE)[0])
+def by_flags(heads: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which readouts are noise, calibration alone, and the image's; navigation, correction and dummies are none."""
+    flags = heads["flags"].astype(np.uint64)
+    noise = has_flag(flags, _NOISE)
+    left = ~noise & ~np.logical_or.reduce([has_flag(flags, flag) for flag in _NEITHER])
+    calibration = left & has_flag(flags, _CALIBRATION) & ~has_flag(flags, _CALIBRATION_AND_IMAGING)
+    return noise, calibration, left & ~calibration
 
 
 def common_channels(field: str, heads: NDArray[Any], chosen: Places, limits: ReadLimits) -> int:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader
-from mri_design.scan.io.mrd.purposes import Places, Purposes, common_channels, has_flag
+from mri_design.scan.io.mrd.purposes import COUNTERS, Places, Purposes, common_channels, has_flag
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = ["Readout", "ReadoutPlan", "plan_readouts", "require_one_partition"]
+__all__ = [
+    "Readout",
+    "ReadoutPlan",
+    "calibration_data",
+    "is_unsaid",
+    "kind_of",
+    "plan_readouts",
+    "require_one_partition",
+]
 
 _REVERSED = 22  # number of the MRD acquisition flag
 # Calibration that was scanned on its own, perhaps with another contrast: for coil maps, never data.
@@ -23,6 +31,7 @@ _OWN_SCAN = ("separate", "external")
 _UNSAID = ("", "other")
 _ALIKE = ("encoding_space_ref", "number_of_samples", "discard_pre", "discard_post")
 _SAME_FIELD_OF_VIEW = 0.01
+Place = TypeVar("Place")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +166,37 @@ def plan_readouts(
     return ReadoutPlan(tuple(data), tuple(apart), (int(slices.size), channels, nz, ny, nx), notes)
 
 
+def calibration_data(mode: str, imaging: Collection[Place], calibration: Collection[Place]) -> set[Place]:
+    """Places on the grid where calibration readouts are data of the image, of a file or of a stream.
+
+    Calibration that was acquired within the scan is data where no readout of the image is. Where the header does not
+    say how it was acquired, calibration that repeats a place of the image is from a scan of its own, all of it.
+
+    Parameters
+    ----------
+    mode : str
+        ``calibrationMode`` of the header; empty where there is none.
+    imaging, calibration : collection
+        Places of the readouts of the image, and of those calibration readouts that are of their kind (`kind_of`).
+    """
+    others = set(calibration).difference(imaging)
+    return set() if mode in _OWN_SCAN or (mode in _UNSAID and len(others) < len(set(calibration))) else others
+
+
+def is_unsaid(mode: str) -> bool:
+    """Whether a ``calibrationMode`` leaves open if calibration is from a scan of its own."""
+    return mode in _UNSAID
+
+
+def kind_of(heads: NDArray[Any], at: int) -> tuple[int, ...]:
+    """What calibration has to have in common with a readout of the image to be data beside it.
+
+    Encoding, samples, those to be discarded, contrast, phase, repetition and set.
+    """
+    counters = (int(heads["idx"][name][at]) for name in COUNTERS)
+    return (*(int(heads[name][at]) for name in _ALIKE), *counters)
+
+
 def require_one_partition(field: str, heads: NDArray[Any], chosen: Places) -> None:
     """Refuse a second phase encode where the header declares none.
 
@@ -268,22 +308,17 @@ class _Grid:
     def calibration(
         self, places: Places, header: MrdHeader, readouts: Sequence[Readout], notes: dict[str, str]
     ) -> tuple[list[Readout], list[Readout]]:
-        """Calibration readouts that are data of the image as well, and those that serve the coil maps alone.
-
-        Where the header does not say how calibration was acquired, lines that repeat rows of the image come from a scan
-        of its own.
-        """
+        """Calibration readouts that are data of the image as well, and those that serve the coil maps alone."""
         numbered = [(int(at), self._calibration(int(at), header)) for at in places]
         placed = [(at, readout) for at, readout in numbered if readout is not None]
-        rows = {readout.place for readout in readouts}
-        mode = self.encoding.calibration_mode
-        repeats = any(readout.place in rows for _, readout in placed)
-        own_scan = mode in _OWN_SCAN or (repeats and mode in _UNSAID)
+        kind = kind_of(self.heads, readouts[0].index)
+        alike = {at for at, _ in placed if kind_of(self.heads, at) == kind}
+        imaged = {readout.place for readout in readouts}
+        places = {readout.place for at, readout in placed if at in alike}
+        data = calibration_data(self.encoding.calibration_mode, imaged, places)
         within, apart = list[Readout](), list[Readout]()
         for at, readout in placed:
-            alike = all(self.heads[name][at] == self.heads[name][readouts[0].index] for name in _ALIKE)
-            data = alike and not own_scan and readout.place not in rows
-            (within if data else apart).append(readout)
+            (within if at in alike and readout.place in data else apart).append(readout)
         skipped = len(numbered) - len(placed)
         for name, count, text in (
             ("calibration_lines", len(within), "readouts within the scan, used as data and for coil maps"),

@@ -102,6 +102,22 @@ def test_of_a_volume_one_plane_is_made(tmp_path: Path, mrd: type, oversampled: b
     assert told.index == whole.n_slices // 2
 
 
+@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_readouts_of_zeros_are_no_measurement_in_any_slice(
+    tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool
+) -> None:
+    filled = np.concatenate([scan, scan])[:3].copy()
+    filled[:, :, [0, 11]] = 0  # zero-filled edges, in all slices
+    filled[1, :, 5] = 0  # lost in the slice that is looked at, not in the others
+    raw = mrd()
+    raw.add_scan(filled)
+    path = raw.write(tmp_path / "raw.h5")
+    require_alike(*told_and_read(path))
+    told = outline(path, isolated=isolated)
+    assert isinstance(told, ScanOutline) and told.index == 1
+    assert [int(sampling.lines.sum()) for sampling in told.samplings] == [10, 9, 10]
+
+
 def test_labels_without_samples_have_an_outline_and_no_reading(tmp_path: Path) -> None:
     path = tmp_path / "skeleton.h5"
     path.write_bytes(mrd_skeleton_bytes(((6, 3), (1,)), (12, 16), SliceGeometry((1.5, 2.0), 5.0)))

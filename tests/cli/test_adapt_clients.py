@@ -1,0 +1,135 @@
+"""`adapt --listen` with clients that send a finished scan without waiting, as those of other projects do."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import ismrmrd
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from tests.cli.test_adapt import FAST, free_port, order, simulated
+from tests.mrd_clients import CLIENTS, Heard, bytes_of, conversation, messages_of, with_waveforms
+from tests.scan.streaming.test_clients import CALIBRATION, RECORDED, of_mode
+from tests.simulated_scanner import connected, counter_of, header_text, readout
+
+pytestmark = pytest.mark.slow
+Run = Callable[..., Result]
+BLIND = ("--strategy", "low-pass", "--start", 4, "--recipe")
+VARIANTS = ("plain", "calibration", "config text", "waveforms")
+
+
+@pytest.fixture(scope="module")
+def fast(work: Path) -> Path:
+    (work / "fast.toml").write_text(FAST)
+    return work / "fast.toml"
+
+
+def scan_of(work: Path, variant: str) -> tuple[str, list[ismrmrd.Acquisition]]:
+    """A header and readouts: all lines, or every second and those between flagged as calibration near the centre."""
+    kspace = np.load(work / "scan.npz")["kspace"][0]
+    if variant != "calibration":
+        return header_text(kspace), [readout(kspace[:, line], counter_of(line)) for line in range(24)]
+    lines = [*range(0, 24, 2), *range(7, 18, 2)]
+    flags = [None] * 12 + [CALIBRATION] * 6
+    made = [readout(kspace[:, line], counter_of(line), flag) for line, flag in zip(lines, flags, strict=True)]
+    return of_mode(kspace, "embedded"), made
+
+
+def talk(run: Run, out: Path, content: bytes, *options: object) -> tuple[Result, Heard]:
+    """Let a client send everything to `adapt --listen`."""
+    port, heard = free_port(), list[Heard]()
+    parts = [message for _, message in messages_of(content)]
+    client = threading.Thread(target=lambda: heard.append(conversation(connected(port), parts)))
+    client.start()
+    result = run("adapt", "--listen", port, "--out", out, *options)
+    client.join(60)
+    return result, heard[0]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_client_gives_the_lines_of_the_replayed_file(
+    work: Path, fast: Path, run: Run, tmp_path: Path, client: str, variant: str
+) -> None:
+    header, data = scan_of(work, variant)
+    file = ismrmrd.Dataset(str(tmp_path / "scan.h5"), "dataset", mode="w")
+    file.write_xml_header(header.encode())
+    for one in data:
+        file.append_acquisition(one)
+    file.close()
+    options = (*BLIND, fast, "--lines", 12)
+    assert run("design", tmp_path / "scan.h5", *options, "--out", tmp_path / "replayed").exit_code == 0
+    config = "[simulation]\nmatrix = 64\n" if variant == "config text" else None
+    content = bytes_of(client, header, data, config=config, waveforms=variant == "waveforms")
+    result, heard = talk(run, tmp_path / "run", content, *options)
+    assert result.exit_code == 0, result.output
+    assert order(tmp_path / "run") == order(tmp_path / "replayed")
+    last = json.loads(heard.texts[-1])
+    assert heard.closed and last["kind"] == "done" and last["lines"] == order(tmp_path / "run")
+    assert run("adapt", tmp_path / "run/readouts.mrd", *options, "--out", tmp_path / "again").exit_code == 0
+    assert order(tmp_path / "again") == order(tmp_path / "run")
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded streams are not here")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_recorded_client_gives_the_lines_of_the_file_that_it_sent(
+    fast: Path, run: Run, tmp_path: Path, variant: str
+) -> None:
+    stream = {"calibration": "acs", "config text": "config"}.get(variant, "sl")
+    file = RECORDED / f"generated_64{'_acs' * (stream == 'acs')}.h5"
+    options = ("--strategy", "low-pass", "--recipe", fast, "--lines", 38 if stream == "acs" else 40)
+    assert run("design", file, *options, "--out", tmp_path / "replayed").exit_code == 0
+    content = (RECORDED / f"client_py_{stream}.bin").read_bytes()
+    result, heard = talk(
+        run, tmp_path / "run", with_waveforms(content) if variant == "waveforms" else content, *options
+    )
+    assert result.exit_code == 0, result.output
+    assert order(tmp_path / "run") == order(tmp_path / "replayed")
+    assert heard.closed and json.loads(heard.texts[-1])["kind"] == "done"
+
+
+def test_who_connects_in_silence_does_not_hold_the_loop(work: Path, fast: Path, run: Run, tmp_path: Path) -> None:
+    port, began = free_port(), time.monotonic()
+    told, scanners = list[Heard](), []
+
+    def visit() -> None:
+        silent = connected(port)
+        scanners.append(simulated(work / "scan.npz", port))
+        told.append(conversation(silent, []))
+
+    visitor = threading.Thread(target=visit)
+    visitor.start()
+    result = run("adapt", "--listen", port, "--out", tmp_path / "run", *BLIND, fast, "--lines", 12, "--timeout", 2)
+    visitor.join(60)
+    assert scanners[0].wait(20) == 0 and result.exit_code == 0, result.output
+    assert json.loads(told[0].texts[0])["why"] == "the header did not come within 2 s"
+    assert len(order(tmp_path / "run")) == 12 and time.monotonic() - began < 30
+
+
+def test_readouts_of_zeros_are_asked_for_again_and_done_without(
+    work: Path, fast: Path, run: Run, tmp_path: Path
+) -> None:
+    header, data = scan_of(work, "plain")
+    data[12].data[:] = 0
+    data[3].data[:, 4] = 0  # a single zero is a sample
+    result, _ = talk(run, tmp_path / "run", bytes_of("Gadgetron", header, data), *BLIND, fast, "--lines", 23)
+    assert result.exit_code == 0, result.output
+    assert sorted(order(tmp_path / "run")) == [line for line in range(24) if line != 12]
+    assert "line 12 with zeros alone" in result.stderr
+    info = run("info", tmp_path / "run/kspace.npz")
+    assert "23 of 24, missing 12" in info.stdout
+
+
+def test_a_client_that_is_sending_still_learns_that_it_is_over(
+    work: Path, fast: Path, run: Run, tmp_path: Path
+) -> None:
+    header, data = scan_of(work, "plain")
+    many = [*data, *(readout(data[0].data[:], counter_of(0)) for _ in range(30000))]
+    content = bytes_of("python-ismrmrd-server", header, many)
+    result, heard = talk(run, tmp_path / "run", content, *BLIND, fast, "--lines", 12)
+    assert result.exit_code == 0, result.output
+    assert heard.closed and json.loads(heard.texts[-1])["kind"] == "done"
