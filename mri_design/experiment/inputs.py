@@ -11,13 +11,15 @@ import numpy as np
 
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, require_recipe
+from mri_design.scan.calibration.coil_correlation import each_coil_alone
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.calibration.noise import estimate_noise_covariance, measure_noise
+from mri_design.scan.calibration.noise import measure_coil_noise, measure_noise
 from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.calibration.whitening import prewhiten
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.dynamic_range import require_dynamic_range
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.maps import with_maps
@@ -341,7 +343,13 @@ def with_known_noise(
     """The data with their noise known, and where it is from: recipe, scanner, file or data.
 
     The third and fourth values are ``unit`` and ``mixing`` of `PreparedScan`; ``ordinary`` is that of `prepare`.
+
+    Raises
+    ------
+    InputError
+        Where no receiver can have measured the samples, or no noise is left to measure.
     """
+    require_dynamic_range(data.kspace)
     scale = ordinary_scale(data.kspace) if ordinary else 1.0
     known, source, root = _with_noise(data if scale == 1 else data.scaled(scale), recipe, scale)
     unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
@@ -361,12 +369,15 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     elif data.noise_variance is not None:
         return data, "given with the data", None
     else:
-        estimated = estimate_noise_covariance(data) if data.n_coils > 1 else None
+        coils = measure_coil_noise(data) if data.n_coils > 1 else None
         measured = measure_noise(data)
         data, source = doubting(data, measured.doubt), f"estimated from the data{though(measured.doubt)}"
-        if estimated is None:
+        if coils is None:
             return replace(data, noise_variance=measured.variance), source, None
-        covariance = estimated
+        if coils.doubt:
+            alone = f"estimated from the data, {each_coil_alone(coils.doubt)}"
+            data, source = doubting(data, measured.doubt or coils.doubt), f"{alone}{though(measured.doubt)}"
+        covariance = coils.covariance
     return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
 
 

@@ -13,6 +13,7 @@ from mri_design.operators.encodings import ShotEncoding
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.dynamic_range import require_dynamic_range
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["PreparedSamples", "prepare_samples", "samples_with_known_noise", "source_of_sample_maps"]
@@ -94,6 +95,7 @@ def samples_with_known_noise(
     data: TrajectoryData, recipe: Recipe, *, used: TrajectoryData | None = None
 ) -> tuple[TrajectoryData, str, float]:
     """The data that are used with their noise known, where it is from, and the unit of `PreparedSamples`."""
+    require_dynamic_range(data.kspace)
     scale = ordinary_scale(data.kspace)
     known, source = _with_noise(data, (data if used is None else used).scaled(scale), recipe, scale)
     # Whitened coils are in units of the noise, whatever the scale.
