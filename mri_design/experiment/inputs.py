@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,9 +12,10 @@ import numpy as np
 
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, require_recipe
+from mri_design.scan.calibration.centred_fft import to_image
 from mri_design.scan.calibration.coil_correlation import each_coil_alone
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
+from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.calibration.noise import measure_coil_noise, measure_noise
 from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
@@ -211,10 +213,13 @@ class PreparedScan:
     noise_source, maps_source : str
         Where the noise and the coil maps are from, in words.
     unit : float
-        What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
-        are scaled to ordinary numbers.
+        What samples of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
+        are scaled to ordinary numbers; white coils stay in units of the noise. For images there is `image_unit`.
     mixing : complex array, shape (coil, coil), optional
         What samples as read were multiplied by over the coils, to be those of ``data``; the identity by default.
+    maps_from : int, optional
+        Side of the scan's own centre that coil maps were estimated from, 0 where they are from a calibration scan; None
+        where they are given, or there is one coil.
     """
 
     data: KSpaceData
@@ -223,6 +228,7 @@ class PreparedScan:
     maps_source: str = ""
     unit: float = 1.0
     mixing: Array | None = None
+    maps_from: int | None = None
 
     @property
     def noise_doubt(self) -> str:
@@ -247,13 +253,47 @@ class PreparedScan:
             encoding=recipe.design.encoding,
         )
 
+    def image_unit(self, index: int) -> float | Array:
+        """What images of a slice are multiplied by to be in the input's units, pixel by pixel of white coils.
+
+        Such images are as bright as the root-sum-of-squares of the coil images as read, whatever the noise of the coils
+        (`image_units`).
+        """
+        if self.mixing is None:
+            return self.unit
+        return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
+
     def reference(self, index: int) -> Array | None:
-        """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss."""
+        """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss.
+
+        The scan's own image is one per scan, whatever lines a run calibrates with: in the input's units (`image_unit`)
+        it has the modulus that maps of the 24 central lines combine from all lines. Its phase is that of images under
+        the maps of these data, with which it is compared.
+        """
         if self.data.reference is not None:
             return self.data.reference[index]
         if not self.data.fully_sampled:
             return None
-        return np.asarray(coil_combined(self.data.select_slice(index))[0])
+        if index not in self._own_images:
+            self._own_images[index] = self._own_image(self.data.select_slice(index), self.image_unit(index))
+        return self._own_images[index]
+
+    @cached_property
+    def _own_images(self) -> dict[int, Array]:
+        return {}
+
+    def _own_image(self, data: KSpaceData, unit: float | Array) -> Array:
+        own = coil_combined(data)[0]
+        usual = calibration_width(data) if self.maps_from is not None and calibrates_itself(data) else self.maps_from
+        if self.maps_from == usual:
+            return np.asarray(own)
+        maps = estimate_coil_maps(replace(data, coil_maps=None)).coil_maps
+        assert maps is not None
+        size = np.abs(np.sum(maps[0].conj() * to_image(data.kspace[0]), axis=0))
+        if self.mixing is not None:
+            size = size * image_units(self.mixing, maps[0]) / unit
+        modulus = np.abs(own)
+        return np.asarray(np.where(modulus > 0, own / np.where(modulus > 0, modulus, 1), 1) * size, dtype=np.complex64)
 
 
 def prepare(
@@ -293,9 +333,11 @@ def prepare(
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
     allowed = data if measured is None else _only(data, measured)
     maps_source, looked_at = source_of_maps(allowed, lines)
+    maps_from = None
     if data.n_coils > 1 and data.coil_maps is None:
+        maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
         data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
-    return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing)
+    return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing, maps_from)
 
 
 def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) -> tuple[str, int]:

@@ -30,7 +30,7 @@ def correlated_by_signal(covariance: NDArray[np.complex128]) -> str:
         Hermitian, with a positive diagonal.
     """
     largest = largest_correlation(covariance)
-    return f"two coils correlate by {largest:.2f}, as signal does" if largest > _BY_SIGNAL else ""
+    return f"two coils correlate by {largest:.3g}, as signal does" if largest > _BY_SIGNAL else ""
 
 
 def each_coil_alone(doubt: str) -> str:
