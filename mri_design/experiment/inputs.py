@@ -105,12 +105,17 @@ def load_scan(
     Raises
     ------
     InputError
-        Where the input or the maps cannot be used; the message says why.
+        Where the input or the maps cannot be used, or no receiver can have measured the samples; the message says why.
     """
     require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
     require_recipe(recipe)
     require_counts(seed=seed, least=0)
     data = _loaded(str(source), recipe, seed)
+    require_dynamic_range(data.kspace, f"{source}: kspace")
+    return _with_maps(data, maps)
+
+
+def _with_maps(data: KSpaceData | TrajectoryData, maps: Path | None) -> KSpaceData | TrajectoryData:
     if maps is None:
         return data
     if isinstance(data, TrajectoryData):
@@ -137,7 +142,7 @@ def load_outline(
     told = None if phantom else outline(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
     if isinstance(told, ImageOutline) or (told is not None and maps is None):
         return told
-    scan = load_scan(source, recipe, maps=maps)
+    scan = _with_maps(_loaded(str(source), recipe, 0), maps)
     return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
 
 
@@ -238,6 +243,30 @@ class PreparedScan:
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
         return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
+
+    def as_read(self, kspace: Array, maps: Array | None, noise_variance: float) -> dict[str, Array | float]:
+        """Samples of ``data`` with what is known of them, in the input's coils and units, by the names of archives.
+
+        Parameters
+        ----------
+        kspace : complex array, shape (coil, ky, kx)
+            As prepared.
+        maps : complex array, shape (coil, ky, kx), or None
+            As prepared; None for one coil.
+        noise_variance : float
+            As prepared.
+        """
+        if self.mixing is None:
+            known: dict[str, Array | float] = {"kspace": kspace[np.newaxis], "noise_variance": noise_variance}
+            return known if maps is None else {**known, "coil_maps": maps[np.newaxis]}
+        back = np.asarray(np.linalg.inv(self.mixing), dtype=np.complex128)
+        read = {"kspace": mix_coils(back, kspace[np.newaxis])}
+        if maps is None:
+            return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
+        seen = mix_coils(back, maps[np.newaxis])
+        strength = np.linalg.norm(seen, axis=1, keepdims=True)
+        unit_maps = (seen / np.where(strength > 0, strength, 1)).astype(np.complex64)
+        return {**read, "coil_maps": unit_maps, "noise_covariance": noise_variance * (back @ back.conj().T)}
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
@@ -405,7 +434,8 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     if variance is not None:
         return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None
     if data.noise_covariance is not None:
-        covariance, source = data.noise_covariance, "from the noise readouts"
+        covariance = data.noise_covariance
+        source = str(data.card.get("noise_covariance", "from the noise readouts"))
         if NOISE_FROM in data.card:
             source = f"estimated from the data, {data.card[NOISE_FROM]}"
     elif data.noise_variance is not None:

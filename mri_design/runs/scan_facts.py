@@ -41,6 +41,7 @@ __all__ = [
 
 _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
+USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with"
 _LEFT_OUT = "left out of the scan"
 _CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil_maps_file", "coil_maps_explain")
 
@@ -182,6 +183,16 @@ class KnownScan:
         """The reference in the input's units, as images are shown, written and judged."""
         return None if self.reference is None else np.asarray(self.reference * self.image_unit)
 
+    @property
+    def reference_source(self) -> str:
+        """What errors are measured against, in words."""
+        if self.data.reference is not None:
+            return "the true image"
+        own = "the scan's own image from all its lines"
+        if self.data.n_coils == 1:
+            return own
+        return f"{own}, its coils combined by the {'maps given' if self.scan.maps_from is None else USUAL_MAPS}"
+
     def judged(self, method: str, result: Reconstruction, lines: Sequence[int]) -> list[NamedImage]:
         """The run's own image and the zero-filled one, in the input's units, with their errors where there is a truth.
 
@@ -212,7 +223,11 @@ class KnownScan:
 
     def settings(self) -> dict[str, object]:
         """For a manifest: noise, coil maps, signal, what is missing or left out, the slice's place, whose it is."""
-        noise = {} if self.reference_noise is None else {"reference_noise": self.reference_noise}
+        noise: dict[str, object] = {}
+        if self.reference_noise is not None:
+            noise["reference_noise"] = self.reference_noise
+        if self.reference is not None:
+            noise["reference_source"] = self.reference_source
         levels = level_settings(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
         sampling = self.data.samplings[0]
         missing = {} if sampling.whole_lines else {"missing_samples": sampling.missing_samples}
@@ -225,4 +240,5 @@ class KnownScan:
     def summary(self) -> dict[str, object]:
         """The same for a report's table."""
         levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
-        return {**calibration_summary(self.scan), **levels, **left_out_summary(self.data)}
+        reference = {"reference": self.reference_source} if self.reference is not None else {}
+        return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}
