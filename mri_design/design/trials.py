@@ -79,6 +79,8 @@ class ReferenceSlice:
         File or phantom that it comes from.
     left_out : str
         What that file holds beyond what was read of it; empty where that is nothing.
+    unit : float or float array, shape (ky, kx)
+        What images are multiplied by to be shown and judged (`PreparedScan.image_unit`).
     doubtful_noise : str
         Where its noise is from, if that may be too large an estimate; else empty.
 
@@ -98,6 +100,7 @@ class ReferenceSlice:
     source: str = ""
     left_out: str = ""
     doubtful_noise: str = ""
+    unit: float | Array = 1.0
 
     def __post_init__(self) -> None:
         if self.reference.shape != self.slice_model.shape:
@@ -107,10 +110,15 @@ class ReferenceSlice:
         if not np.any(self.reference):
             raise InputError(field=f"reference {self.name}", got="nothing but zeros", wanted="an image")
 
+    @property
+    def shown(self) -> Array:
+        """The reference as it is shown and judged."""
+        return np.asarray(self.reference * self.unit)
+
     def outcome(self, image: Array, converged: bool = True) -> Outcome:
         """How wrong ``image`` is."""
         residual = line_residual(self.slice_model, image, self.reference)
-        return Outcome(relative_error(image, self.reference), residual, converged)
+        return Outcome(relative_error(image * self.unit, self.shown), residual, converged)
 
 
 def relative_error(image: Array, truth: Array) -> float:

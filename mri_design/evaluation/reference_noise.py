@@ -9,12 +9,12 @@ from scipy.special import ive
 from mri_design.operators.base import Array
 from mri_design.scan.data import KSpaceData
 
-__all__ = ["noise_caption", "reference_noise"]
+__all__ = ["beyond_noise", "noise_caption", "ranked", "reference_noise"]
 
 _PATCH = 5  # pixels; what lies in the dark is told from the mean over so many
 
 
-def reference_noise(data: KSpaceData, reference: Array) -> float | None:
+def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.0) -> float | None:
     r"""Relative L2 error of the magnitude that the noise-free image would have, held against the scan's own image.
 
     Parameters
@@ -22,7 +22,9 @@ def reference_noise(data: KSpaceData, reference: Array) -> float | None:
     data : KSpaceData
         One slice, calibrated: its noise is white and known, maps of several coils have unit root-sum-of-squares.
     reference : complex array, shape (ky, kx)
-        What errors are measured against.
+        What errors are measured against, times ``unit``.
+    unit : float or float array, shape (ky, kx)
+        What images of the data are multiplied by to be shown and judged (`PreparedScan.image_unit`).
 
     Returns
     -------
@@ -40,13 +42,45 @@ def reference_noise(data: KSpaceData, reference: Array) -> float | None:
         return None
     maps = data.coil_maps
     weight = np.ones(reference.shape) if maps is None else np.sum(np.abs(maps[0]) ** 2, axis=0)
-    noise = data.noise_variance * float(np.mean(data.measured)) * weight
+    noise = data.noise_variance * float(np.mean(data.measured)) * weight * np.square(unit)
     power = uniform_filter(np.abs(reference).astype(np.float64) ** 2, _PATCH)
     signal = np.maximum(power - 2 * noise, 0.0)
     t = np.divide(signal, 4 * noise, out=np.zeros_like(signal), where=noise > 0)
     mean_magnitude = np.sqrt(np.pi / 2 * noise) * ((1 + 2 * t) * ive(0, t) + 2 * t * ive(1, t))
     missed = np.maximum(2 * signal + 2 * noise - 2 * np.sqrt(signal) * mean_magnitude, 0.0)
     return float(np.sqrt(missed.sum() / np.sum(np.abs(reference) ** 2, dtype=np.float64)))
+
+
+_TOO_CLOSE = 1.25
+"""Errors up to this many times the reference's noise tell no image from another: the noise is known to a tenth."""
+
+
+def beyond_noise(error: float, noise: float) -> float:
+    """A relative error without what the reference's own noise makes of it, in squares; 0 where it is no more than that.
+
+    Parameters
+    ----------
+    error : float
+        Relative L2 error against a noisy reference.
+    noise : float
+        `reference_noise` of it.
+    """
+    return float(np.sqrt(max(error**2 - noise**2, 0.0)))
+
+
+def ranked(error: float, noise: float, of_all: bool) -> str:
+    """Whether an error against a noisy reference says which image is better: "yes", or why not.
+
+    Parameters
+    ----------
+    error, noise : float
+        As for `beyond_noise`.
+    of_all : bool
+        Whether the image was made from all samples that the reference was made from.
+    """
+    if of_all:
+        return "no: made from the reference's own samples"
+    return "yes" if error > _TOO_CLOSE * noise else "no: within the reference's noise"
 
 
 def noise_caption(levels: list[float | None]) -> str:
@@ -64,5 +98,7 @@ def noise_caption(levels: list[float | None]) -> str:
     return (
         f" {some} is the scan's own image and carries noise: even an image without any noise would be about "
         f"{100 * float(np.mean(noisy)):.1f} % off. An image that keeps the noise of the measured lines, as zero-filled "
-        "ones do, lies closer to such a reference for that alone, in SSIM and PSNR above all."
+        "ones do, lies closer to such a reference for that alone, in SSIM and PSNR above all. Errors up to "
+        f"{_TOO_CLOSE:g} times as large do not rank images. Several coils are combined by maps of the scan's 24 central"
+        " lines, whatever lines an image was calibrated with."
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.experiment.inputs import calibration_count, source_of_maps, with_known_noise
 from mri_design.experiment.recipe import Recipe
+from mri_design.scan.calibration.coil_correlation import largest_correlation
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.volume_noise import noise_is_beside
 from mri_design.scan.data import KSpaceData
@@ -155,11 +156,9 @@ def _noise_of_coils(unmixing: NDArray[Any]) -> str:
     """Noise of the coils as they were read, by the matrix that makes them of independent noise of variance 1."""
     covariance = unmixing @ unmixing.conj().T
     deviations = np.sqrt(np.diag(covariance).real)
-    correlations = np.abs(covariance / np.outer(deviations, deviations))
-    largest = float(correlations[~np.eye(len(deviations), dtype=bool)].max())
     return (
         f"sd {deviations.min():.4g} to {deviations.max():.4g} per real component before whitening, median "
-        f"{np.median(deviations):.4g}; correlation of two coils up to {largest:.2f}"
+        f"{np.median(deviations):.4g}; correlation of two coils up to {largest_correlation(covariance):.2f}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,13 +12,16 @@ import numpy as np
 
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, require_recipe
+from mri_design.scan.calibration.centred_fft import to_image
+from mri_design.scan.calibration.coil_correlation import each_coil_alone
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
+from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.calibration.noise import estimate_noise_covariance, measure_noise
+from mri_design.scan.calibration.noise import measure_coil_noise, measure_noise
 from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.calibration.whitening import prewhiten
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.dynamic_range import require_dynamic_range
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.maps import with_maps
@@ -101,12 +105,17 @@ def load_scan(
     Raises
     ------
     InputError
-        Where the input or the maps cannot be used; the message says why.
+        Where the input or the maps cannot be used, or no receiver can have measured the samples; the message says why.
     """
     require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
     require_recipe(recipe)
     require_counts(seed=seed, least=0)
     data = _loaded(str(source), recipe, seed)
+    require_dynamic_range(data.kspace, f"{source}: kspace")
+    return _with_maps(data, maps)
+
+
+def _with_maps(data: KSpaceData | TrajectoryData, maps: Path | None) -> KSpaceData | TrajectoryData:
     if maps is None:
         return data
     if isinstance(data, TrajectoryData):
@@ -133,7 +142,7 @@ def load_outline(
     told = None if phantom else outline(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
     if isinstance(told, ImageOutline) or (told is not None and maps is None):
         return told
-    scan = load_scan(source, recipe, maps=maps)
+    scan = _with_maps(_loaded(str(source), recipe, 0), maps)
     return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
 
 
@@ -209,10 +218,13 @@ class PreparedScan:
     noise_source, maps_source : str
         Where the noise and the coil maps are from, in words.
     unit : float
-        What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
-        are scaled to ordinary numbers.
+        What samples of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
+        are scaled to ordinary numbers; white coils stay in units of the noise. For images there is `image_unit`.
     mixing : complex array, shape (coil, coil), optional
         What samples as read were multiplied by over the coils, to be those of ``data``; the identity by default.
+    maps_from : int, optional
+        Side of the scan's own centre that coil maps were estimated from, 0 where they are from a calibration scan; None
+        where they are given, or there is one coil.
     """
 
     data: KSpaceData
@@ -221,6 +233,7 @@ class PreparedScan:
     maps_source: str = ""
     unit: float = 1.0
     mixing: Array | None = None
+    maps_from: int | None = None
 
     @property
     def noise_doubt(self) -> str:
@@ -230,6 +243,30 @@ class PreparedScan:
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
         return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
+
+    def as_read(self, kspace: Array, maps: Array | None, noise_variance: float) -> dict[str, Array | float]:
+        """Samples of ``data`` with what is known of them, in the input's coils and units, by the names of archives.
+
+        Parameters
+        ----------
+        kspace : complex array, shape (coil, ky, kx)
+            As prepared.
+        maps : complex array, shape (coil, ky, kx), or None
+            As prepared; None for one coil.
+        noise_variance : float
+            As prepared.
+        """
+        if self.mixing is None:
+            known: dict[str, Array | float] = {"kspace": kspace[np.newaxis], "noise_variance": noise_variance}
+            return known if maps is None else {**known, "coil_maps": maps[np.newaxis]}
+        back = np.asarray(np.linalg.inv(self.mixing), dtype=np.complex128)
+        read = {"kspace": mix_coils(back, kspace[np.newaxis])}
+        if maps is None:
+            return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
+        seen = mix_coils(back, maps[np.newaxis])
+        strength = np.linalg.norm(seen, axis=1, keepdims=True)
+        unit_maps = (seen / np.where(strength > 0, strength, 1)).astype(np.complex64)
+        return {**read, "coil_maps": unit_maps, "noise_covariance": noise_variance * (back @ back.conj().T)}
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
@@ -245,13 +282,47 @@ class PreparedScan:
             encoding=recipe.design.encoding,
         )
 
+    def image_unit(self, index: int) -> float | Array:
+        """What images of a slice are multiplied by to be in the input's units, pixel by pixel of white coils.
+
+        Such images are as bright as the root-sum-of-squares of the coil images as read, whatever the noise of the coils
+        (`image_units`).
+        """
+        if self.mixing is None:
+            return self.unit
+        return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
+
     def reference(self, index: int) -> Array | None:
-        """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss."""
+        """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss.
+
+        The scan's own image is one per scan, whatever lines a run calibrates with: in the input's units (`image_unit`)
+        it has the modulus that maps of the 24 central lines combine from all lines. Its phase is that of images under
+        the maps of these data, with which it is compared.
+        """
         if self.data.reference is not None:
             return self.data.reference[index]
         if not self.data.fully_sampled:
             return None
-        return np.asarray(coil_combined(self.data.select_slice(index))[0])
+        if index not in self._own_images:
+            self._own_images[index] = self._own_image(self.data.select_slice(index), self.image_unit(index))
+        return self._own_images[index]
+
+    @cached_property
+    def _own_images(self) -> dict[int, Array]:
+        return {}
+
+    def _own_image(self, data: KSpaceData, unit: float | Array) -> Array:
+        own = coil_combined(data)[0]
+        usual = calibration_width(data) if self.maps_from is not None and calibrates_itself(data) else self.maps_from
+        if self.maps_from == usual:
+            return np.asarray(own)
+        maps = estimate_coil_maps(replace(data, coil_maps=None)).coil_maps
+        assert maps is not None
+        size = np.abs(np.sum(maps[0].conj() * to_image(data.kspace[0]), axis=0))
+        if self.mixing is not None:
+            size = size * image_units(self.mixing, maps[0]) / unit
+        modulus = np.abs(own)
+        return np.asarray(np.where(modulus > 0, own / np.where(modulus > 0, modulus, 1), 1) * size, dtype=np.complex64)
 
 
 def prepare(
@@ -293,9 +364,11 @@ def prepare(
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
         looked_at = calibration_width(allowed, looked_at)
+    maps_from = None
     if data.n_coils > 1 and data.coil_maps is None:
+        maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
         data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
-    return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing)
+    return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing, maps_from)
 
 
 def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) -> tuple[str, int]:
@@ -343,7 +416,13 @@ def with_known_noise(
     """The data with their noise known, and where it is from: recipe, scanner, file or data.
 
     The third and fourth values are ``unit`` and ``mixing`` of `PreparedScan`; ``ordinary`` is that of `prepare`.
+
+    Raises
+    ------
+    InputError
+        Where no receiver can have measured the samples, or no noise is left to measure.
     """
+    require_dynamic_range(data.kspace)
     scale = ordinary_scale(data.kspace) if ordinary else 1.0
     known, source, root = _with_noise(data if scale == 1 else data.scaled(scale), recipe, scale)
     unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
@@ -357,18 +436,22 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     if variance is not None:
         return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None
     if data.noise_covariance is not None:
-        covariance, source = data.noise_covariance, "from the noise readouts"
+        covariance = data.noise_covariance
+        source = str(data.card.get("noise_covariance", "from the noise readouts"))
         if NOISE_FROM in data.card:
             source = f"estimated from the data, {data.card[NOISE_FROM]}"
     elif data.noise_variance is not None:
         return data, "given with the data", None
     else:
-        estimated = estimate_noise_covariance(data) if data.n_coils > 1 else None
+        coils = measure_coil_noise(data) if data.n_coils > 1 else None
         measured = measure_noise(data)
         data, source = doubting(data, measured.doubt), f"estimated from the data{though(measured.doubt)}"
-        if estimated is None:
+        if coils is None:
             return replace(data, noise_variance=measured.variance), source, None
-        covariance = estimated
+        if coils.doubt:
+            alone = f"estimated from the data, {each_coil_alone(coils.doubt)}"
+            data, source = doubting(data, measured.doubt or coils.doubt), f"{alone}{though(measured.doubt)}"
+        covariance = coils.covariance
     return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
 
 

@@ -99,6 +99,11 @@ class Reconstruction:
     phase_choice: PhaseChoice | None = None
     band_strength: float | None = None
 
+    def times(self, unit: float | Array) -> Reconstruction:
+        """The same in other units: image and error bars times a number, or a number for each pixel."""
+        std = None if self.std is None else np.asarray(self.std * unit, dtype=self.std.dtype)
+        return replace(self, image=np.asarray(self.image * unit, dtype=self.image.dtype), std=std)
+
     def account(self) -> dict[str, str]:
         """What the scan has decided about its image, and what was left out, in words for a summary and a manifest."""
         said: dict[str, str] = {}

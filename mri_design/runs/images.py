@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.model.mr_image import MRSlice
@@ -42,14 +44,19 @@ class NamedImage:
 
 
 def with_zero_filled(
-    images: Sequence[NamedImage], slice_model: MRSlice, lines: Sequence[int], reference: Array | None = None
+    images: Sequence[NamedImage],
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    reference: Array | None = None,
+    unit: float | Array = 1.0,
 ) -> list[NamedImage]:
     """The images and, where it is not among them, the zero-filled one: what the lines show without a model.
 
-    Of shots this is the gridded image.
+    Of shots this is the gridded image. Like the images it is in the input's units, to which ``unit`` takes it.
     """
     if any(named.name in (ZERO_FILLED, GRIDDED) for named in images):
         return list(images)
-    plain = Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 0, 0.0))
+    image = np.asarray(slice_model.plain_image(lines) * unit)
+    plain = Reconstruction(image, None, Convergence(Status.CONVERGED, 0, 0.0))
     name = GRIDDED if isinstance(slice_model.candidates, ShotEncoding) else ZERO_FILLED
     return [*images, NamedImage.judged(name, plain, reference)]

@@ -12,10 +12,12 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
+from mri_design.runs.images import ZERO_FILLED, NamedImage, with_zero_filled
 from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.left_out import left_out, left_out_text
@@ -32,10 +34,14 @@ __all__ = [
     "level_summary",
     "simulated_from",
     "simulation_summary",
+    "typical_unit",
     "warn_of_left_out",
     "warn_of_noise",
 ]
 
+_ITSELF = (ZERO_FILLED, "least-squares")
+"""Images that all lines of a scan make: its own."""
+USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with"
 _LEFT_OUT = "left out of the scan"
 _CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil_maps_file", "coil_maps_explain")
 
@@ -116,8 +122,13 @@ def calibration_summary(scan: PreparedScan) -> dict[str, object]:
     return {"noise": scan.noise_source, "coil maps": scan.maps_source}
 
 
+def typical_unit(unit: float | Array) -> float:
+    """One number for a unit that differs from pixel to pixel: its root mean square, as noise adds up."""
+    return float(np.sqrt(np.mean(np.square(unit, dtype=np.float64))))
+
+
 def level_settings(noise_variance: float, signal: float, unit: float) -> dict[str, object]:
-    """Noise and signal level in force, for a manifest; ``unit`` (`PreparedScan.unit`) takes them to images' units."""
+    """Noise and signal level in force, for a manifest; ``unit`` takes them to images' units."""
     return {"noise_sd_per_real_component": float(np.sqrt(noise_variance)) * unit, "signal_level": float(signal) * unit}
 
 
@@ -142,7 +153,7 @@ class KnownScan:
     signal : float
         Signal level that the prior's scales follow.
     reference : complex array, shape (ky, kx), or None
-        What errors are measured against.
+        What errors are measured against, in the units of the calibrated data; `shown_reference` is in the input's.
     reference_noise : float or None
         What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
     """
@@ -158,8 +169,47 @@ class KnownScan:
     def of(cls, data: KSpaceData, scan: PreparedScan, slice_model: MRSlice, signal: float) -> KnownScan:
         """The same with the reference that the scan brings, if it brings one."""
         reference = scan.reference(0)
-        noise = None if reference is None else reference_noise(scan.data, reference)
+        unit = scan.image_unit(0)
+        noise = None if reference is None else reference_noise(scan.data, reference * unit, unit)
         return cls(data, scan, slice_model, signal, reference, noise)
+
+    @property
+    def image_unit(self) -> float | Array:
+        """What images of the calibrated data are multiplied by to be in the input's units, see `PreparedScan`."""
+        return self.scan.image_unit(0)
+
+    @property
+    def shown_reference(self) -> Array | None:
+        """The reference in the input's units, as images are shown, written and judged."""
+        return None if self.reference is None else np.asarray(self.reference * self.image_unit)
+
+    @property
+    def reference_source(self) -> str:
+        """What errors are measured against, in words."""
+        if self.data.reference is not None:
+            return "the true image"
+        own = "the scan's own image from all its lines"
+        if self.data.n_coils == 1:
+            return own
+        return f"{own}, its coils combined by the {'maps given' if self.scan.maps_from is None else USUAL_MAPS}"
+
+    def judged(self, method: str, result: Reconstruction, lines: Sequence[int]) -> list[NamedImage]:
+        """The run's own image and the zero-filled one, in the input's units, with their errors where there is a truth.
+
+        Nothing is compared with itself: from all lines of a scan that is its own reference there is no zero-filled
+        image beside the run's, and least squares have no errors.
+        """
+        reference = self.shown_reference
+        if self.holds_reference(lines):
+            reference = None if method in _ITSELF else reference
+            return [NamedImage.judged(method, result.times(self.image_unit), reference)]
+        named = NamedImage.judged(method, result.times(self.image_unit), reference)
+        return with_zero_filled([named], self.slice_model, lines, reference, self.image_unit)
+
+    def holds_reference(self, lines: Sequence[int]) -> bool:
+        """Whether these are all lines that the reference was made from, where it is the scan's own image."""
+        on_grid = self.slice_model.candidates.name in ("lines", "plane")
+        return self.reference_noise is not None and on_grid and len(lines) == int(np.sum(self.slice_model.measured))
 
     def acceleration(self, lines: Sequence[int]) -> float:
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
@@ -173,8 +223,12 @@ class KnownScan:
 
     def settings(self) -> dict[str, object]:
         """For a manifest: noise, coil maps, signal, what is missing or left out, the slice's place, whose it is."""
-        noise = {} if self.reference_noise is None else {"reference_noise": self.reference_noise}
-        levels = level_settings(self.slice_model.noise_variance, self.signal, self.scan.unit)
+        noise: dict[str, object] = {}
+        if self.reference_noise is not None:
+            noise["reference_noise"] = self.reference_noise
+        if self.reference is not None:
+            noise["reference_source"] = self.reference_source
+        levels = level_settings(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
         sampling = self.data.samplings[0]
         missing = {} if sampling.whole_lines else {"missing_samples": sampling.missing_samples}
         place = self.data.geometry
@@ -185,5 +239,6 @@ class KnownScan:
 
     def summary(self) -> dict[str, object]:
         """The same for a report's table."""
-        levels = level_summary(self.slice_model.noise_variance, self.signal, self.scan.unit)
-        return {**calibration_summary(self.scan), **levels, **left_out_summary(self.data)}
+        levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
+        reference = {"reference": self.reference_source} if self.reference is not None else {}
+        return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}

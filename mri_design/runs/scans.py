@@ -66,7 +66,8 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
             assert reference is not None
             slice_model = scan.slice_model(0, on_grid)
             name = f"{data.name}[{index}]"
-            noise = reference_noise(scan.data, reference)
+            unit = scan.image_unit(0)
+            noise = reference_noise(scan.data, reference * unit, unit)
             images.append(
                 ReferenceSlice(
                     name,
@@ -75,6 +76,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
                     calibration_lines=scan.calibration_lines,
                     simulated=simulated_from(data),
                     noise=noise,
+                    unit=unit,
                     source=source.path,
                     left_out=left_out_text(data.card),
                     doubtful_noise=scan.noise_source if scan.noise_doubt else "",

@@ -9,10 +9,13 @@ import numpy as np
 from mri_design.experiment.inputs import NOISE_DOUBT, doubting, ordinary_scale, though, whitened
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
+from mri_design.scan.calibration.coil_mixing import image_units, inverse_root
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.dynamic_range import require_dynamic_range
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["PreparedSamples", "prepare_samples", "samples_with_known_noise", "source_of_sample_maps"]
@@ -32,18 +35,27 @@ class PreparedSamples:
         Where the noise and the coil maps are from, in words.
     unit : float
         What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
-        are scaled to ordinary numbers.
+        are scaled to ordinary numbers. White coils stay in units of the noise; for images there is `image_unit`.
+    mixing : complex array, shape (coil, coil), optional
+        What samples as read were multiplied by where coils were whitened.
     """
 
     data: TrajectoryData
     noise_source: str
     maps_source: str
     unit: float = 1.0
+    mixing: Array | None = None
 
     @property
     def noise_doubt(self) -> str:
         """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
         return self.data.card.get(NOISE_DOUBT, "")
+
+    def image_unit(self, index: int) -> float | Array:
+        """What images of a slice are multiplied by to be in the input's units, as `PreparedScan.image_unit`."""
+        if self.mixing is None:
+            return self.unit
+        return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it; its candidates are the readouts."""
@@ -92,13 +104,16 @@ def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryDat
     maps_source, centre, lines = source_of_sample_maps(known, recipe)
     if centre is not None:
         known = replace(known, coil_maps=estimate_coil_maps(centre, lines=lines).coil_maps)
-    return PreparedSamples(known, noise_source, maps_source, unit)
+    measured = data.noise_covariance if noise_source == _MEASURED and data.n_coils > 1 else None
+    mixing = None if measured is None else inverse_root(measured)
+    return PreparedSamples(known, noise_source, maps_source, unit, mixing)
 
 
 def samples_with_known_noise(
     data: TrajectoryData, recipe: Recipe, *, used: TrajectoryData | None = None
 ) -> tuple[TrajectoryData, str, float]:
     """The data that are used with their noise known, where it is from, and the unit of `PreparedSamples`."""
+    require_dynamic_range(data.kspace)
     scale = ordinary_scale(data.kspace)
     known, source = _with_noise(data, (data if used is None else used).scaled(scale), recipe, scale)
     # Whitened coils are in units of the noise, whatever the scale.

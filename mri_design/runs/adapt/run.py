@@ -216,13 +216,9 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
 
 def _save_kspace(run: Run, scan: PreparedScan, slice_model: MRSlice) -> None:
     """Everything measured as a file that the other verbs read, with the noise and the maps that the design knew."""
-    unit = np.float32(scan.unit)
-    maps = {} if slice_model.maps is None else {"coil_maps": slice_model.maps[np.newaxis]}
     arrays: dict[str, NDArray[np.generic] | float] = {
-        "kspace": slice_model.kspace[np.newaxis] * unit,
         "measured": scan.data.measured,
-        "noise_variance": float(slice_model.noise_variance * scan.unit**2),
-        **maps,
+        **scan.as_read(slice_model.kspace, slice_model.maps, float(slice_model.noise_variance)),
     }
     write_npz(run.folder.output_path("kspace.npz"), arrays)
 

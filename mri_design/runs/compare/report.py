@@ -143,13 +143,13 @@ def _pictures_section(
         saved_figure(
             folder,
             "reconstructions",
-            lambda: plots.image_grid([ImagePanel(test.reference, "reference", ""), *panels], layout),
+            lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], layout),
             "Magnitudes on one grey scale, the same reconstruction for every mask.",
         ),
         saved_figure(
             folder,
             "errors",
-            lambda: plots.error_maps(errors, test.reference, layout),
+            lambda: plots.error_maps(errors, test.shown, layout),
             "Errors of the magnitude on one scale."
             + (" Ghosts along the phase-encode direction are aliasing." if isinstance(encoding, LineEncoding) else ""),
         ),
@@ -159,7 +159,7 @@ def _pictures_section(
         if std is not None:
             caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
             figure = saved_figure(
-                folder, "std", partial(plots.std_against_error, std, image, test.reference, layout), caption
+                folder, "std", partial(plots.std_against_error, std, image, test.shown, layout), caption
             )
             blocks.append(figure)
     return Section("Pictures", blocks)

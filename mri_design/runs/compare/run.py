@@ -366,6 +366,6 @@ def shown_masks(comparison: Comparison, pieces: ComparisonProgress) -> list[Show
         mask = mask.reshape(seen.candidates.shape)
         known = any(other.reconstruction.std is not None for other in shown)
         with_std = not known and comparison.rule(name).needs_posterior
-        result = reconstruct_by_recipe(seen, lines, recipe, comparison.seed, with_std=with_std)
-        shown.append(ShownMask(name, mask, result, measure(result.image, test.reference), seen.candidates))
+        result = reconstruct_by_recipe(seen, lines, recipe, comparison.seed, with_std=with_std).times(test.unit)
+        shown.append(ShownMask(name, mask, result, measure(result.image, test.shown), seen.candidates))
     return shown

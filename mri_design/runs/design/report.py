@@ -58,7 +58,9 @@ def report_design(
     else:
         first, *others = save_design(run.folder, result.account, known.slice_model.noise_variance)
         if run.folder.reported:
-            steps = step_explorer(result.account, score_unit(trace), known.reference, known.data.orientation)
+            steps = step_explorer(
+                result.account, score_unit(trace), known.reference, known.data.orientation, known.image_unit
+            )
             first = replace(first, blocks=[steps, *first.blocks])
         designed = [first, *others]
     about = ABOUT_SHOTS if isinstance(candidates, ShotEncoding) else None

@@ -55,7 +55,7 @@ from mri_design.operators.encodings import KINDS, Encoding, PlaneEncoding, ShotE
 from mri_design.operators.nonuniform.transform import require_finufft
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.executors import LOCAL
-from mri_design.runs.images import NamedImage, with_zero_filled
+from mri_design.runs.images import NamedImage
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out, warn_of_noise
@@ -455,9 +455,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         trace=trace,
         ended=ended,
         model="" if final.number is None else recipe.phase.names[final.number],
-        images=with_zero_filled(
-            [NamedImage.judged(method, result, known.reference)], designed.slices[0], trace.lines, known.reference
-        ),
+        images=known.judged(method, result, trace.lines),
         account=account_of(trace, designed.checks, recipe.phase.names),
         acquisition=designed.acquisition,
     )

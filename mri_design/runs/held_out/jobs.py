@@ -170,7 +170,7 @@ def _design(
 
 def _error(material: Material, image: ReferenceSlice, seen: MRSlice, lines: Lines) -> dict[str, object]:
     result = reconstruct_by_recipe(seen, lines, material.recipe, material.seed)
-    errors = measure(result.image, image.reference)
+    errors = measure(result.image * image.unit, image.shown)
     return {
         "relative_l2": errors.relative_l2,
         "psnr": errors.psnr,

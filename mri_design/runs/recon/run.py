@@ -14,7 +14,7 @@ from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
-from mri_design.runs.images import NamedImage, with_zero_filled
+from mri_design.runs.images import NamedImage
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
@@ -146,6 +146,6 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
     known = KnownScan.of(data, scan, slice_model, signal)
-    images = with_zero_filled([NamedImage.judged(method, result, known.reference)], slice_model, lines, known.reference)
+    images = known.judged(method, result, lines)
     stages.begin(REPORT)
     return ReconResult(request, record, Ending(status, tuple(lines)), known, mask, images)

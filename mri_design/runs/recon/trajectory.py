@@ -96,8 +96,9 @@ def reconstruct_trajectory(
         run.progress.say(result.left_out)
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
-    reference = None if scan.data.reference is None else scan.data.reference[0]
-    images = [NamedImage.judged(GRIDDED if method == ZERO_FILLED else method, result, reference)]
-    images = with_zero_filled(images, slice_model, every_readout, reference)
+    unit = scan.image_unit(0)
+    reference = None if scan.data.reference is None else np.asarray(scan.data.reference[0] * unit)
+    images = [NamedImage.judged(GRIDDED if method == ZERO_FILLED else method, result.times(unit), reference)]
+    images = with_zero_filled(images, slice_model, every_readout, reference, unit)
     stages.begin(REPORT)
     return TrajectoryResult(record, Ending(status), scan, chosen, signal, images)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from mri_design.evaluation.output.page import Section
 from mri_design.runs.recon.trajectory import TrajectoryResult
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import left_out_settings, left_out_summary, level_settings, level_summary
+from mri_design.runs.scan_facts import left_out_settings, left_out_summary, level_settings, level_summary, typical_unit
 from mri_design.runs.sections.images import account_settings, image_sections, save_images
 from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
@@ -34,9 +36,10 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         }
         for named in result.images
     ]
-    save_images(run.folder, image.reconstruction, rows, scan.unit)
+    save_images(run.folder, image.reconstruction, rows)
     run.folder.write_mask(result.mask)
-    reference = None if data.reference is None else data.reference[0]
+    unit = scan.image_unit(0)
+    reference = None if data.reference is None else np.asarray(data.reference[0] * unit)
     about = (
         f"{count} samples on {data.readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
         f"for the density of the samples{_WITH_THE_SCAN if data.density is not None else ''} and knows nothing else."
@@ -54,7 +57,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         Section("Trajectory", pictures),
     ]
     assert data.noise_variance is not None
-    levels = (data.noise_variance, result.signal, scan.unit)
+    levels = (data.noise_variance, result.signal, typical_unit(unit))
     account = image.reconstruction.account()
     summary: dict[str, object] = {
         "method": image.name,

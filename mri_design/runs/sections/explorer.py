@@ -26,7 +26,13 @@ CAPTION = (
 )
 
 
-def step_explorer(account: DesignAccount, unit: str, reference: Array | None, orientation: Layout) -> StepExplorer:
+def step_explorer(
+    account: DesignAccount,
+    unit: str,
+    reference: Array | None,
+    orientation: Layout,
+    image_unit: float | Array = 1.0,
+) -> StepExplorer:
     """The steps of a design of lines, with the images that its predictions were checked by.
 
     Parameters
@@ -39,8 +45,10 @@ def step_explorer(account: DesignAccount, unit: str, reference: Array | None, or
         The true image, for the actual errors.
     orientation : Layout
         How the source file lays the image.
+    image_unit : float or float array, shape (ky, kx)
+        What images are multiplied by to be shown (`PreparedScan.image_unit`).
     """
-    images = _images(account.checks, reference, orientation)
+    images = _images(account.checks, reference, orientation, image_unit)
     return StepExplorer(account.trace.n_lines, account.trace.start, _steps(account.trace), unit, images, CAPTION)
 
 
@@ -55,13 +63,17 @@ def _steps(trace: DesignTrace) -> list[ExploredStep]:
     ]
 
 
-def _images(checks: Sequence[PredictionCheck], reference: Array | None, orientation: Layout) -> list[ExploredImage]:
+def _images(
+    checks: Sequence[PredictionCheck], reference: Array | None, orientation: Layout, unit: float | Array
+) -> list[ExploredImage]:
     """Pictures on one scale for all steps."""
     kept = [(check.n_measured, check.mean, check.deviation) for check in checks]
-    known = [(count, np.abs(mean), std) for count, mean, std in kept if mean is not None and std is not None]
+    known = [
+        (count, np.abs(mean) * unit, std * unit) for count, mean, std in kept if mean is not None and std is not None
+    ]
     if not known:
         return []
-    truth = None if reference is None else np.abs(reference)
+    truth = None if reference is None else np.abs(reference) * unit
     bright = scale_top([known[-1][1]])
     wrong = scale_top([known[0][2]])
     return [

@@ -12,7 +12,7 @@ from mri_design.evaluation.output.page import Block, ReportTable, Section, saved
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.plots.style import Layout
-from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
@@ -27,6 +27,7 @@ __all__ = [
     "metric_rows",
     "save_images",
     "save_reconstruction",
+    "with_noise_of_reference",
 ]
 
 Rows = list[dict[str, object]]
@@ -82,6 +83,32 @@ def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float,
             }
         )
     return rows
+
+
+def with_noise_of_reference(rows: Rows, noise: float | None, of_all: bool) -> Rows:
+    """The rows with what is left of errors without the reference's own noise, and whether they rank images.
+
+    Parameters
+    ----------
+    rows : list of mappings
+        `metric_rows` of the images.
+    noise : float or None
+        `reference_noise`; None for a true image, of which the rows stay as they are.
+    of_all : bool
+        Whether the images were made from all samples that the reference was made from. Then a row without errors is of
+        the reference itself.
+    """
+    if noise is None:
+        return rows
+    said: Rows = []
+    for row in rows:
+        error = row["relative_l2"]
+        if isinstance(error, float):
+            beyond = None if of_all else beyond_noise(error, noise)
+            said.append({**row, "beyond_reference_noise": beyond, "ranks": ranked(error, noise, of_all)})
+        else:
+            said.append({**row, "beyond_reference_noise": None, "ranks": "no: it is the reference"})
+    return said
 
 
 def image_sections(
@@ -157,14 +184,14 @@ def image_sections(
     return [Section("Reconstruction", blocks)]
 
 
-def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, unit: float) -> None:
+def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
     """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image.
 
-    Images are multiplied by ``unit`` (`PreparedScan.unit`) first.
+    Images are in the input's units (`PreparedScan.image_unit`).
     """
-    folder.write_image("recon.npy", np.asarray(result.image * unit, dtype=np.complex64))
+    folder.write_image("recon.npy", np.asarray(result.image, dtype=np.complex64))
     if result.std is not None:
-        folder.write_std("std.npy", result.std * unit)
+        folder.write_std("std.npy", result.std)
     else:
         folder.remove("std.npy")
     folder.write_metrics(rows)
@@ -194,6 +221,7 @@ def save_reconstruction(
     """
     counted = KINDS[known.slice_model.candidates.name].counted
     rows = metric_rows(images, len(lines), known.acceleration(lines), counted)
-    save_images(folder, images[0].reconstruction, rows, known.scan.unit)
+    rows = with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
+    save_images(folder, images[0].reconstruction, rows)
     layout = layout_of(known.slice_model.candidates, known.data.orientation)
-    return image_sections(folder, images, known.reference, layout, rows, known.reference_noise, about)
+    return image_sections(folder, images, known.shown_reference, layout, rows, known.reference_noise, about)

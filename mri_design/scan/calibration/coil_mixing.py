@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["inverse_root", "mix_coils"]
+__all__ = ["image_units", "inverse_root", "mix_coils"]
 
 _AT_ONCE = 1 << 14
 
@@ -25,3 +25,31 @@ def inverse_root(covariance: NDArray[np.complex128]) -> NDArray[np.complex128]:
     """Hermitian inverse square root of a positive definite matrix."""
     power, directions = np.linalg.eigh(covariance)
     return np.asarray((directions / np.sqrt(power)) @ directions.conj().T)
+
+
+def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | None) -> float | NDArray[np.float32]:
+    r"""What images of mixed coils are multiplied by to be in the units of the coils as they were read.
+
+    Unit maps S of mixed coils leave out how strongly the mixture weighs a pixel: whitened images are as bright as a
+    pixel is far above the noise. Coils as read see an image u as :math:`M^{-1} S u`, whose root-sum-of-squares is
+    :math:`|M^{-1} S| |u|`. Times that factor, an image is as bright as the root-sum-of-squares of the coil images: no
+    covariance shades it.
+
+    Parameters
+    ----------
+    mixing : complex array, shape (coil, coil)
+        M, by which samples as read were multiplied; invertible.
+    maps : complex64 array, shape (coil, ky, kx), or None
+        S, of unit root-sum-of-squares or zero; None for one coil.
+
+    Returns
+    -------
+    float or float32 array, shape (ky, kx)
+        A number where M is a multiple of the identity. Pixels that no map sees have the mean of the others.
+    """
+    gain = mixing[0, 0]
+    if maps is None or np.array_equal(mixing, gain * np.eye(len(mixing))):
+        return float(1 / abs(gain))
+    seen = np.linalg.norm(mix_coils(np.asarray(np.linalg.inv(mixing), np.complex128), maps[np.newaxis])[0], axis=0)
+    dark = seen == 0
+    return np.asarray(np.where(dark, seen.mean(where=~dark) if not dark.all() else 1.0, seen), dtype=np.float32)

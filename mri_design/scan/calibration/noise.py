@@ -9,17 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_instance
+from mri_design.scan.calibration.coil_correlation import correlated_by_signal
 from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.noise_regions import NoiseRegions
 from mri_design.scan.data import KSpaceData
 
-__all__ = ["MeasuredNoise", "estimate_noise_covariance", "estimate_noise_variance", "measure_noise"]
+__all__ = [
+    "CoilNoise",
+    "MeasuredNoise",
+    "estimate_noise_covariance",
+    "estimate_noise_variance",
+    "measure_coil_noise",
+    "measure_noise",
+]
 
 # Limits on ratios of variances; which ratios scans had is in results/benchmarks/measured-once.md. Above the first, the
 # receiver's filter makes corners of k-space louder than the air beside the object; above the last, signal does.
 _MORE_THAN_SIGNAL = 2.0
 _AGREEMENT = 1.5
 _MORE_THAN_FILTER = 12.0
+
+# Ratio of two coils' ratios of mean to median beyond which the samples of a covariance hold signal; which scans had
+# which is in results/reliability/noise-shading.md.
+_WITNESSES_AGREE = 2.0
 
 OBJECT_BESIDE = "the object fills the readout"
 SIGNAL_OUTSIDE = "the outermost samples hold signal"
@@ -124,6 +136,22 @@ def _positive(variance: float, data: KSpaceData) -> float:
     return estimate
 
 
+@dataclass(frozen=True)
+class CoilNoise:
+    """A noise covariance over coils measured from k-space, and what was not believed of it.
+
+    Parameters
+    ----------
+    covariance : complex128 array, shape (coil, coil)
+        As of `estimate_noise_covariance`.
+    doubt : str
+        Why each coil's variance counts alone, in words; empty where the correlations count too.
+    """
+
+    covariance: NDArray[np.complex128]
+    doubt: str = ""
+
+
 def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
     r"""Noise covariance over coils, :math:`E[n n^H] / 2`, so that its diagonal is per real component.
 
@@ -131,6 +159,9 @@ def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
     the measured lines, outer eighths of the readout), where a coil sees nothing but noise. The scale is such
     that `estimate_noise_variance` finds 1 in the whitened data: that air is quieter than the middle of the
     image, and coils of unequal noise count alike once they are whitened.
+
+    Where that air holds signal, the correlations are those of the signal, and each coil's variance counts alone
+    (`measure_coil_noise` says so).
 
     Lines with holes have no profiles, and the outermost samples hold signal too, whose correlations would shade the
     image if they were taken for those of noise. There the coils count as equally noisy and independent; noise readouts,
@@ -151,9 +182,20 @@ def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
     InputError
         Where there are fewer than four samples per coil, or a coil without noise.
     """
+    return measure_coil_noise(data).covariance
+
+
+def measure_coil_noise(data: KSpaceData) -> CoilNoise:
+    """The same with what is to be said about it; parameters and errors are those of `estimate_noise_covariance`.
+
+    Two witnesses are held against each other: the mean square of all samples in the air beside the object, from which
+    the covariance comes, and the median over them, which takes no notice of signal in a few. Where they disagree on
+    which coils are noisy, or the covariance is `correlated_by_signal`, the medians count and the correlations do not.
+    """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     regions = NoiseRegions.of(data)
     if not regions.has_profiles:
-        return np.eye(data.n_coils, dtype=np.complex128) * estimate_noise_variance(data)
+        return CoilNoise(np.eye(data.n_coils, dtype=np.complex128) * estimate_noise_variance(data))
     samples = regions.air_samples()
     n_coils, n_samples = samples.shape
     if n_samples < 4 * n_coils:
@@ -172,5 +214,20 @@ def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
             wanted="independent noise in every coil",
             cure="Remove dead or duplicated coils.",
         )
+    medians = regions.air_beside()
+    doubt = correlated_by_signal(covariance) or _disagreement(np.diag(covariance).real, medians)
+    if doubt and (medians > 0).all():
+        covariance = np.diag(medians).astype(np.complex128)
+    elif doubt:
+        covariance = np.diag(np.diag(covariance))
     whitened = replace(data, kspace=mix_coils(inverse_root(covariance), data.kspace))
-    return np.asarray(covariance * estimate_noise_variance(whitened))
+    return CoilNoise(np.asarray(covariance * estimate_noise_variance(whitened)), doubt)
+
+
+def _disagreement(means: NDArray[np.float64], medians: NDArray[np.float64]) -> str:
+    """That two measures of the coils' variances differ from coil to coil, in words; empty where they agree."""
+    if not (medians > 0).all():
+        return "some coils show no noise beside the object"
+    ratios = means / medians
+    spread = float(ratios.max() / ratios.min())
+    return f"mean and median disagree {spread:.1f}-fold on the coils' noise" if spread > _WITNESSES_AGREE else ""

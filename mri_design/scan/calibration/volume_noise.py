@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.scan.calibration.coil_correlation import correlated_by_signal, each_coil_alone
 from mri_design.scan.calibration.noise_regions import median_variance
 from mri_design.scan.data import KSpaceData
 
@@ -49,8 +50,9 @@ def with_volume_noise(data: KSpaceData) -> KSpaceData:
     Returns
     -------
     KSpaceData
-        With ``noise_covariance``, E[n n^H] / 2, in units of ``kspace`` squared, and `NOISE_FROM` in its card; without
-        it where the samples there hold no noise, as in data that were masked.
+        With ``noise_covariance``, E[n n^H] / 2, in units of ``kspace`` squared, and `NOISE_FROM` in its card; of each
+        coil alone where the correlations are those of signal. Without it where the samples there hold no noise, as in
+        data that were masked.
     """
     if not noise_is_beside(data, data.n_slices):
         return data
@@ -63,6 +65,9 @@ def with_volume_noise(data: KSpaceData) -> KSpaceData:
     if not power[0] > 1e-12 * power[-1]:  # zeros, or a coil that repeats another one
         return data
     said = f"positions {quieter} of the readout, the quieter end of {data.n_slices}"
+    doubt = correlated_by_signal(covariance)
+    if doubt:
+        covariance, said = np.diag(np.diag(covariance)), f"{said}, {each_coil_alone(doubt)}"
     return replace(data, noise_covariance=covariance, card={**data.card, NOISE_FROM: said})
 
 

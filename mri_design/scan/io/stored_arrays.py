@@ -33,7 +33,7 @@ __all__ = [
     "scan_of_arrays",
 ]
 
-COMPANIONS = ("measured", "coil_maps", "noise_variance", "reference")
+COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")
 """Arrays that may stand beside k-space."""
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -74,9 +74,11 @@ def scan_of_arrays(
             )
     if "trajectory" in arrays and key == "kspace":
         noise_variance = _noise_variance(arrays.get("noise_variance"), card)
-        return along_trajectory(
+        covariance = _noise_covariance(arrays.get("noise_covariance"))
+        scan = along_trajectory(
             arrays, limits, name=path.stem, noise_variance=noise_variance, card=_provenance(path, card)
         )
+        return scan if covariance is None else replace(scan, noise_covariance=covariance)
     stored = arrays[key]
     if card.shape is not None and card.shape != stored.shape:
         raise InputError(field=f"{key}: shape", got=f"{stored.shape}", wanted=f"{card.shape}, as its card says")
@@ -265,11 +267,14 @@ def _kspace(
     if "rep" in axes.roles:
         provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; {OTHERS_UNREAD}"
     declared = _declared_lines(path, card, arrays.get("measured"), n_lines)
+    if "noise_covariance" in arrays:
+        provenance["noise_covariance"] = "given with the data"
     return KSpaceData(
         kspace=kspace,
         measured=measured_lines("measured lines", kspace, declared),
         name=path.stem,
         noise_variance=_noise_variance(arrays.get("noise_variance"), card),
+        noise_covariance=_noise_covariance(arrays.get("noise_covariance")),
         coil_maps=_companion("coil_maps", arrays, axes, without=""),
         reference=_companion("reference", arrays, axes, without="coil"),
         orientation=axes.orientation,
@@ -313,6 +318,15 @@ def _noise_variance(stored: NDArray[Any] | None, card: ArrayCard) -> float | Non
     if stored.size != 1 or stored.dtype.kind not in "iuf":
         raise InputError(field="noise_variance", got=f"{stored.dtype} {stored.shape}", wanted="one real number")
     return float(stored.reshape(-1)[0])
+
+
+def _noise_covariance(stored: NDArray[Any] | None) -> NDArray[np.complex128] | None:
+    if stored is None:
+        return None
+    if stored.ndim != 2 or stored.dtype.kind not in "fc":
+        got = f"{stored.dtype} {stored.shape}"
+        raise InputError(field="noise_covariance", got=got, wanted="numbers (coil, coil), E[n n^H] / 2")
+    return stored.astype(np.complex128)
 
 
 def _companion(name: str, arrays: Arrays, axes: KSpaceAxes, *, without: str) -> NDArray[np.complex64] | None:

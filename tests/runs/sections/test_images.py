@@ -21,6 +21,7 @@ from mri_design.runs.sections.images import (
     layout_of,
     metric_rows,
     save_images,
+    with_noise_of_reference,
 )
 from mri_design.runs.sections.trace import save_design
 from mri_design.scan.trajectories.angles import equispaced_angles, turned
@@ -104,23 +105,38 @@ def test_the_zero_filled_image_stands_beside_others_once(make_image: Callable[..
 
 def test_images_are_saved_in_their_formats(folder: RunFolder, image: np.ndarray) -> None:
     rows = [{"method": "mean", "relative_l2": 0.125}]
-    save_images(folder, Reconstruction(image.astype(complex), np.abs(image).astype(float), DONE), rows, 1.0)
+    save_images(folder, Reconstruction(image.astype(complex), np.abs(image).astype(float), DONE), rows)
     recon, std = np.load(folder.path / "recon.npy"), np.load(folder.path / "std.npy")
     assert (recon.dtype, std.dtype) == (np.complex64, np.float32)
     np.testing.assert_array_equal(recon, image)
     assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
 
 
-def test_images_are_saved_in_the_units_of_the_scan(folder: RunFolder, image: np.ndarray) -> None:
-    save_images(folder, Reconstruction(image.astype(complex), np.abs(image), DONE), [{"method": "mean"}], 2.0**90)
-    for name, expected in (("recon.npy", image), ("std.npy", np.abs(image))):
-        np.testing.assert_array_equal(np.load(folder.path / name), expected * np.float32(2.0**90))
+def test_images_in_other_units_have_error_bars_in_other_units(image: np.ndarray) -> None:
+    unit = np.linspace(1, 2, image.size).reshape(image.shape)
+    result = Reconstruction(image.astype(np.complex64), np.abs(image).astype(np.float32), DONE).times(unit)
+    assert result.std is not None
+    np.testing.assert_allclose(result.image, image * unit, rtol=1e-6)
+    np.testing.assert_allclose(result.std, np.abs(image) * unit, rtol=1e-6)
+    assert (result.image.dtype, result.std.dtype) == (np.complex64, np.float32)
+
+
+def test_errors_against_a_noisy_reference_are_shown_without_its_noise_and_say_whether_they_rank() -> None:
+    rows = [{"method": "mean", "relative_l2": 0.1}, {"method": "map", "relative_l2": 0.07}]
+    assert with_noise_of_reference(rows, None, False) == rows
+    first, second = with_noise_of_reference(rows, 0.06, False)
+    assert first["beyond_reference_noise"] == pytest.approx(0.08) and first["ranks"] == "yes"
+    assert second["relative_l2"] == 0.07 and second["ranks"] == "no: within the reference's noise"
+    of_all = with_noise_of_reference([*rows, {"method": "least-squares", "relative_l2": None}], 0.06, True)
+    assert [row["beyond_reference_noise"] for row in of_all] == [None] * 3
+    assert of_all[0]["ranks"] == "no: made from the reference's own samples"
+    assert of_all[2]["ranks"] == "no: it is the reference"
 
 
 def test_error_bars_of_an_earlier_run_do_not_stay_beside_another_image(folder: RunFolder, image: np.ndarray) -> None:
     rows = [{"method": "mean"}]
-    save_images(folder, Reconstruction(image, np.abs(image), DONE), rows, 1.0)
-    save_images(folder, Reconstruction(image, None, DONE), rows, 1.0)
+    save_images(folder, Reconstruction(image, np.abs(image), DONE), rows)
+    save_images(folder, Reconstruction(image, None, DONE), rows)
     assert not (folder.path / "std.npy").exists()
 
 

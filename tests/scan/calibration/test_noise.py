@@ -14,6 +14,7 @@ from mri_design.scan.calibration.noise import (
     SIGNAL_OUTSIDE,
     estimate_noise_covariance,
     estimate_noise_variance,
+    measure_coil_noise,
     measure_noise,
 )
 from mri_design.scan.data import KSpaceData
@@ -193,3 +194,28 @@ def test_signal_at_the_rim_of_a_mask_with_holes_is_not_taken_for_correlated_nois
     covariance = estimate_noise_covariance(holes)
     np.testing.assert_allclose(covariance, covariance[0, 0] * np.eye(4))
     assert covariance[0, 0].real == pytest.approx(estimate_noise_variance(holes))
+
+
+def test_correlations_of_signal_are_not_those_of_noise(truth: Callable) -> None:
+    """The object fills the readout, so that the air beside it is the object, which neighbouring coils see alike."""
+    scene = truth(64, 64, 6)
+    rng = np.random.default_rng(3)
+    everywhere = scene.maps * rng.standard_normal((64, 64))
+    noise = 0.1 * (rng.standard_normal((2, 6, 64, 64)).T @ [1, 1j]).T
+    kspace = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(everywhere, axes=(-2, -1)), norm="ortho"), axes=(-2, -1))
+    data = KSpaceData((kspace + noise)[None].astype(np.complex64), np.ones(64, dtype=bool))
+    found = measure_coil_noise(data)
+    assert "two coils correlate by 0." in found.doubt and "as signal does" in found.doubt
+    np.testing.assert_array_equal(found.covariance, np.diag(np.diag(found.covariance)))
+
+
+def test_coils_on_whose_noise_mean_and_median_disagree_count_alone(truth: Callable) -> None:
+    """One coil has signal in a few samples of the air, as of a vessel: their mean takes it for noise."""
+    data = truth(64, 64, 6).scan(0.02)
+    profiles = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(data.kspace, axes=-1), norm="ortho"), axes=-1)
+    profiles[:, 2, :, 5] += 0.3
+    kspace = np.fft.fftshift(np.fft.fft(np.fft.ifftshift(profiles, axes=-1), norm="ortho"), axes=-1)
+    found = measure_coil_noise(replace(data, kspace=kspace.astype(np.complex64)))
+    assert "mean and median disagree" in found.doubt
+    np.testing.assert_allclose(np.diag(found.covariance).real, 0.02**2, rtol=0.35)
+    assert measure_coil_noise(data).doubt == ""

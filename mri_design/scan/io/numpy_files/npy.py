@@ -34,7 +34,7 @@ from mri_design.scan.trajectory_data import TrajectoryData
 __all__ = ["outline", "read"]
 
 Arrays = dict[str, NDArray[Any]]
-_WHOLE = ("measured", "noise_variance")
+_WHOLE = ("measured", "noise_variance", "noise_covariance")
 """Of `COMPANIONS`, those without slices."""
 
 
@@ -53,10 +53,11 @@ def read(
     of the result says how many there were.
 
     An archive holds ``kspace`` or ``image``, or the member that the card's ``key`` names; beside k-space also
-    ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis) and
-    ``noise_variance``. Lines without any sample are known to be not measured. A volume's readout (k0, or x of images)
-    is transformed to positions, which take the place of slices: every one is a plane (ky, kz) of its own. An archive
-    with a ``trajectory`` holds samples along it, perhaps with the weights ``density``, see `along_trajectory`.
+    ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis), and
+    ``noise_variance`` or ``noise_covariance`` (coil, coil). Lines without any sample are known to be not measured. A
+    volume's readout (k0, or x of images) is transformed to positions, which take the place of slices: every one is a
+    plane (ky, kz) of its own. An archive with a ``trajectory`` holds samples along it, perhaps with the weights
+    ``density``, see `along_trajectory`.
 
     Parameters
     ----------

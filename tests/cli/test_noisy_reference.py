@@ -1,0 +1,96 @@
+"""A complete scan is its own reference: nothing is compared with itself, and errors say whether they rank images."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.scan.calibration.centred_fft import to_image
+from mri_design.scan.simulation.scenes import load_phantom
+from tests.shared_scans import shared_scan
+
+
+@pytest.fixture
+def coils(work: Path) -> np.ndarray:
+    """A complete scan of four coils of unequal noise that says nothing of itself, as coils.npy."""
+    scan = load_phantom("t2w", shape=(32, 32), noise=0.0, n_coils=4, rng=np.random.default_rng(0))
+    noise = np.random.default_rng(1).standard_normal((2, 4, 32, 32)) * np.geomspace(0.005, 0.03, 4)[:, None, None]
+    kspace = (scan.kspace[0] + noise[0] + 1j * noise[1]).astype(np.complex64)
+    np.save(work / "coils.npy", kspace)
+    np.save(work / "half.npy", np.abs(np.arange(32) - 16) < 8)
+    return kspace
+
+
+def rows(out: Path) -> list[dict[str, str]]:
+    return read_csv_texts(out / "metrics.csv")
+
+
+@pytest.mark.parametrize("method", ["least-squares", "zero-filled"])
+def test_all_lines_are_not_compared_with_themselves(
+    run: Callable, work: Path, tmp_path: Path, coils: np.ndarray, method: str
+) -> None:
+    assert run("recon", "coils.npy", "--method", method, "--out", tmp_path / "out").exit_code == 0
+    (row,) = rows(tmp_path / "out")
+    assert (row["method"], row["relative_l2"], row["ssim"]) == (method, "", "")
+    assert row["ranks"] == "no: it is the reference"
+    image = np.abs(np.load(tmp_path / "out/recon.npy"))
+    rss = np.linalg.norm(to_image(coils), axis=0)
+    bright = rss > 0.3 * rss.max()
+    np.testing.assert_allclose(np.median(image[bright] / rss[bright]), 1, atol=0.05)
+
+
+def test_a_mean_of_all_lines_does_not_rank_and_of_some_says_both_errors(
+    run: Callable, work: Path, tmp_path: Path, coils: np.ndarray
+) -> None:
+    for name, more in (("all", ()), ("half", ("--mask", "half.npy"))):
+        called = ("recon", "coils.npy", "--recipe", "fast", *more, "--out", tmp_path / name)
+        ended = run(*called)
+        assert ended.exit_code == 0, ended.output
+    (row,) = rows(tmp_path / "all")
+    assert row["ranks"] == "no: made from the reference's own samples" and row["beyond_reference_noise"] == ""
+    mean, zeros = rows(tmp_path / "half")
+    assert zeros["method"] == "zero-filled"
+    for one in (mean, zeros):
+        assert float(one["beyond_reference_noise"]) < float(one["relative_l2"])
+    page = (tmp_path / "half/report.html").read_text(encoding="utf-8")
+    assert "maps of its 24 central lines" in page
+
+
+def test_memory_that_was_never_filled_is_told_by_info_and_refused_by_verbs(
+    run: Callable, work: Path, tmp_path: Path
+) -> None:
+    kspace = np.load(work / "scan.npz")["kspace"].reshape(-1, *np.load(work / "scan.npz")["kspace"].shape[-2:])[0]
+    kspace = kspace.astype(np.complex64)
+    chosen = np.random.default_rng(0).random(kspace.shape) < 0.13
+    kspace[chosen] = 10.0 ** np.random.default_rng(1).uniform(20, 38, int(chosen.sum()))
+    np.save(work / "memory.npy", kspace)
+    told = run("info", "memory.npy")
+    assert told.exit_code == 0 and "beyond 1e10 times the median" in " ".join(told.output.split())
+    for verb in (("recon",), ("design", "--lines", "8"), ("compare", "--lines", "8")):
+        refused = run(*verb, "memory.npy", "--out", tmp_path / verb[0])
+        assert refused.exit_code != 0 and "dynamic range of a receiver" in " ".join(refused.output.split())
+
+
+def test_samples_as_they_were_read_are_prepared_again_alike(coils: np.ndarray, work: Path) -> None:
+    """As `adapt` keeps them: with the covariance and the maps of the coils as read."""
+    recipe = Recipe()
+    scan = prepare(load_input(work / "coils.npy", recipe), recipe)
+    assert scan.data.coil_maps is not None
+    kept = scan.as_read(scan.data.kspace[0], scan.data.coil_maps[0], 1.0)
+    np.testing.assert_allclose(kept["kspace"][0], coils, atol=1e-5 * np.abs(coils).max())
+    np.savez(work / "kept.npz", **kept)
+    again = prepare(load_input(work / "kept.npz", recipe), recipe)
+    assert again.noise_source == "given with the data"
+    np.testing.assert_allclose(again.data.kspace, scan.data.kspace, atol=1e-4 * np.abs(scan.data.kspace).max())
+    np.testing.assert_allclose(again.data.coil_maps, scan.data.coil_maps, atol=1e-4)
+    np.testing.assert_allclose(again.image_unit(0), scan.image_unit(0), rtol=1e-3)
+
+
+def test_a_shared_scan_of_all_lines_is_not_ranked(run: Callable, tmp_path: Path) -> None:
+    twix = shared_scan("raw/twix_gre.dat")
+    assert run("recon", twix, "--method", "least-squares", "--out", tmp_path / "out").exit_code == 0
+    assert [row["ranks"] for row in rows(tmp_path / "out")] == ["no: it is the reference"]

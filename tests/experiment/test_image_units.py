@@ -1,0 +1,142 @@
+"""No covariance of the coils' noise shades an image, and all runs on a scan have one reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.trajectories.preparing import prepare_samples
+from mri_design.scan.calibration.centred_fft import to_image
+from mri_design.scan.calibration.coil_mixing import image_units
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.trajectory_data import TrajectoryData
+from tests.shared_scans import shared_scan
+
+RECIPE = Recipe()
+MULTI_COIL = (
+    "mc_brain_8a.npy",
+    "mc_brain_cimax16.npy",
+    "mc_brain_cimax2.npy",
+    "mc_brain_prescan16.npy",
+    "mc_phantom_cimax16.npy",
+    "mc_phantom_ffe12.npy",
+    "mc_phantom_skyra32.npy",
+    "mc_phantom_skyra_gre2.npy",
+    "ge_pfile8.npy",
+    "ph_gre_rep2_256.npy",
+    "ph_gre_rep2_320.npy",
+)
+
+
+def head(scale: float = 1.0) -> KSpaceData:
+    """A head seen by six coils of very unequal noise, two of which share some; nothing is said about it."""
+    scan = load_phantom("t2w", shape=(64, 64), noise=0.0, n_coils=6, rng=np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    noise = rng.standard_normal((2, 1, 6, 64, 64))
+    noise = (noise[0] + 1j * noise[1]) * (0.001 * np.geomspace(1, 8, 6))[:, None, None]
+    noise[:, 1] += noise[:, 0]
+    kspace = ((scan.kspace + noise) * scale).astype(np.complex64)
+    return KSpaceData(kspace, np.ones(64, dtype=bool), name="head")
+
+
+def off_and_ratio(image: np.ndarray, data: KSpaceData) -> tuple[float, float, float]:
+    """Of image over root sum of squares, over the object: how far from its median, the median, 95th over 5th."""
+    rss = np.linalg.norm(to_image(data.kspace[0]), axis=0)
+    ratio = (np.abs(image) / rss)[rss > 0.1 * np.quantile(rss, 0.99)]
+    middle = float(np.median(ratio))
+    low, high = np.quantile(ratio, [0.05, 0.95])
+    return float(np.median(np.maximum(ratio / middle, middle / ratio))), middle, float(high / low)
+
+
+def least_squares(data: KSpaceData) -> np.ndarray:
+    scan = prepare(data, RECIPE, ordinary=True)
+    lines = np.flatnonzero(data.measured).tolist()
+    found = reconstruct(scan.slice_model(0, RECIPE), lines, "least-squares", RECIPE, np.random.default_rng(0))
+    return np.asarray(found.image * scan.image_unit(0))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e18])
+def test_unequal_noise_of_coils_does_not_shade(scale: float) -> None:
+    data = head(scale)
+    off, middle, spread = off_and_ratio(least_squares(data), data)
+    assert off < 1.03 and spread < 1.3
+    assert middle == pytest.approx(1, abs=0.05)
+
+
+def test_a_given_covariance_does_not_shade_either() -> None:
+    data = head()
+    covariance = np.diag(np.geomspace(1e-4, 1, 6)).astype(complex)
+    known = replace(data, noise_covariance=covariance)
+    off, middle, _ = off_and_ratio(least_squares(known), data)
+    assert off < 1.03 and middle == pytest.approx(1, abs=0.1)
+
+
+def test_a_truth_keeps_the_units_of_the_file() -> None:
+    data = load_phantom("t2w", shape=(64, 64), noise=0.01, n_coils=4, rng=np.random.default_rng(0))
+    white = replace(data, noise_variance=None, noise_covariance=np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex))
+    scan = prepare(white, RECIPE)
+    reference = scan.reference(0)
+    assert reference is not None and data.reference is not None
+    np.testing.assert_allclose(reference * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
+
+
+def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance() -> None:
+    data = load_phantom("t2w", shape=(32, 32), noise=0.01, n_coils=4, rng=np.random.default_rng(0))
+    points = np.stack(np.meshgrid(np.arange(32) - 16.0, np.arange(32) - 16.0, indexing="ij"), axis=-1).reshape(-1, 2)
+    along = TrajectoryData(
+        data.kspace.reshape(1, 4, -1),
+        points,
+        (32, 32),
+        readouts=32,
+        coil_maps=data.coil_maps,
+        reference=data.reference,
+        noise_covariance=np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex),
+    )
+    scan = prepare_samples(along, RECIPE)
+    assert scan.data.reference is not None and data.reference is not None
+    np.testing.assert_allclose(scan.data.reference[0] * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
+
+
+def test_coils_that_were_only_scaled_have_one_unit_for_all_pixels() -> None:
+    maps = np.ones((2, 4, 4), np.complex64) / np.sqrt(2).astype(np.float32)
+    assert image_units(4.0 * np.eye(2, dtype=complex), maps) == 0.25
+    assert image_units(np.array([[2.0 + 0j]]), None) == 0.5
+
+
+def test_pixels_that_no_map_sees_have_the_mean_unit() -> None:
+    maps = np.zeros((2, 4, 4), np.complex64)
+    maps[0, :2] = maps[1, 2:, :2] = 1
+    unit = image_units(np.diag([0.5, 0.25]).astype(complex), maps)
+    np.testing.assert_allclose(unit[:2], 2)
+    np.testing.assert_allclose(unit[2:, :2], 4)
+    np.testing.assert_allclose(unit[2:, 2:], 8 / 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("given", [None, 1e-4])
+def test_runs_that_calibrate_with_other_lines_have_one_reference(given: float | None) -> None:
+    """In the units of the file its modulus is the same, its phase that of the run's own maps."""
+    data, recipe = head(), RECIPE.replacing("noise", variance=given)
+    found = []
+    for lines in (8, 24):
+        scan = prepare(data, recipe, calibration_lines=lines)
+        reference = scan.reference(0)
+        assert reference is not None and scan.data.coil_maps is not None
+        own = np.sum(scan.data.coil_maps[0].conj() * to_image(scan.data.kspace[0]), axis=0)
+        assert np.abs(np.vdot(own / np.abs(own), reference / np.abs(reference))) == pytest.approx(own.size, rel=1e-5)
+        found.append(np.abs(reference * scan.image_unit(0)))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-4 * found[1].max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MULTI_COIL)
+def test_shared_scans_are_as_bright_as_the_root_sum_of_squares(name: str) -> None:
+    every = load_input(shared_scan(f"mri/{name}"), RECIPE)
+    data = every.select_slice(every.n_slices // 2)
+    off, middle, _ = off_and_ratio(least_squares(data), data)
+    assert off < 1.2 and middle == pytest.approx(1, abs=0.05)
