@@ -17,6 +17,7 @@ from mri_design.scan.calibration.coil_correlation import each_coil_alone
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
+from mri_design.scan.calibration.least_noise import least_noise_variance
 from mri_design.scan.calibration.noise import measure_coil_noise, measure_noise
 from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.calibration.whitening import prewhiten
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where
 
 __all__ = [
     "NOISE_DOUBT",
+    "NOISE_RAISED",
     "PHANTOM_PREFIX",
     "PreparedScan",
     "calibration_count",
@@ -51,6 +53,7 @@ __all__ = [
     "whitened",
     "with_given_maps",
     "with_known_noise",
+    "with_least_noise",
 ]
 
 Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
@@ -240,6 +243,11 @@ class PreparedScan:
         """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
         return str(self.data.card.get(NOISE_DOUBT, ""))
 
+    @property
+    def noise_raised(self) -> str:
+        """Why the noise is taken to be more than was given or estimated; empty where it is not."""
+        return str(self.data.card.get(NOISE_RAISED, ""))
+
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
         return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
@@ -427,7 +435,22 @@ def with_known_noise(
     known, source, root = _with_noise(data if scale == 1 else data.scaled(scale), recipe, scale)
     unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
     mixing = None if root is None and scale == 1 else scale * (np.eye(data.n_coils) if root is None else root)
-    return known, source, unit, mixing
+    return *with_least_noise(known, source), unit, mixing
+
+
+NOISE_RAISED = "noise raised because"
+"""Entry of the card of prepared data: why their noise is taken to be more than was given or estimated."""
+
+
+def with_least_noise(data: Scan, source: str) -> tuple[Scan, str]:
+    """A scan of known noise with as much of it as its samples can carry, and where the noise is from, in words."""
+    least = least_noise_variance(data.kspace)
+    assert data.noise_variance is not None
+    if data.noise_variance >= least:
+        return data, source
+    why = "samples in single precision carry no less beside the largest of them"
+    raised = replace(data, noise_variance=least, card={**data.card, NOISE_RAISED: why})
+    return raised, f"{source}, raised to the rounding of the largest sample: {why}"
 
 
 def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:

@@ -16,6 +16,7 @@ from typing import get_args
 import numpy as np
 
 from mri_design.errors import InputError, described, number_array, positive_number, require_instance, sequence_of
+from mri_design.krylov.conjugate_gradients import squared_norm
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.no_rows import NoRows
 from mri_design.potentials.base import Role, Site, SuperGaussian
@@ -26,6 +27,7 @@ __all__ = ["GeneralizedLinearModel", "SiteBlock", "require_model"]
 _BLOCKS = "a tuple of SiteBlocks"
 # Squares of data, and what they are over the noise variance, with room for products of two of them and sums of many.
 _SINGLE_RANGE, _DOUBLE_RANGE = 1e30, 1e120
+_SINGLE_SIGNAL_TO_NOISE = 200.0  # results/reliability/little-noise.md has what single precision does beyond
 
 
 class _DerivedRole(str):
@@ -184,7 +186,9 @@ class GeneralizedLinearModel:
     measurement : LinearOperator
         X; None, with no data, where there is no Gaussian factor (see `of_sites`).
     data : array of shape ``measurement.out_shape``
-        y. In single precision it becomes double where squares of it, or of it over sigma, do not fit.
+        y. In single precision it becomes double, and with it all that is computed, where squares of it, or of it over
+        sigma, do not fit, and where there is so little noise that rounding in single precision would count: above a
+        signal-to-noise ratio of 200, |y| / sigma per root of the number of complex (or real) unknowns.
     noise_variance : float
         sigma^2 per real component.
     blocks : tuple of SiteBlock
@@ -245,7 +249,8 @@ class GeneralizedLinearModel:
                 cure="Give real data, or build the operator as a complex one (is_complex=True, or a complex matrix).",
             )
         object.__setattr__(self, "noise_variance", positive_number("noise_variance", self.noise_variance))
-        object.__setattr__(self, "data", _in_range(self.data, self.noise_variance))
+        unknowns = int(np.prod(self.measurement.in_shape))
+        object.__setattr__(self, "data", _in_working_precision(self.data, self.noise_variance, unknowns))
         if not self.blocks:
             raise InputError(field="blocks", got="no sites", wanted="at least one block", cure="Add a pixel block.")
         for block in self.blocks:
@@ -367,8 +372,12 @@ def require_model(model: object, name: str = "model") -> None:
     )
 
 
-def _in_range(data: Array, noise_variance: float) -> Array:
-    """The data, in double precision where single is too narrow; refused where double is too."""
+def _in_working_precision(data: Array, noise_variance: float, unknowns: int) -> Array:
+    """The data, in double precision where single is too narrow or too coarse; refused where double is too narrow.
+
+    Where the data leave the image open, the site precisions alone hold it. Beside X^H X, whose eigenvalues are about 1,
+    they are about one over the squared signal-to-noise ratio, so that the condition number of A grows as that.
+    """
     parts = (data.real, data.imag) if np.iscomplexobj(data) else (data,)
     peak = max((float(np.abs(part).max()) for part in parts if part.size), default=0.0)
     size, tiny = max(data.size, 1), np.finfo(np.float64).tiny
@@ -385,7 +394,13 @@ def _in_range(data: Array, noise_variance: float) -> Array:
             cure="Scale the data by one factor to ordinary numbers, and the noise variance by its square.",
         )
     single = data.dtype in (np.float16, np.float32, np.complex64)
-    return data.astype(np.result_type(data.dtype, np.float64)) if single and reach > np.log10(_SINGLE_RANGE) else data
+    if not single:
+        return data
+    double = data.astype(np.result_type(data.dtype, np.float64))
+    if reach > np.log10(_SINGLE_RANGE):
+        return double
+    noisy = squared_norm(double) <= _SINGLE_SIGNAL_TO_NOISE**2 * noise_variance * unknowns
+    return data if noisy else double
 
 
 def _floating(data: Array) -> Array:

@@ -76,7 +76,14 @@ def warn_of_left_out(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress
 
 
 def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
-    """Say in one line that the noise of a scan had to be estimated from samples that hold signal, and what cures it."""
+    """Say in one line what is to be said against the noise of a scan.
+
+    Either it had to be estimated from samples that hold signal, for which there is a cure, or it was raised to what the
+    samples can carry.
+    """
+    if scan.noise_raised:
+        progress.warn(f"{scan.data.name}: its noise is {scan.noise_source}")
+        return
     if scan.noise_doubt:
         progress.warn(
             f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, or as "

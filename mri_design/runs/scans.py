@@ -79,7 +79,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
                     unit=unit,
                     source=source.path,
                     left_out=left_out_text(data.card),
-                    doubtful_noise=scan.noise_source if scan.noise_doubt else "",
+                    doubtful_noise=scan.noise_source if scan.noise_doubt or scan.noise_raised else "",
                 )
             )
     names = [image.name for image in images]

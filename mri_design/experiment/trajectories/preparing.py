@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mri_design.experiment.inputs import NOISE_DOUBT, doubting, ordinary_scale, though, whitened
+from mri_design.experiment.inputs import (
+    NOISE_DOUBT,
+    NOISE_RAISED,
+    doubting,
+    ordinary_scale,
+    though,
+    whitened,
+    with_least_noise,
+)
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
@@ -50,6 +58,11 @@ class PreparedSamples:
     def noise_doubt(self) -> str:
         """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
         return self.data.card.get(NOISE_DOUBT, "")
+
+    @property
+    def noise_raised(self) -> str:
+        """Why the noise is taken to be more than was given or estimated; empty where it is not."""
+        return self.data.card.get(NOISE_RAISED, "")
 
     def image_unit(self, index: int) -> float | Array:
         """What images of a slice are multiplied by to be in the input's units, as `PreparedScan.image_unit`."""
@@ -117,7 +130,8 @@ def samples_with_known_noise(
     scale = ordinary_scale(data.kspace)
     known, source = _with_noise(data, (data if used is None else used).scaled(scale), recipe, scale)
     # Whitened coils are in units of the noise, whatever the scale.
-    return known, source, 1.0 if source == _MEASURED and known.n_coils > 1 else 1 / scale
+    unit = 1.0 if source == _MEASURED and known.n_coils > 1 else 1 / scale
+    return *with_least_noise(known, source), unit
 
 
 def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KSpaceData | None, int]:

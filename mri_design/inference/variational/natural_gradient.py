@@ -127,7 +127,7 @@ class VariationalGaussian(LoopEngine[UpdateState]):
             int(rng.integers(2**63)),
             least_precision=-np.inf if isinstance(self.variances, Exact | ExactByColumns) else 0.0,
         )
-        sites = oracles(oracles.start(start), start.mean, None)
+        sites = oracles(oracles.start(warm_start), start.mean, None)
         phi = _criterion(model, sites)
         return UpdateState(
             change=sites.distance,

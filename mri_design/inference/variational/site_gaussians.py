@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.inference.base import WarmStart, pooled_variances
+from mri_design.inference.base import WarmStart, cold_start, pooled_variances
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.marginals import Variances
@@ -161,18 +161,34 @@ def asked_for(
     """
     precisions, slopes, total = [], [], 0.0
     for block, s, variance in zip(model.blocks, coefficients, z, strict=True):
-        count = sharing(block)
-        modulus = s if count == 1 else np.sqrt(block.site_power(s))
-        expected = block.potential.expected_log_t(modulus, np.broadcast_to(variance, block.site_shape) / count, count)
-        total += float(np.sum(np.broadcast_to(expected.value, block.site_shape), dtype=np.float64))
-        if not (np.isfinite(total) and np.isfinite(expected.d_mean).all() and np.isfinite(expected.d_variance).all()):
+        asked = _asked_for(block, s, variance, least_precision)
+        if asked is None:
             return None, -np.inf
-        real = s.real.dtype
-        pi = np.broadcast_to(np.maximum(-2 * expected.d_variance / count, least_precision), block.site_shape)
-        along = expected.d_mean if count == 1 else s * (expected.d_mean / np.maximum(modulus, np.finfo(real).tiny))
-        precisions.append(pi.astype(real))
-        slopes.append(np.broadcast_to(along + pi * s, s.shape).astype(s.dtype))
+        precisions.append(asked[0])
+        slopes.append(asked[1])
+        total += asked[2]
     return SiteGaussians(tuple(precisions), tuple(slopes)), total
+
+
+def _asked_for(block: SiteBlock, s: Array, z: Array, least_precision: float) -> tuple[Array, Array, float] | None:
+    """pi, eta and the sum of E log t of one block; None where an expectation is not finite."""
+    count = sharing(block)
+    modulus = s if count == 1 else np.sqrt(block.site_power(s))
+    expected = block.potential.expected_log_t(modulus, np.broadcast_to(z, block.site_shape) / count, count)
+    total = float(np.sum(np.broadcast_to(expected.value, block.site_shape), dtype=np.float64))
+    if not (np.isfinite(total) and np.isfinite(expected.d_mean).all() and np.isfinite(expected.d_variance).all()):
+        return None
+    real = s.real.dtype
+    pi = np.broadcast_to(np.maximum(-2 * expected.d_variance / count, least_precision), block.site_shape)
+    along = expected.d_mean if count == 1 else s * (expected.d_mean / np.maximum(modulus, np.finfo(real).tiny))
+    return pi.astype(real), np.broadcast_to(along + pi * s, s.shape).astype(s.dtype), total
+
+
+def _bound_at(block: SiteBlock, s: Array, z: Array) -> tuple[Array, Array]:
+    """pi and eta of one block, as the Gaussian-shaped lower bounds of its sites have them that touch at |s|^2 + z."""
+    at = np.broadcast_to(block.site_power(s) + z, block.site_shape)
+    pi = np.broadcast_to(block.represented.site_precision(at), block.site_shape)
+    return pi.astype(s.real.dtype), np.broadcast_to(block.potential.shift, s.shape).astype(s.dtype)
 
 
 def bound_criterion(model: GeneralizedLinearModel, state: SiteState, log_determinant: float) -> float:
@@ -217,29 +233,43 @@ class GaussianOracles:
     max_iterations: int = 2000
     least_precision: float = 0.0
 
-    def start(self, warm: WarmStart) -> SiteGaussians:
-        """Sites asked for by a guess of mean and z, or by the sites' own guess of E s where they know one.
+    def start(self, warm: WarmStart | None) -> SiteGaussians:
+        """Sites asked for by a warm start's mean and z; from cold, by guesses that need not be near the posterior.
+
+        From cold, super-Gaussian sites begin as the bound that touches at `cold_start`, as in the double loop. What
+        they ask for falls as fast as a Gaussian with E s, to nothing where the guess is far off; the precision of the
+        bound falls slowly, so that A is positive definite whatever the guess. Of the others what they ask for is taken,
+        at their own guess of E s where they know one.
 
         Raises
         ------
         InputError
-            Where E log t is not finite at this guess.
+            Where E log t is not finite there.
         """
         model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
-        guesses = []
-        for block, s in zip(model.blocks, model.analysis_coefficients(warm.mean), strict=True):
-            own = block.potential.start_mean
-            guess = s / sigma if own is None else np.broadcast_to(own, s.shape)
-            guesses.append(guess.astype(s.dtype, copy=False))
-        sites = asked_for(model, tuple(guesses), warm.z)[0]  # pi of zero or more: A is positive definite
-        if sites is None:
-            raise InputError(
-                field="start of the inference",
-                got="an expectation of log t that is not finite",
-                wanted="a guess of mean and variances at which every site is",
-                cure="Give a warm start nearer to the posterior.",
-            )
-        return sites
+        given = warm or cold_start(model)
+        precisions, slopes = [], []
+        for block, s, z in zip(model.blocks, model.analysis_coefficients(given.mean), given.z, strict=True):
+            guess, own = (s / sigma).astype(s.dtype, copy=False), block.potential.start_mean
+            if warm is None and "g" in block.offers:
+                site = _bound_at(block, guess, z)
+            else:
+                known = None if own is None else np.broadcast_to(own, s.shape).astype(s.dtype)
+                guesses = [guess, known] if warm is not None else [guess if known is None else known]
+                # pi of zero or more: A is positive definite
+                asked = (_asked_for(block, at, z, 0.0) for at in guesses if at is not None)
+                finite = next((one for one in asked if one is not None), None)
+                if finite is None:
+                    raise InputError(
+                        field="start of the inference",
+                        got="an expectation of log t that is not finite",
+                        wanted="a guess of mean and variances at which every site is",
+                        cure="Give a warm start nearer to the posterior.",
+                    )
+                site = finite[:2]
+            precisions.append(site[0])
+            slopes.append(site[1])
+        return SiteGaussians(tuple(precisions), tuple(slopes))
 
     def __call__(self, sites: SiteGaussians, mean: Array, previous: Variances | None) -> SiteState:
         """The state under these sites; ``mean`` and ``previous`` are places to start from."""

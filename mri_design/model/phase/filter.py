@@ -14,11 +14,16 @@ from mri_design.operators.phased import PhasedParts
 
 __all__ = ["phased_preconditioner"]
 
+LARGEST_LEAK = 10.0
+"""How many times stiffer than A a frequency may become by what the phase spreads to it."""
+
 
 def phased_preconditioner(
     measurement: LinearOperator, blocks: Sequence[SiteBlock], site_precisions: Sequence[Array]
 ) -> Callable[[Array], Array] | None:
-    """r -> (something near A)^-1 r where blocks know a phase; None where none does or a spectrum is not known.
+    """r -> (something near A)^-1 r where blocks know a phase; None where a circulant of the image itself serves better.
+
+    That is where no block knows a phase, where a spectrum is not known, and where there is little noise.
 
     Notes
     -----
@@ -27,6 +32,10 @@ def phased_preconditioner(
     approximates them; after division by the phase its spectrum is convolved with the power spectrum of exp(i phi).
     It pays where the imaginary part is held tighter than the real one; what it saves is said in
     results/benchmarks/measured-once.md.
+
+    The convolution spreads some of what was measured to frequencies that were not. Where there is little noise, sites
+    hold these by far less than that, and steps there would be too short to lead anywhere. A circulant of the image
+    itself, the two parts' mean, is then exact on the data and off by the parts' ratio at most.
     """
     first = next((block.analysis for block in blocks if isinstance(block.analysis, PhasedParts)), None)
     straight = measurement.circulant_spectrum()
@@ -49,6 +58,9 @@ def phased_preconditioner(
         imaginary += pair[1]
     floor = np.finfo(np.float32).tiny
     turned = np.maximum(_convolved(straight, first.rotation), 0)
+    mean = np.maximum((real + imaginary) / 2, floor)
+    if np.any(turned + mean > LARGEST_LEAK * (straight + mean)):
+        return None
     return phased_circulant_inverse(turned, np.maximum(real, floor), np.maximum(imaginary, floor), first.rotation)
 
 
