@@ -155,7 +155,7 @@ class MrdStream:
         kept = data[:, readout.first_sample : readout.first_sample + nx]
         row = np.ascontiguousarray(kept[:, ::-1] if readout.reversed else kept)[np.newaxis, :, np.newaxis, np.newaxis]
         images = GridImages(purposes.encoding)
-        cropped, places = images.kspace(row, [replace(readout, line=0)]), images.geometry(heads, plan)
+        cropped, places = images.kspace(row, [replace(readout, line=0)]), images.geometry(heads, plan, header)
         dwell = float(heads["sample_time_us"][0])
         return LineReadout(readout.line, cropped[0, :, 0], dwell, None if places is None else places[0])
 

@@ -226,7 +226,7 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHead
         (header(nz=4), "data[12]: slice"),
         (header(nz=0), "encodedSpace.matrixSize.z"),
         (header(fov="nan"), "encodedSpace.fieldOfView_mm.x"),
-        (header(fov=0), "encodedSpace.fieldOfView_mm.x"),
+        (header(fov=-1), "encodedSpace.fieldOfView_mm.x"),
         (header(rfov="wide"), "reconSpace.fieldOfView_mm.x"),
         (header(trajectory="spiral"), "trajectory"),
         (header(header=""), "dataset/xml"),
@@ -321,6 +321,15 @@ def test_flag_numbers_are_those_of_the_library() -> None:
     assert library.ACQ_IS_NAVIGATION_DATA in plan._NEITHER
 
 
+SIGN = (
+    "<userParameters><userParameterLong><name>fourierSign</name><value>{}</value></userParameterLong></userParameters>"
+)
+VENDOR = (
+    "<acquisitionSystemInformation><systemVendor>{}</systemVendor><receiverChannels>3</receiverChannels>"
+    "</acquisitionSystemInformation>"
+)
+
+
 def _turned(raw: Any) -> np.ndarray:
     """Directions of phase encoding, readout and slice, and a place for every slice, put into every readout."""
     directions, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))
@@ -332,7 +341,7 @@ def _turned(raw: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("isolated", [True, False])
 def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool) -> None:
-    raw = mrd(fov=400, rx=8)
+    raw = mrd(fov=400, rx=8, more=SIGN.format(-1))
     raw.add_scan(scan)
     directions = _turned(raw)
     got = read(raw.write(tmp_path / "raw.h5"), isolated=isolated)
@@ -341,6 +350,60 @@ def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, 
     assert got.geometry[1].centre == (1.0, 2.0, 10.0)
     np.testing.assert_allclose(got.geometry[0].vectors[1:], directions, atol=1e-6)
     assert got.select_slice(1).geometry == got.geometry[1:]
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "0.000000"])
+def test_a_field_of_view_of_0_is_not_known(tmp_path: Path, scan: np.ndarray, mrd: type, text: str) -> None:
+    raw = mrd(fovz=text)
+    raw.add_scan(scan)
+    got = ismrmrd.read(raw.write(tmp_path / "flat.h5"))
+    assert got.geometry is not None and got.geometry[0].thickness is None
+    raw = mrd(fov=text)
+    raw.add_scan(scan)
+    assert ismrmrd.read(raw.write(tmp_path / "unsized.h5")).geometry is None
+
+
+@pytest.mark.parametrize(
+    ("vendor", "sign", "turned"),
+    [
+        ("SIEMENS", None, True),
+        ("Siemens Healthineers", None, True),
+        ("SIEMENS", -1, False),
+        ("GE MEDICAL SYSTEMS", 1, True),
+        ("", -1, False),
+    ],
+)
+def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
+    tmp_path: Path, scan: np.ndarray, mrd: type, vendor: str, sign: int | None, turned: bool
+) -> None:
+    raw = mrd(system=VENDOR.format(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign))
+    raw.add_scan(scan)
+    phase, read_out, across = _turned(raw)
+    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    along = -1 if turned else 1
+    np.testing.assert_array_equal(got.kspace, scan)  # samples stay as they are stored
+    np.testing.assert_allclose(got.geometry[1].vectors[1:], (along * phase, along * read_out, across), atol=1e-6)
+    assert got.geometry[1].centre == (1.0, 2.0, 10.0)
+
+
+@pytest.mark.parametrize(("vendor", "named"), [("", "names no maker"), ("GE MEDICAL SYSTEMS", "'GE MEDICAL SYSTEMS'")])
+def test_where_the_sign_is_not_settled_there_is_no_place_but_the_reason(
+    tmp_path: Path, scan: np.ndarray, mrd: type, vendor: str, named: str
+) -> None:
+    raw = mrd(system=VENDOR.format(vendor) if vendor else "")
+    raw.add_scan(scan)
+    _turned(raw)
+    for isolated in (True, False):
+        (place, _) = read(raw.write(tmp_path / f"raw-{isolated}.h5"), isolated=isolated).geometry
+        assert not place.placed and named in place.unplaced and "fourierSign" in place.unplaced
+        assert place.pixel == (200 / 12, 200 / 16)
+
+
+def test_another_sign_than_1_is_refused(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(more=SIGN.format(2))
+    raw.add_scan(scan)
+    with pytest.raises(InputError, match="fourierSign: got 2; wanted -1 or 1"):
+        ismrmrd.read(raw.write(tmp_path / "raw.h5"))
 
 
 def test_files_without_directions_give_the_sizes_alone(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
