@@ -13,6 +13,7 @@ from ismrmrd.hdf5 import acquisition_header_dtype
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.io.mrd.acquisitions import kept_samples
 from mri_design.scan.io.mrd.cartesian import GridImages
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.mrd.purposes import checked_counters, is_noise, sort_by_purpose
@@ -132,7 +133,7 @@ class MrdStream:
         if self._header is None:
             return LeftOut("a readout before the header")
         if is_noise(heads):
-            return NoiseReadout(data, float(heads["sample_time_us"][0]))
+            return NoiseReadout(kept_samples(heads[0], data), float(heads["sample_time_us"][0]))
         try:
             return self._placed(heads, data, self._header)
         except InputError as error:

@@ -16,6 +16,7 @@ from mri_design.errors import InputError
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.mrd import ismrmrd
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.left_out import left_out_text
 
 
 def image(kspace: np.ndarray) -> np.ndarray:
@@ -103,6 +104,64 @@ def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.
     expected = np.where(np.arange(16) < 5, 0, lines[:, 2])
     np.testing.assert_array_equal(got.kspace[0, :, 2], expected)
     np.testing.assert_array_equal(got.kspace[0, :, 3], expected)
+
+
+def test_readouts_of_one_kept_length_may_be_stored_with_more_samples(
+    tmp_path: Path, scan: np.ndarray, mrd: type
+) -> None:
+    raw = mrd()
+    for line in range(12):
+        extra = (3, 1) if line % 2 else (0, 0)
+        stored = np.pad(scan[0, :, line], ((0, 0), extra), constant_values=99)
+        raw.add(stored, kspace_encode_step_1=line, discard_pre=extra[0], discard_post=extra[1])
+    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan[:1])
+
+
+def test_samples_to_be_discarded_are_no_noise(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    rng = np.random.default_rng(4)
+    noise = (rng.standard_normal((3, 40)) + 1j * rng.standard_normal((3, 40))).astype(np.complex64)
+    found = []
+    for name, extra in (("bare", (0, 0)), ("padded", (5, 2))):
+        raw = mrd()
+        padded = np.pad(noise, ((0, 0), extra), constant_values=1e6)
+        fields = {"discard_pre": extra[0], "discard_post": extra[1]}
+        raw.add(padded, flag=library.ACQ_IS_NOISE_MEASUREMENT, **fields)
+        raw.add_scan(scan)
+        found.append(ismrmrd.read(raw.write(tmp_path / f"{name}.h5")).noise_covariance)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_readouts_of_fewer_channels_are_dropped_and_counted(
+    tmp_path: Path, scan: np.ndarray, mrd: type, first: bool
+) -> None:
+    raw = mrd()
+    few = np.full((2, 16), 99)
+    if first:
+        raw.add(few, kspace_encode_step_1=3)
+    raw.add_scan(scan)
+    raw.add(few, kspace_encode_step_1=5)
+    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan)
+    dropped = f"{1 + first} of {25 + first} dropped: they have 2 where the others have 3"
+    assert got.card["readouts_of_fewer_channels"] == dropped
+    assert "readouts of fewer channels" in left_out_text(got.card)
+
+
+def test_a_centre_beyond_the_matrix_or_the_samples_is_named(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(centre=300)
+    raw.add_scan(scan)
+    with pytest.raises(InputError, match="centre of k-space at 300, which lies beyond the matrix of 12: row -294"):
+        ismrmrd.read(raw.write(tmp_path / "lines.h5"))
+    raw = mrd()
+    raw.add_scan(scan, center_sample=99)
+    card = ismrmrd.read(raw.write(tmp_path / "whole.h5")).card
+    assert card["centre_beyond_samples"].startswith("center_sample 99 of acquisition 0 lies beyond its 16 samples")
+    raw = mrd()
+    raw.add_scan(scan[..., 4:], center_sample=99)
+    with pytest.raises(InputError, match="99 for 12 samples, which lies beyond them"):
+        ismrmrd.read(raw.write(tmp_path / "partial.h5"))
 
 
 def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -215,8 +274,7 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHead
         (change(discard_pre=6, center_sample=15), "data[7]: center_sample"),
         (resize(0, 3), "data[7]: number_of_samples"),
         (resize(12, 3), "data[7]: number_of_samples"),
-        (resize(16, 2), "data[7]: active_channels"),
-        (resize(16, 0), "data[7]: active_channels"),
+        (resize(16, 4), "data[7]: active_channels"),
         (header(nx=15), "data[0]: number_of_samples"),
         (header(nx=0), "encodedSpace.matrixSize.x"),
         (header(nx=-16), "encodedSpace.matrixSize.x"),
