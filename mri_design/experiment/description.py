@@ -59,6 +59,8 @@ def _place(scan: ScanOutline) -> dict[str, str]:
     extents = f"{ky * first.pixel[0]:.4g} x {kx * first.pixel[1]:.4g} mm"
     thickness = "" if first.thickness is None else f", {first.thickness:.3g} mm thick"
     rows = {"field of view": f"{extents}, pixels of {first.pixel[0]:.3g} x {first.pixel[1]:.3g} mm{thickness}"}
+    if first.unplaced:
+        rows["orientation"] = f"not taken over: {first.unplaced}"
     ways = list(dict.fromkeys(place.orientation for place in scan.geometry))
     return rows | ({"orientation": "; other slices ".join(ways)} if all(ways) else {})
 

@@ -18,6 +18,7 @@ __all__ = [
     "ending_of",
     "name_beside",
     "what_is_unknown",
+    "where_is_unknown",
     "whose_it_is",
     "write_made_files",
 ]
@@ -104,9 +105,15 @@ def what_is_unknown(
     unknown = []
     if geometry.thickness is None:
         unknown.append("The thickness of the slice is not known: 1 mm is written, marked as not known.")
-    if not geometry.placed:
-        unknown.append("Where the slice lies is not known: the file has sizes of pixels, but no place or directions.")
-    return unknown
+    return [*unknown, *where_is_unknown(geometry)]
+
+
+def where_is_unknown(geometry: SliceGeometry) -> list[str]:
+    """A sentence about a place and directions that the file does not have, and why; none where it has them."""
+    if geometry.placed:
+        return []
+    why = f" ({geometry.unplaced})" if geometry.unplaced else ""
+    return [f"Where the slice lies is not known: the file has sizes of pixels, but no place or directions{why}."]
 
 
 def whose_it_is(source: SourceImage | None) -> list[str]:

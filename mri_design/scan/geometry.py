@@ -38,12 +38,17 @@ class SliceGeometry:
     centre : tuple of float, optional
         Where pixel (N_y // 2, N_x // 2) lies; None where the file does not say.
     phase, read, normal : tuple of float, optional
-        Unit vectors of increasing ky, increasing kx and across the slice; given together with ``centre``.
+        Unit vectors towards the next row and the next column of the image, and across the slice; given together with
+        ``centre``.
+    unplaced : str
+        Why a place and directions that the file does give are not taken over, as the end of a sentence; empty where
+        there is no such reason.
 
     Raises
     ------
     InputError
-        For sizes that are not positive, and directions that are not at right angles.
+        For sizes that are not positive, directions that are not at right angles, and a place that is known beside a
+        reason why it is not.
     """
 
     pixel: tuple[float, float]
@@ -52,6 +57,7 @@ class SliceGeometry:
     phase: Vector | None = None
     read: Vector | None = None
     normal: Vector | None = None
+    unplaced: str = ""
 
     def __post_init__(self) -> None:
         sizes = self.pixel if self.thickness is None else (*self.pixel, self.thickness)
@@ -66,6 +72,8 @@ class SliceGeometry:
                 raise InputError(
                     field="slice directions", got=str(given[1:]), wanted="unit vectors at right angles to each other"
                 )
+        if not isinstance(self.unplaced, str) or (given and self.unplaced):
+            raise InputError(field="unplaced", got=repr(self.unplaced)[:60], wanted="a reason, of slices without a place")
 
     @property
     def placed(self) -> bool:
@@ -132,7 +140,7 @@ class SliceGeometry:
         if self.centre is None or number == 0:
             return self
         if self.thickness is None:
-            return SliceGeometry(self.pixel, None)
+            return replace(self, centre=None, phase=None, read=None, normal=None)
         centre, _, _, normal = self.vectors
         return replace(self, centre=_vector(centre + number * self.thickness * normal))
 
@@ -156,7 +164,8 @@ class SliceGeometry:
         """For a manifest."""
         sizes: dict[str, Any] = {"pixel_mm": list(self.pixel), "thickness_mm": self.thickness}
         names = ("centre", "phase", "read", "normal")
-        return sizes | ({name: list(getattr(self, name)) for name in names} if self.placed else {})
+        why = {"unplaced": self.unplaced} if self.unplaced else {}
+        return sizes | why | ({name: list(getattr(self, name)) for name in names} if self.placed else {})
 
     @classmethod
     def from_settings(cls, field: str, stored: object) -> SliceGeometry:
@@ -172,13 +181,14 @@ class SliceGeometry:
             along_y, along_x = map(float, sizes["pixel_mm"])
             thickness = sizes["thickness_mm"]
             vectors = [_vector(sizes[name]) for name in ("centre", "phase", "read", "normal") if name in sizes]
-            return cls((along_y, along_x), None if thickness is None else float(thickness), *vectors)
+            known = None if thickness is None else float(thickness)
+            return cls((along_y, along_x), known, *vectors, unplaced=sizes.get("unplaced", ""))
         except (TypeError, ValueError, KeyError) as error:
             raise InputError(field=field, got=f"{error}", wanted="the geometry of a slice, as runs write it") from error
 
     @classmethod
     def of_header(
-        cls, pixel: tuple[float, float], thickness: float, place: Sequence[Sequence[float]] = ()
+        cls, pixel: tuple[float, float], thickness: float, place: Sequence[Sequence[float]] = (), unsettled: str = ""
     ) -> SliceGeometry | None:
         """From what a file says: None where sizes of pixels are missing, without a place where that makes no sense.
 
@@ -188,13 +198,16 @@ class SliceGeometry:
             Millimetres; NaN where the header gives none.
         place : sequence of vectors
             Centre, and the directions of ky, kx and the slice. Many files have zeros there.
+        unsettled : str
+            Why such a place, where it makes sense, is not taken over all the same; empty where it is.
         """
         if not all(math.isfinite(size) for size in pixel):
             return None
         known = thickness if math.isfinite(thickness) else None
         if len(place):
             try:
-                return cls(pixel, known, *map(_vector, place))
+                placed = cls(pixel, known, *map(_vector, place))
+                return cls(pixel, known, unplaced=unsettled) if unsettled else placed
             except InputError:
                 pass
         try:

@@ -11,6 +11,7 @@ OTHERS_UNREAD = "the others were not read"
 _ENTRIES = (
     "coils_dropped",
     "readouts_skipped",
+    "readouts_of_fewer_channels",
     "calibration_skipped",
     "coordinates_skipped",
     "members_not_read",

@@ -22,6 +22,7 @@ from mri_design.runs.made_files import (
     ending_of,
     name_beside,
     what_is_unknown,
+    where_is_unknown,
     whose_it_is,
 )
 from mri_design.scan.geometry import SliceGeometry
@@ -184,6 +185,8 @@ def _dicom(request: ExportRequest, run: StoredImages) -> MadeFiles:
     said = [*(f"{name}: {path}" for path, name, _ in images), *whose_it_is(run.source)]
     if geometry is None:
         said.append(f"{_UNKNOWN_SIZE}, and neither does the file. --fov gives the field of view.")
+    else:
+        said += where_is_unknown(geometry)
     return MadeFiles(files, tuple(said))
 
 

@@ -13,6 +13,7 @@ from ismrmrd.hdf5 import acquisition_header_dtype
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.io.mrd.acquisitions import kept_samples
 from mri_design.scan.io.mrd.cartesian import GridImages
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.mrd.purposes import COUNTERS, Purposes, by_flags, checked_counters
@@ -143,7 +144,7 @@ class MrdStream:
             return LeftOut("a readout before the header")
         noise, calibration, imaging = (bool(flags[0]) for flags in by_flags(heads))
         if noise:
-            return NoiseReadout(data, float(heads["sample_time_us"][0]))
+            return NoiseReadout(kept_samples(heads[0], data), float(heads["sample_time_us"][0]))
         if not (calibration or imaging):
             return LeftOut("no imaging readout: navigation, correction or a dummy")
         try:
@@ -175,7 +176,7 @@ class MrdStream:
         kept = data[:, readout.first_sample : readout.first_sample + nx]
         row = np.ascontiguousarray(kept[:, ::-1] if readout.reversed else kept)[np.newaxis, :, np.newaxis, np.newaxis]
         images = GridImages(encoding)
-        cropped, places = images.kspace(row, [replace(readout, line=0)]), images.geometry(heads, plan)
+        cropped, places = images.kspace(row, [replace(readout, line=0)]), images.geometry(heads, plan, header)
         dwell = float(heads["sample_time_us"][0])
         place = None if places is None else places[0]
         return LineReadout(readout.line, cropped[0, :, 0], dwell, place, calibration)

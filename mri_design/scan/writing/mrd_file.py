@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd.header import UNKNOWN_SIZES, parse_mrd_header
+from mri_design.scan.io.mrd.header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES, parse_mrd_header
 from mri_design.scan.io.mrd.purposes import sort_by_purpose
 from mri_design.scan.io.mrd.readouts import plan_readouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS
@@ -39,17 +39,18 @@ _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
   </encodingLimits>
   <trajectory>cartesian</trajectory>
   <echoTrainLength>{echoes}</echoTrainLength>
- </encoding>{unknown}
+ </encoding>
+ <userParameters>
+  <userParameterLong><name>{sign}</name><value>-1</value></userParameterLong>{unknown}
+ </userParameters>
 </ismrmrdHeader>
 """
 _SPACE = (
     "<matrixSize><x>{}</x><y>{}</y><z>1</z></matrixSize>"
     "<fieldOfView_mm><x>{:.9g}</x><y>{:.9g}</y><z>{:.9g}</z></fieldOfView_mm>"
 )
-_UNKNOWN = (
-    f"\n <userParameters><userParameterString><name>{UNKNOWN_SIZES}</name><value>{{}}</value></userParameterString>"
-    "</userParameters>"
-)
+_UNKNOWN = "\n  <userParameterString><name>{}</name><value>{}</value></userParameterString>"
+_NOWHERE = SliceGeometry((1.0, 1.0), None)
 _LIMIT = "<minimum>0</minimum><maximum>{}</maximum><center>{}</center>"
 
 
@@ -63,7 +64,9 @@ class MrdLayout:
         Grid (ky, kx).
     places : sequence of (SliceGeometry or None)
         Size of pixels, the same for all, and place of every slice; None where nobody says them. What is not known is
-        written as 1 mm, because the schema asks for a number, and marked as unknown (`UNKNOWN_SIZES`).
+        written as 1 mm, because the schema asks for a number, and marked as unknown (`UNKNOWN_SIZES`). Without a place
+        of every slice, all have the directions of the identity and lie at the origin, because readers ask for
+        directions, and the header says that these mean nothing (`UNKNOWN_PLACE`).
     shots, echoes : int
         Echo trains, and lines of the longest one.
 
@@ -87,12 +90,20 @@ class MrdLayout:
             raise InputError(field="geometry", got="slices with pixels of different sizes", wanted="one size")
 
     @property
+    def placed(self) -> bool:
+        """Whether the place of every slice is known."""
+        return all(place is not None and place.placed for place in self.places)
+
+    @property
     def header(self) -> str:
         """The XML text."""
         (n_y, n_x), place = self.shape, self.places[0]
         pixel, thickness = ((1.0, 1.0), None) if place is None else (place.pixel, place.thickness)
         extents = (n_x * pixel[1], n_y * pixel[0], thickness or 1.0)
-        unknown = "x y z" if place is None else "z" if thickness is None else ""
+        unknown = {
+            UNKNOWN_SIZES: "x y z" if place is None else "z" if thickness is None else "",
+            UNKNOWN_PLACE: "" if self.placed else "directions",
+        }
         return _HEADER.format(
             space=_SPACE.format(n_x, n_y, *extents),
             along_x=_LIMIT.format(n_x - 1, n_x // 2),
@@ -100,14 +111,15 @@ class MrdLayout:
             slices=_LIMIT.format(len(self.places) - 1, 0),
             shots=_LIMIT.format(self.shots - 1, 0),
             echoes=self.echoes,
-            unknown=_UNKNOWN.format(unknown) if unknown else "",
+            sign=FOURIER_SIGN,
+            unknown="".join(_UNKNOWN.format(name, value) for name, value in unknown.items() if value),
         )
 
 
 def readout_heads(layout: MrdLayout, lines: Sequence[tuple[int, int]], coils: int = 1) -> NDArray[Any]:
     """Headers of readouts of full length.
 
-    What is not known is zero: the dwell time and, without a place, position and directions.
+    What is not known is zero: the dwell time and, without a place, the position; directions are then the identity.
 
     Parameters
     ----------
@@ -143,9 +155,9 @@ def readout_heads(layout: MrdLayout, lines: Sequence[tuple[int, int]], coils: in
     heads["flags"][[*ends, -1]] |= _flag(_LAST_IN_SLICE)
     heads["flags"][-1] |= _flag(_LAST_IN_MEASUREMENT)
     for number, place in enumerate(layout.places):
-        if place is not None and place.placed:
-            for name, vector in zip(("position", "phase_dir", "read_dir", "slice_dir"), place.vectors, strict=True):
-                heads[name][slices == number] = vector
+        vectors = (place if place is not None and layout.placed else _NOWHERE).vectors
+        for name, vector in zip(("position", "phase_dir", "read_dir", "slice_dir"), vectors, strict=True):
+            heads[name][slices == number] = vector
     return heads
 
 

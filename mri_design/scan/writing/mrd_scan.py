@@ -19,7 +19,7 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
 
     Columns that are empty at one end of all readouts are left out, as a scanner leaves them out of a partial echo:
     ``center_sample`` says where DC lies. The order in which lines were measured is not known, nor are the resonance
-    frequency, the dwell time and, without a place, position and directions, which are zero.
+    frequency and the dwell time, which are zero. Without a place, directions are the identity, marked as unknown.
 
     Parameters
     ----------

@@ -18,8 +18,9 @@ def mrd_skeleton_bytes(
     """An MRD file with one readout of zeros for every line, in the order of measurement.
 
     ``kspace_encode_step_1`` is the line, ``segment`` the echo train, and the header has the matrix, the field of view
-    and the centre of k-space. What a design does not know is zero: the resonance frequency, the dwell time and, without
-    a place, position and directions. The labels are read back by the reader of this package before the file is given.
+    and the centre of k-space. What a design does not know is zero: the resonance frequency and the dwell time. Without
+    a place, directions are the identity, marked as unknown. The labels are read back by the reader of this package
+    before the file is given.
 
     Parameters
     ----------

@@ -26,9 +26,9 @@ sKSpace.lPhaseEncodingLines = {lines}
 sKSpace.lPartitions = {partitions}
 sKSpace.ucDimension = {dimension}
 sKSpace.ucTrajectory = 0x1
-sSliceArray.asSlice[0].dThickness = 5.0
-sSliceArray.asSlice[0].dPhaseFOV = 180.0
-sSliceArray.asSlice[0].dReadoutFOV = 200.0
+sSliceArray.asSlice[0].dThickness = {thickness}
+sSliceArray.asSlice[0].dPhaseFOV = {phase_extent}
+sSliceArray.asSlice[0].dReadoutFOV = {read_extent}
 {more}
 ### ASCCONV END ###"""
 
@@ -57,6 +57,9 @@ class Measurement:
     oversampling: str = "2.0"
     dwell: int = 10000
     name: str = "gre"
+    thickness: float = 5.0
+    phase_extent: float = 180.0
+    read_extent: float = 200.0
     more: str = ""
     ends: bool = True
     readouts: list[Readout] = field(default_factory=list)

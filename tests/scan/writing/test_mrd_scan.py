@@ -90,13 +90,27 @@ def test_sizes_that_nobody_knows_are_marked_and_come_back_as_unknown(
     file.write_bytes(mrd_scan_bytes(_scan(), places))
     with ismrmrd.Dataset(str(file), mode="r") as opened:
         header = ismrmrd.xsd.CreateFromDocument(opened.read_xml_header())
-    named = [] if header.userParameters is None else header.userParameters.userParameterString
-    assert [(parameter.name, parameter.value) for parameter in named] == ([("unknownSizes", axes)] if axes else [])
+    (sign,), named = header.userParameters.userParameterLong, header.userParameters.userParameterString
+    assert (sign.name, sign.value) == ("fourierSign", -1)
+    sizes = [("unknownSizes", axes)] if axes else []
+    assert [(parameter.name, parameter.value) for parameter in named] == [*sizes, ("unknownPlace", "directions")]
     assert header.encoding[0].encodedSpace.fieldOfView_mm.z == 1.0
     again = read(file, isolated=False)
     assert isinstance(again, KSpaceData) and again.geometry == expected
     # Written again, the file says the same.
     assert mrd_scan_bytes(again, again.geometry) == file.read_bytes()
+
+
+def test_without_a_place_readers_that_need_directions_have_some_that_say_nothing(tmp_path: Path) -> None:
+    sized = SliceGeometry((1.5, 2.0), 5.0)
+    file = tmp_path / "scan.h5"
+    file.write_bytes(mrd_scan_bytes(_scan(), (sized, sized)))
+    with ismrmrd.Dataset(str(file), mode="r") as opened:
+        readout = opened.read_acquisition(0)
+    directions = [list(readout.read_dir), list(readout.phase_dir), list(readout.slice_dir)]
+    np.testing.assert_array_equal(directions, np.eye(3))
+    assert list(readout.position) == [0.0, 0.0, 0.0]
+    assert read(file, isolated=False).geometry == (sized, sized)
 
 
 def test_what_such_a_file_cannot_hold_is_refused() -> None:

@@ -17,7 +17,7 @@ from mri_design.errors import InputError
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = ["Acquisitions", "StoredAcquisitions", "open_acquisitions"]
+__all__ = ["Acquisitions", "StoredAcquisitions", "kept_samples", "open_acquisitions"]
 
 _COUNTERS = (
     "kspace_encode_step_1",
@@ -34,6 +34,12 @@ _NUMBERS = (
 )
 _REALS = ("sample_time_us",)
 _AT_ONCE = 64
+
+
+def kept_samples(head: NDArray[Any] | np.void, samples: NDArray[Any]) -> NDArray[Any]:
+    """Of the samples (..., sample) of an acquisition those between the ones that its header says to discard."""
+    before, after = int(head["discard_pre"]), int(head["discard_post"])
+    return samples[..., before : max(samples.shape[-1] - after, 0)]
 
 
 @dataclass(frozen=True)

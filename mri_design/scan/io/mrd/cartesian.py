@@ -97,7 +97,7 @@ def outline_cartesian(
         name=read["name"],
         index=index,
         part=part,
-        geometry=images.geometry(acquisitions.heads, plan),
+        geometry=images.geometry(acquisitions.heads, plan, header),
         by_headers=len(samplings) > 1,
         card=read["card"],
     )
@@ -183,7 +183,7 @@ def _read(
         "card": {**acquisitions.provenance, **notes},
         "noise_covariance": covariance,
         "calibration": calibration,
-        "geometry": images.geometry(acquisitions.heads, plan),
+        "geometry": images.geometry(acquisitions.heads, plan, header),
         "source": header.source,
     }
 
@@ -280,20 +280,39 @@ class GridImages:
             )
         return notes
 
-    def geometry(self, heads: NDArray[Any], plan: ReadoutPlan) -> tuple[SliceGeometry, ...] | None:
-        """Size and place of every slice or plane, by the header's field of view and the slice's first readout."""
+    def geometry(
+        self, heads: NDArray[Any], plan: ReadoutPlan, header: MrdHeader
+    ) -> tuple[SliceGeometry, ...] | None:
+        """Size and place of every slice or plane, by the header's field of view and the slice's first readout.
+
+        Images are made by the inverse Fourier transform: from samples that go with exp(-2πi k·r) along the directions
+        of a readout they grow along these, and from samples that go with the conjugate along the opposite ones, through
+        the same pixel in the middle. That holds for all axes that are encoded, the slice's own only in a volume.
+        """
         encoded = self.encoding.encoded
         sizes = [length / count for length, count in zip(encoded.field_of_view, encoded.matrix, strict=True)]
         vectors = [name for name in _VECTORS if name in (heads.dtype.names or ()) and heads.dtype[name].shape == (3,)]
         first = {readout.slice: readout.index for readout in reversed(plan.readouts)}
         places = []
         for number in range(plan.shape[0]):
-            place = [tuple(heads[name][first[number]]) for name in vectors] if len(vectors) == len(_VECTORS) else []
-            places += self._planes(sizes, place) if self.volume else [_slice(sizes, place)]
+            place = list[Vector]()
+            if len(vectors) == len(_VECTORS) and not header.unknown_place:
+                place = self._along_image([tuple(heads[name][first[number]]) for name in vectors], header.fourier_sign)
+            places += self._planes(sizes, place, header) if self.volume else [_slice(sizes, place, header)]
         known = tuple(place for place in places if place is not None)
         return known if len(known) == len(places) else None
 
-    def _planes(self, sizes: Sequence[float], place: Sequence[Vector]) -> list[SliceGeometry | None]:
+    def _along_image(self, place: Sequence[Vector], fourier_sign: int | None) -> list[Vector]:
+        """Centre, and directions of the image's ky, kx and slice, from those of a readout."""
+        turned = (False, True, True, self.volume)
+        return [
+            tuple(0.0 - x for x in vector) if against and fourier_sign == 1 else vector
+            for vector, against in zip(place, turned, strict=True)
+        ]
+
+    def _planes(
+        self, sizes: Sequence[float], place: Sequence[Vector], header: MrdHeader
+    ) -> list[SliceGeometry | None]:
         """Planes (ky, kz) at the readout positions of a volume whose centre and directions are ``place``."""
         pixel, middle = (sizes[1], sizes[2]), self.encoding.encoded.matrix[0] // 2
         planes = []
@@ -304,12 +323,12 @@ class GridImages:
                 offset = (column - middle) * sizes[0]
                 at = tuple(x + offset * step for x, step in zip(centre, read, strict=True))
                 vectors = [at, phase, across, read]
-            planes.append(SliceGeometry.of_header(pixel, sizes[0], vectors))
+            planes.append(SliceGeometry.of_header(pixel, sizes[0], vectors, header.unsettled))
         return planes
 
 
-def _slice(sizes: Sequence[float], place: Sequence[Vector]) -> SliceGeometry | None:
-    return SliceGeometry.of_header((sizes[1], sizes[0]), sizes[2], place)
+def _slice(sizes: Sequence[float], place: Sequence[Vector], header: MrdHeader) -> SliceGeometry | None:
+    return SliceGeometry.of_header((sizes[1], sizes[0]), sizes[2], place, header.unsettled)
 
 
 def _filled(

@@ -12,12 +12,26 @@ from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["UNKNOWN_SIZES", "EncodedSpace", "MrdEncoding", "MrdHeader", "parse_mrd_header"]
+__all__ = [
+    "FOURIER_SIGN",
+    "UNKNOWN_PLACE",
+    "UNKNOWN_SIZES",
+    "EncodedSpace",
+    "MrdEncoding",
+    "MrdHeader",
+    "parse_mrd_header",
+]
 
 UNKNOWN_SIZES = "unknownSizes"
 """User parameter (a string) of headers that this package writes: axes, of "x y z", along which ``fieldOfView_mm`` has a
 number only because the schema asks for one, and the length is not known."""
-_MAX_ENCODINGS = 64
+UNKNOWN_PLACE = "unknownPlace"
+"""User parameter (a string) of headers that this package writes where nobody says where slices lie: readouts then have
+directions only because other readers ask for some."""
+FOURIER_SIGN = "fourierSign"
+"""User parameter (a whole number) of headers that this package writes: the sign s in ∑ u(r) exp(2πi s k·r), which a
+sample at k is, k growing along the directions that readouts give; -1 or 1."""
+_MAX_ENCODINGS, _LONGEST_NAME = 64, 64
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
 _SUBJECT, _STUDY, _MEASUREMENT = "subjectInformation", "studyInformation", "measurementInformation"
 _SAID = {
@@ -37,6 +51,10 @@ _SAID = {
 }
 """Where the header says what DICOM calls so."""
 _DATE, _ZONE = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"(?:Z|[+-]\d{2}:\d{2})$")
+_CONJUGATED = ("siemens",)
+"""How names of makers begin whose samples are known to go with exp(2πi k·r) along the directions of their headers, see
+docs/left-and-right.md."""
+_ZERO = re.compile(r"[+-]?0+(?:\.0*)?(?:[eE][+-]?\d+)?", re.ASCII)
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?", re.ASCII)
 
 
@@ -49,7 +67,7 @@ class EncodedSpace:
     matrix : tuple of int
         Samples (x, y, z): readout, phase encode, partition.
     field_of_view : tuple of float
-        Millimetres (x, y, z); NaN where the header gives none, or says that it is not known (`UNKNOWN_SIZES`).
+        Millimetres (x, y, z); NaN where the header gives none or 0, or says that it is not known (`UNKNOWN_SIZES`).
     """
 
     matrix: tuple[int, int, int]
@@ -97,6 +115,13 @@ class MrdHeader:
         Whom and what the scan shows; None where the header does not say.
     wrong_identifiers : tuple of str
         Names, as DICOM has them, of what the header says of that in a form that DICOM does not take.
+    vendor : str
+        Who made the scanner (``systemVendor``); empty where the header does not say.
+    fourier_sign : int, optional
+        The sign s with which samples go, ∑ u(r) exp(2πi s k·r), k growing along the directions of readouts: what the
+        header says (`FOURIER_SIGN`), or what is known of its maker; None where that is not settled.
+    unknown_place : bool
+        Whether the header says that places and directions of readouts mean nothing (`UNKNOWN_PLACE`).
     """
 
     encodings: tuple[MrdEncoding, ...]
@@ -104,6 +129,20 @@ class MrdHeader:
     channels: int | None = None
     source: SourceImage | None = None
     wrong_identifiers: tuple[str, ...] = ()
+    vendor: str = ""
+    fourier_sign: int | None = None
+    unknown_place: bool = False
+
+    @property
+    def unsettled(self) -> str:
+        """Why nobody can tell where images lie, however well readouts say where; empty where it can be told."""
+        if self.fourier_sign is not None:
+            return ""
+        who = f"names {self.vendor!r} as the maker of the scanner" if self.vendor else "names no maker of the scanner"
+        return (
+            f"the header {who} (systemVendor) and has no {FOURIER_SIGN}: whether its samples go with exp(-2πi k·r) or "
+            "with the conjugate along the directions that it gives is not settled, and images could be turned by half"
+        )
 
     @property
     def identifier_notes(self) -> dict[str, str]:
@@ -163,6 +202,7 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
     source, wrong = SourceImage.of_raw_data(_identifiers(root))
     bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
     channels = root.findtext("{*}acquisitionSystemInformation/{*}receiverChannels")
+    vendor = " ".join((root.findtext("{*}acquisitionSystemInformation/{*}systemVendor") or "").split())[:_LONGEST_NAME]
     return MrdHeader(
         tuple(
             _encoding(field if not i else f"{field}: encoding {i}", encoding, limits, unknown)
@@ -172,7 +212,31 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
         int(channels) if channels and _COUNT.fullmatch(channels) else None,
         source,
         wrong,
+        vendor,
+        _fourier_sign(field, root, vendor),
+        bool(_user_values(root, "String", UNKNOWN_PLACE)),
     )
+
+
+def _fourier_sign(field: str, root: ET.Element, vendor: str) -> int | None:
+    """What the header says, or what is known of the maker."""
+    said = set(_user_values(root, "Long", FOURIER_SIGN))
+    if not said:
+        return 1 if vendor.lower().startswith(_CONJUGATED) else None
+    if said not in ({"-1"}, {"1"}):
+        got = ", ".join(sorted(said))[:40]
+        raise InputError(field=f"{field}: {FOURIER_SIGN}", got=got, wanted="-1 or 1: the sign of samples' exp(2πi s k·r)")
+    return int(said.pop())
+
+
+def _user_values(root: ET.Element, kind: str, name: str) -> list[str]:
+    """Values of the user parameters of one kind and name, with no spaces around them."""
+    found = root.findall(f"{{*}}userParameters/{{*}}userParameter{kind}")
+    return [
+        (parameter.findtext("{*}value") or "").strip()
+        for parameter in found
+        if (parameter.findtext("{*}name") or "").strip() == name
+    ]
 
 
 def _identifiers(root: ET.Element) -> dict[str, str]:
@@ -201,10 +265,7 @@ def _time(text: str) -> str:
 
 def _unknown_axes(root: ET.Element) -> frozenset[str]:
     """Axes whose lengths the header marks as not known; none where the mark is no list of axes."""
-    axes = set[str]()
-    for parameter in root.findall("{*}userParameters/{*}userParameterString"):
-        if (parameter.findtext("{*}name") or "").strip() == UNKNOWN_SIZES:
-            axes |= set((parameter.findtext("{*}value") or "").split())
+    axes = {axis for value in _user_values(root, "String", UNKNOWN_SIZES) for axis in value.split()}
     return frozenset(axes if axes <= set("xyz") else ())
 
 
@@ -248,7 +309,10 @@ def _whole(field: str, text: str, low: int, high: int) -> int:
 
 
 def _length(field: str, text: str | None) -> float:
-    return math.nan if text is None else _number(field, text, 1e6, "a positive length in millimetres")
+    """Millimetres; NaN where the header gives none, or 0, which writers leave that know none."""
+    if text is None or _ZERO.fullmatch(text.strip()):
+        return math.nan
+    return _number(field, text, 1e6, "a positive length in millimetres, or 0 where it is not known")
 
 
 def _share(field: str, text: str) -> float:

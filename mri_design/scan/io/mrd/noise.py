@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.scan.io.mrd.acquisitions import Acquisitions
+from mri_design.scan.io.mrd.acquisitions import Acquisitions, kept_samples
 
 __all__ = ["noise_covariance", "noise_of_data", "noise_scale"]
 
@@ -102,7 +102,8 @@ def noise_of_data(
         return None, {}
     heads = acquisitions.heads
     alike = noise[heads["active_channels"][noise] == heads["active_channels"][data[0]]]
-    covariance, samples = noise_covariance(readout[coils] for _, readout in acquisitions.samples(alike.tolist()))
+    kept = (kept_samples(heads[at], samples)[coils] for at, samples in acquisitions.samples(alike.tolist()))
+    covariance, samples = noise_covariance(kept)
     if covariance is None:
         why = "too few samples" if len(alike) else "other channels than the data"
         return None, {"noise_readouts": f"{len(noise)}, not used: {why}"}

@@ -107,6 +107,7 @@ def sort_by_purpose(
     there = {name: number for name, number in chosen.items() if (heads["idx"][name][calibration] == number).any()}
     calibration = _of_one_series(field, heads, calibration, there, COUNTERS, {})
     imaging = _of_one_series(field, heads, imaging, chosen, ("encoding_space_ref", *COUNTERS), notes)
+    imaging = _of_most_channels(heads, imaging, header, notes)
     first = int(np.argmax(imaging))
     encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
     return Purposes(np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes)
@@ -141,6 +142,27 @@ def _of_one_series(
     return keep
 
 
+def _of_most_channels(
+    heads: NDArray[Any], imaging: NDArray[np.bool_], header: MrdHeader, notes: dict[str, str]
+) -> NDArray[np.bool_]:
+    """Those of ``imaging`` without readouts of fewer channels than the image's, as of a body coil.
+
+    The image's are as many as the header says that there are or, where no readout has that many, as most have.
+    Readouts of more channels stay, and are refused by number.
+    """
+    channels = heads["active_channels"][imaging]
+    there, counts = np.unique(channels, return_counts=True)
+    wanted = header.channels if header.channels in there else int(there[np.argmax(counts)])
+    fewer = imaging & (heads["active_channels"] < wanted)
+    if not fewer.any():
+        return imaging
+    listed = _listed(there[there < wanted])
+    notes["readouts_of_fewer_channels"] = (
+        f"{int(fewer.sum())} of {int(imaging.sum())} dropped: they have {listed} where the others have {wanted}"
+    )
+    return imaging & ~fewer
+
+
 def _listed(numbers: NDArray[Any]) -> str:
     return ", ".join(map(str, numbers[:_MOST_NAMED].tolist())) + (", ..." if numbers.size > _MOST_NAMED else "")
 
@@ -161,7 +183,7 @@ def by_flags(heads: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_],
 
 
 def common_channels(field: str, heads: NDArray[Any], chosen: Places, limits: ReadLimits) -> int:
-    """Channels of the readouts at some places, which must agree in channels and in samples.
+    """Channels of the readouts at some places, which must agree in channels and in samples, stored or kept.
 
     Raises
     ------
@@ -169,11 +191,16 @@ def common_channels(field: str, heads: NDArray[Any], chosen: Places, limits: Rea
         Naming the first acquisition that has other numbers than the first, none, or too many channels.
     """
     first = int(chosen[0])
+    stored, before, after = (
+        heads[name][chosen].astype(np.int64) for name in ("number_of_samples", "discard_pre", "discard_post")
+    )
+    kept = stored - before - after
     for name in ("number_of_samples", "active_channels"):
         got = int(heads[name][first])
         if got < 1:
             raise InputError(field=f"{field}[{first}]: {name}", got=str(got), wanted="at least 1")
-        different = np.flatnonzero(heads[name][chosen] != got)
+        unlike = heads[name][chosen] != got
+        different = np.flatnonzero(unlike & (kept != kept[0]) if name == "number_of_samples" else unlike)
         if different.size:
             at = int(chosen[different[0]])
             raise InputError(

@@ -156,6 +156,13 @@ def plan_readouts(
         raise InputError(field=f"{field}: slices", got=str(slices.size), wanted=f"at most {limits.max_slices}")
     if int(slices[-1]) != slices.size - 1:
         notes["slices"] = "present: " + ", ".join(str(int(number)) for number in slices)
+    stored, echo = (heads[name][chosen] for name in ("number_of_samples", "center_sample"))
+    if (echo >= stored).any():
+        at = int(np.argmax(echo >= stored))
+        notes["centre_beyond_samples"] = (
+            f"center_sample {int(echo[at])} of acquisition {int(chosen[at])} lies beyond its {int(stored[at])} samples; "
+            "the middle of whole readouts counts as the centre"
+        )
     grid = _Grid(field, heads, encoding, slices, channels)
     readouts = [grid.placed(int(at), encoding) for at in chosen]
     within, apart = grid.calibration(purposes.calibration, header, readouts, notes)
@@ -273,9 +280,10 @@ class _Grid:
             echo = head["center_sample"] - before
             start = self.nx // 2 - (kept - 1 - echo if backwards else echo)
             if not 0 <= start <= self.nx - kept:
+                beyond = "" if 0 <= echo < kept else ", which lies beyond them"
                 raise InputError(
                     field=f"{self.field}[{at}]: center_sample",
-                    got=f"{head['center_sample']} for {kept} samples",
+                    got=f"{head['center_sample']} for {kept} samples{beyond}",
                     wanted=f"a centre that keeps them within {self.nx} columns",
                 )
         return Readout(
@@ -297,9 +305,10 @@ class _Grid:
         rows = self.encoding.encoded.matrix[step]
         row = counter - centre + rows // 2
         if not 0 <= row < rows:
+            beyond = f", which lies beyond the matrix of {rows}" if centre >= rows else ""
             raise InputError(
                 field=f"{self.field}[{at}]: kspace_encode_step_{step}",
-                got=f"{counter} with centre {centre}, row {row}",
+                got=f"{counter} with the centre of k-space at {centre}{beyond}: row {row}",
                 wanted=f"rows 0 to {rows - 1}",
                 cure=f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan.",
             )

@@ -23,6 +23,8 @@ _CALIBRATION = {2: "embedded", 4: "separate", 8: "separate", 16: "interleaved", 
 _VOLUME = 4
 RECEIVER_BANDWIDTH = 0.793
 """Noise that the receiver's filter lets through over that of white noise: what the ISMRMRD converter writes."""
+_FOURIER_SIGN = 1
+"""Samples of this maker go with exp(2πi k·r) along the directions of readouts, see docs/left-and-right.md."""
 _LARGEST_LENGTH = 1e5  # millimetres
 _VALUE = r"[ \t]*=[ \t]*([^\s]{1,40})"
 _CONVERT = "Convert it to ISMRMRD, with the coordinates of every sample where it is no line of a grid."
@@ -96,7 +98,7 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
     fourier = read.nested("iNoOfFourierLines", lines), read.nested("iNoOfFourierPartitions", partitions)
     centre = [size // 2 - (size - round(count)) for size, count in zip((lines, partitions), fourier, strict=True)]
     return Protocol(
-        MrdHeader((encoding,), RECEIVER_BANDWIDTH),
+        MrdHeader((encoding,), RECEIVER_BANDWIDTH, vendor="SIEMENS", fourier_sign=_FOURIER_SIGN),
         (max(centre[0], 0), max(centre[1], 0)),
         read.whole("sRXSPEC.alDwellTime[0]", 0, 10**9) / 1000,
         "AdjCoilSens" in read.word("tProtocolName"),

@@ -16,6 +16,7 @@ from mri_design.errors import InputError
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.mrd import ismrmrd
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.left_out import left_out_text
 
 
 def image(kspace: np.ndarray) -> np.ndarray:
@@ -103,6 +104,64 @@ def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.
     expected = np.where(np.arange(16) < 5, 0, lines[:, 2])
     np.testing.assert_array_equal(got.kspace[0, :, 2], expected)
     np.testing.assert_array_equal(got.kspace[0, :, 3], expected)
+
+
+def test_readouts_of_one_kept_length_may_be_stored_with_more_samples(
+    tmp_path: Path, scan: np.ndarray, mrd: type
+) -> None:
+    raw = mrd()
+    for line in range(12):
+        extra = (3, 1) if line % 2 else (0, 0)
+        stored = np.pad(scan[0, :, line], ((0, 0), extra), constant_values=99)
+        raw.add(stored, kspace_encode_step_1=line, discard_pre=extra[0], discard_post=extra[1])
+    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan[:1])
+
+
+def test_samples_to_be_discarded_are_no_noise(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    rng = np.random.default_rng(4)
+    noise = (rng.standard_normal((3, 40)) + 1j * rng.standard_normal((3, 40))).astype(np.complex64)
+    found = []
+    for name, extra in (("bare", (0, 0)), ("padded", (5, 2))):
+        raw = mrd()
+        padded = np.pad(noise, ((0, 0), extra), constant_values=1e6)
+        fields = {"discard_pre": extra[0], "discard_post": extra[1]}
+        raw.add(padded, flag=library.ACQ_IS_NOISE_MEASUREMENT, **fields)
+        raw.add_scan(scan)
+        found.append(ismrmrd.read(raw.write(tmp_path / f"{name}.h5")).noise_covariance)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_readouts_of_fewer_channels_are_dropped_and_counted(
+    tmp_path: Path, scan: np.ndarray, mrd: type, first: bool
+) -> None:
+    raw = mrd()
+    few = np.full((2, 16), 99)
+    if first:
+        raw.add(few, kspace_encode_step_1=3)
+    raw.add_scan(scan)
+    raw.add(few, kspace_encode_step_1=5)
+    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan)
+    dropped = f"{1 + first} of {25 + first} dropped: they have 2 where the others have 3"
+    assert got.card["readouts_of_fewer_channels"] == dropped
+    assert "readouts of fewer channels" in left_out_text(got.card)
+
+
+def test_a_centre_beyond_the_matrix_or_the_samples_is_named(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(centre=300)
+    raw.add_scan(scan)
+    with pytest.raises(InputError, match="centre of k-space at 300, which lies beyond the matrix of 12: row -294"):
+        ismrmrd.read(raw.write(tmp_path / "lines.h5"))
+    raw = mrd()
+    raw.add_scan(scan, center_sample=99)
+    card = ismrmrd.read(raw.write(tmp_path / "whole.h5")).card
+    assert card["centre_beyond_samples"].startswith("center_sample 99 of acquisition 0 lies beyond its 16 samples")
+    raw = mrd()
+    raw.add_scan(scan[..., 4:], center_sample=99)
+    with pytest.raises(InputError, match="99 for 12 samples, which lies beyond them"):
+        ismrmrd.read(raw.write(tmp_path / "partial.h5"))
 
 
 def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -215,8 +274,7 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHead
         (change(discard_pre=6, center_sample=15), "data[7]: center_sample"),
         (resize(0, 3), "data[7]: number_of_samples"),
         (resize(12, 3), "data[7]: number_of_samples"),
-        (resize(16, 2), "data[7]: active_channels"),
-        (resize(16, 0), "data[7]: active_channels"),
+        (resize(16, 4), "data[7]: active_channels"),
         (header(nx=15), "data[0]: number_of_samples"),
         (header(nx=0), "encodedSpace.matrixSize.x"),
         (header(nx=-16), "encodedSpace.matrixSize.x"),
@@ -226,7 +284,7 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHead
         (header(nz=4), "data[12]: slice"),
         (header(nz=0), "encodedSpace.matrixSize.z"),
         (header(fov="nan"), "encodedSpace.fieldOfView_mm.x"),
-        (header(fov=0), "encodedSpace.fieldOfView_mm.x"),
+        (header(fov=-1), "encodedSpace.fieldOfView_mm.x"),
         (header(rfov="wide"), "reconSpace.fieldOfView_mm.x"),
         (header(trajectory="spiral"), "trajectory"),
         (header(header=""), "dataset/xml"),
@@ -321,6 +379,15 @@ def test_flag_numbers_are_those_of_the_library() -> None:
     assert library.ACQ_IS_NAVIGATION_DATA in plan._NEITHER
 
 
+SIGN = (
+    "<userParameters><userParameterLong><name>fourierSign</name><value>{}</value></userParameterLong></userParameters>"
+)
+VENDOR = (
+    "<acquisitionSystemInformation><systemVendor>{}</systemVendor><receiverChannels>3</receiverChannels>"
+    "</acquisitionSystemInformation>"
+)
+
+
 def _turned(raw: Any) -> np.ndarray:
     """Directions of phase encoding, readout and slice, and a place for every slice, put into every readout."""
     directions, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))
@@ -332,7 +399,7 @@ def _turned(raw: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("isolated", [True, False])
 def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool) -> None:
-    raw = mrd(fov=400, rx=8)
+    raw = mrd(fov=400, rx=8, more=SIGN.format(-1))
     raw.add_scan(scan)
     directions = _turned(raw)
     got = read(raw.write(tmp_path / "raw.h5"), isolated=isolated)
@@ -341,6 +408,60 @@ def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, 
     assert got.geometry[1].centre == (1.0, 2.0, 10.0)
     np.testing.assert_allclose(got.geometry[0].vectors[1:], directions, atol=1e-6)
     assert got.select_slice(1).geometry == got.geometry[1:]
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "0.000000"])
+def test_a_field_of_view_of_0_is_not_known(tmp_path: Path, scan: np.ndarray, mrd: type, text: str) -> None:
+    raw = mrd(fovz=text)
+    raw.add_scan(scan)
+    got = ismrmrd.read(raw.write(tmp_path / "flat.h5"))
+    assert got.geometry is not None and got.geometry[0].thickness is None
+    raw = mrd(fov=text)
+    raw.add_scan(scan)
+    assert ismrmrd.read(raw.write(tmp_path / "unsized.h5")).geometry is None
+
+
+@pytest.mark.parametrize(
+    ("vendor", "sign", "turned"),
+    [
+        ("SIEMENS", None, True),
+        ("Siemens Healthineers", None, True),
+        ("SIEMENS", -1, False),
+        ("GE MEDICAL SYSTEMS", 1, True),
+        ("", -1, False),
+    ],
+)
+def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
+    tmp_path: Path, scan: np.ndarray, mrd: type, vendor: str, sign: int | None, turned: bool
+) -> None:
+    raw = mrd(system=VENDOR.format(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign))
+    raw.add_scan(scan)
+    phase, read_out, across = _turned(raw)
+    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    along = -1 if turned else 1
+    np.testing.assert_array_equal(got.kspace, scan)  # samples stay as they are stored
+    np.testing.assert_allclose(got.geometry[1].vectors[1:], (along * phase, along * read_out, across), atol=1e-6)
+    assert got.geometry[1].centre == (1.0, 2.0, 10.0)
+
+
+@pytest.mark.parametrize(("vendor", "named"), [("", "names no maker"), ("GE MEDICAL SYSTEMS", "'GE MEDICAL SYSTEMS'")])
+def test_where_the_sign_is_not_settled_there_is_no_place_but_the_reason(
+    tmp_path: Path, scan: np.ndarray, mrd: type, vendor: str, named: str
+) -> None:
+    raw = mrd(system=VENDOR.format(vendor) if vendor else "")
+    raw.add_scan(scan)
+    _turned(raw)
+    for isolated in (True, False):
+        (place, _) = read(raw.write(tmp_path / f"raw-{isolated}.h5"), isolated=isolated).geometry
+        assert not place.placed and named in place.unplaced and "fourierSign" in place.unplaced
+        assert place.pixel == (200 / 12, 200 / 16)
+
+
+def test_another_sign_than_1_is_refused(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(more=SIGN.format(2))
+    raw.add_scan(scan)
+    with pytest.raises(InputError, match="fourierSign: got 2; wanted -1 or 1"):
+        ismrmrd.read(raw.write(tmp_path / "raw.h5"))
 
 
 def test_files_without_directions_give_the_sizes_alone(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:

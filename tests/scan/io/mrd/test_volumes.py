@@ -70,8 +70,19 @@ def test_partitions_are_placed_by_the_centre_of_their_counter(tmp_path: Path, vo
     np.testing.assert_allclose(got.kspace[:, :, 4, 3], planes(volume)[:, :, 3, 1], atol=1e-6)
 
 
-def test_positions_outside_the_field_of_view_are_cut(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
-    raw = builder(mrd, fov=400, rx=6)
+@pytest.mark.parametrize(("vendor", "along"), [("SIEMENS", -1), ("", 1)])
+def test_positions_outside_the_field_of_view_are_cut(
+    tmp_path: Path, volume: np.ndarray, mrd: type, vendor: str, along: int
+) -> None:
+    system = f"<acquisitionSystemInformation><systemVendor>{vendor}</systemVendor></acquisitionSystemInformation>"
+    sign = "<userParameterLong><name>fourierSign</name><value>-1</value></userParameterLong>"
+    raw = builder(
+        mrd,
+        fov=400,
+        rx=6,
+        system=system if vendor else "",
+        more="" if vendor else f"<userParameters>{sign}</userParameters>",
+    )
     add_volume(raw, volume)
     for readout in raw.readouts:
         readout.position[:] = (0, 0, 7)
@@ -81,8 +92,8 @@ def test_positions_outside_the_field_of_view_are_cut(tmp_path: Path, volume: np.
     np.testing.assert_allclose(got.kspace, planes(volume)[3:9], atol=1e-6)
     assert got.geometry is not None
     first, middle = got.geometry[0], got.geometry[3]
-    assert middle.centre == (0, 0, 7) and first.centre == (-100, 0, 7)
-    assert (middle.phase, middle.read, middle.normal) == ((0, 1, 0), (0, 0, 1), (1, 0, 0))
+    assert middle.centre == (0, 0, 7) and first.centre == (-100 * along, 0, 7)
+    assert (middle.phase, middle.read, middle.normal) == ((0, along, 0), (0, 0, along), (along, 0, 0))
 
 
 def test_a_partial_echo_of_a_volume_is_said(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:

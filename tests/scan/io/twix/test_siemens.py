@@ -55,7 +55,8 @@ def test_the_field_of_view_and_the_place_of_a_slice_are_read(tmp_path: Path, sca
     (place,) = siemens.read(write_twix(tmp_path / "raw.dat", raw)).geometry
     assert place.pixel == pytest.approx((1.5 * 180 / 12, 200 / 8))
     assert place.thickness == 5 and place.centre == (1, -2, 3)
-    np.testing.assert_allclose([place.phase, place.read, place.normal], [(0, 1, 0), (-1, 0, 0), (0, 0, 1)], atol=1e-6)
+    # The scanner's samples are the conjugate of those whose image grows along the directions of the readout.
+    np.testing.assert_allclose([place.phase, place.read, place.normal], [(0, -1, 0), (1, 0, 0), (0, 0, 1)], atol=1e-6)
 
 
 def test_lines_are_placed_by_what_readouts_call_the_centre(tmp_path: Path, scan: np.ndarray) -> None:

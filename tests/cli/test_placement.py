@@ -1,0 +1,209 @@
+"""A marker at a known place in the patient is there in NIfTI and DICOM files, or these claim no place at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import ismrmrd
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.formats import read
+from tests.scan.io.twix_file import Measurement, write_twix
+
+Run = Callable[..., Result]
+NX, NY, NZ, PIXEL = 24, 20, 6, 10.0  # samples, and millimetres
+TO_LPS = np.diag([-1.0, -1.0, 1.0])
+POINTS = {(50.0, -30.0, 20.0): 1.0, (-70.0, -20.0, 0.0): 0.4, (-20.0, 60.0, -10.0): 0.3}
+"""Millimetres along phase, readout and slice from the centre, and brightness: the first point is the marker."""
+HEADER = """<?xml version="1.0"?>
+<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">{system}
+ <experimentalConditions><H1resonanceFrequency_Hz>123000000</H1resonanceFrequency_Hz></experimentalConditions>
+ <encoding><encodedSpace>{space}</encodedSpace><reconSpace>{space}</reconSpace>
+ <encodingLimits/><trajectory>cartesian</trajectory></encoding>{more}
+</ismrmrdHeader>"""
+SYSTEM = "<acquisitionSystemInformation><systemVendor>{}</systemVendor></acquisitionSystemInformation>"
+SIGN = (
+    "<userParameters><userParameterLong><name>fourierSign</name><value>{}</value></userParameterLong></userParameters>"
+)
+
+
+class Patient:
+    """Points in the patient's coordinates, seen by a slice or slab of any place and directions."""
+
+    def __init__(self, seed: int = 0) -> None:
+        turned, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((3, 3)))
+        self.axes = turned * np.linalg.det(turned)  # rows: phase, readout, across; right-handed
+        self.centre = np.array([12.0, -34.0, 56.0])
+
+    def at(self, offset: tuple[float, ...], *, flat: bool) -> np.ndarray:
+        """Where a point is, in millimetres to the left, back and head; in a flat slice that is within its plane."""
+        return self.centre + np.array([*offset[:2], 0.0 if flat else offset[2]]) @ self.axes
+
+    def samples(self, sign: int, nz: int = 1) -> np.ndarray:
+        """K-space (kz, ky, kx) of the points, with the sign of the exponent that a maker has."""
+        grids = [(np.arange(n) - n // 2) / (n * PIXEL) for n in (nz, NY, NX)]
+        total = np.zeros((nz, NY, NX), np.complex128)
+        for offset, brightness in POINTS.items():
+            away = self.at(offset, flat=nz == 1) - self.centre
+            along_y, along_x, along_z = self.axes @ away
+            kz, ky, kx = np.meshgrid(*grids, indexing="ij")
+            total += brightness * np.exp(2j * np.pi * sign * (kz * along_z + ky * along_y + kx * along_x))
+        return total.astype(np.complex64)
+
+    def mrd(self, path: Path, sign: int, *, vendor: str = "", said: int | None = None, nz: int = 1) -> Path:
+        """An ISMRMRD file, written by the ismrmrd package."""
+        sides = "<matrixSize><x>{}</x><y>{}</y><z>{}</z></matrixSize>".format(NX, NY, nz)
+        lengths = "<fieldOfView_mm><x>{}</x><y>{}</y><z>{}</z></fieldOfView_mm>".format(
+            NX * PIXEL, NY * PIXEL, nz * PIXEL
+        )
+        text = HEADER.format(
+            space=sides + lengths,
+            system=SYSTEM.format(vendor) if vendor else "",
+            more="" if said is None else SIGN.format(said),
+        )
+        kspace = self.samples(sign, nz)
+        file = ismrmrd.Dataset(str(path), "dataset", mode="w")
+        file.write_xml_header(text.encode())
+        for kz, ky in product(range(nz), range(NY)):
+            readout = ismrmrd.Acquisition()
+            readout.resize(NX, 1)
+            readout.data[:] = kspace[kz, ky]
+            readout.center_sample = NX // 2
+            readout.idx.kspace_encode_step_1, readout.idx.kspace_encode_step_2 = ky, kz
+            readout.position[:] = self.centre
+            readout.phase_dir[:], readout.read_dir[:], readout.slice_dir[:] = self.axes
+            file.append_acquisition(readout)
+        file.close()
+        return path
+
+    def twix(self, path: Path) -> Path:
+        """A Siemens file: its maker's sign, and directions as a quaternion."""
+        phase, read_out, across = self.axes
+        raw = Measurement(base=NX, lines=NY, oversampling="1.0", thickness=PIXEL)
+        raw.phase_extent, raw.read_extent = NY * PIXEL, NX * PIXEL
+        quaternion = _quaternion(np.stack([phase, read_out, across], axis=1))
+        kspace = self.samples(1)[np.newaxis]
+        raw.add_scan(kspace, position=tuple(self.centre), quaternion=quaternion)
+        return write_twix(path, raw)
+
+
+def _quaternion(matrix: np.ndarray) -> tuple[float, ...]:
+    """(w, x, y, z) of a rotation: their sizes are in its diagonal, and one of all signs gives the rest."""
+    sizes = np.sqrt(np.maximum(0, [1 + np.trace(matrix), *(1 + 2 * np.diag(matrix) - np.trace(matrix))])) / 2
+    for signs in product((1, -1), repeat=3):
+        w, x, y, z = sizes * [1, *signs]
+        made = np.array(
+            [
+                [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+            ]
+        )
+        if np.allclose(made, matrix, atol=1e-6):
+            return (w, x, y, z)
+    raise AssertionError("no rotation")
+
+
+def _in_nifti(path: Path) -> np.ndarray:
+    """Where the brightest voxel of a NIfTI file is, to the left, back and head."""
+    nibabel = pytest.importorskip("nibabel")
+    image = nibabel.load(path)
+    assert int(image.header["qform_code"]) == int(image.header["sform_code"]) == 1
+    values = np.asarray(image.get_fdata())
+    return TO_LPS @ (image.affine @ [*np.unravel_index(values.argmax(), values.shape), 1])[:3]
+
+
+def _in_dicom(path: Path) -> np.ndarray:
+    """The same of a DICOM file, by the standard's equation of positions and directions (C.7.6.2.1.1)."""
+    file = pytest.importorskip("pydicom").dcmread(path)
+    row, column = np.unravel_index(file.pixel_array.argmax(), file.pixel_array.shape)
+    along_columns, along_rows = np.reshape(np.array(file.ImageOrientationPatient, float), (2, 3))
+    down, right = (float(step) for step in file.PixelSpacing)
+    return np.array(file.ImagePositionPatient, float) + column * right * along_columns + row * down * along_rows
+
+
+MAKERS: dict[str, Callable[[Patient, Path], Path]] = {
+    "siemens.h5": lambda patient, path: patient.mrd(path, 1, vendor="SIEMENS"),
+    "declared.h5": lambda patient, path: patient.mrd(path, -1, vendor="SOMEBODY", said=-1),
+    "conjugate.h5": lambda patient, path: patient.mrd(path, 1, vendor="SOMEBODY", said=1),
+    "siemens.dat": lambda patient, path: patient.twix(path),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_pixels_are_where_they_are_in_the_patient(tmp_path: Path, name: str) -> None:
+    if name.endswith(".dat"):
+        pytest.importorskip("twixtools")
+    patient = Patient(2)
+    scan = read(MAKERS[name](patient, tmp_path / name), isolated=False)
+    np.testing.assert_allclose(_brightest(scan), patient.at(next(iter(POINTS)), flat=True), atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_marker_is_where_it_is_in_the_patient(run: Run, tmp_path: Path, name: str) -> None:
+    if name.endswith(".dat"):
+        pytest.importorskip("twixtools")
+    pytest.importorskip("nibabel")
+    patient = Patient()
+    path = MAKERS[name](patient, tmp_path / name)
+    marker = patient.at(next(iter(POINTS)), flat=True)
+    assert run("recon", path, "--recipe", "quick.toml", "--out", tmp_path / "run").exit_code == 0
+    for form, file, where in (("nifti", "a.nii", _in_nifti), ("dicom", "a.dcm", _in_dicom)):
+        made = run("export", tmp_path / "run", "--to", form, "--out", tmp_path / file)
+        assert made.exit_code == 0, made.output
+        np.testing.assert_allclose(where(tmp_path / file), marker, atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("vendor", ["", "GE MEDICAL SYSTEMS"])
+def test_where_the_file_does_not_settle_it_nothing_claims_a_place(run: Run, tmp_path: Path, vendor: str) -> None:
+    nibabel, pydicom = pytest.importorskip("nibabel"), pytest.importorskip("pydicom")
+    path = Patient().mrd(tmp_path / "raw.h5", -1, vendor=vendor)
+    assert "not taken over: the header names" in run("info", path).stdout.replace("\n", " ")
+    assert run("recon", path, "--recipe", "quick.toml", "--out", tmp_path / "run").exit_code == 0
+    geometry = json.loads((tmp_path / "run" / "manifest.json").read_text())["settings"]["geometry"]
+    assert "fourierSign" in geometry["unplaced"] and "centre" not in geometry
+    for form, file in (("nifti", "a.nii"), ("dicom", "a.dcm")):
+        said = run("export", tmp_path / "run", "--to", form, "--out", tmp_path / file).stdout
+        assert said.count("Where the slice lies is not known") == 1 and "systemVendor" in said
+    image = nibabel.load(tmp_path / "a.nii")
+    assert int(image.header["qform_code"]) == int(image.header["sform_code"]) == 0
+    file = pydicom.dcmread(tmp_path / "a.dcm")
+    assert "ImageOrientationPatient" not in file and "ImagePositionPatient" not in file
+
+
+def _brightest(scan: Any) -> np.ndarray:
+    """Where the brightest pixel of a scan is, in the patient's coordinates, by its geometry."""
+    assert isinstance(scan, KSpaceData) and scan.geometry is not None
+    shifted = np.fft.ifft2(np.fft.ifftshift(scan.kspace, axes=(-2, -1)))
+    images = np.abs(np.fft.fftshift(shifted, axes=(-2, -1)))[:, 0]
+    number, row, column = np.unravel_index(images.argmax(), images.shape)
+    return TO_LPS @ (scan.geometry[number].affine(scan.grid_shape) @ [column, row, 0, 1])[:3]
+
+
+@pytest.mark.parametrize(("sign", "vendor", "said"), [(1, "SIEMENS", None), (-1, "", -1)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_marker_in_a_volume_is_where_it_is_in_the_patient(
+    tmp_path: Path, sign: int, vendor: str, said: int | None, seed: int
+) -> None:
+    patient = Patient(seed)
+    path = patient.mrd(tmp_path / "volume.h5", sign, vendor=vendor, said=said, nz=NZ)
+    found = _brightest(read(path, isolated=False))
+    np.testing.assert_allclose(found, patient.at(next(iter(POINTS)), flat=False), atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["siemens.h5", "declared.h5"])
+def test_the_marker_stays_where_it_is_when_a_scan_is_written_as_mrd(run: Run, tmp_path: Path, name: str) -> None:
+    patient = Patient(3)
+    path = MAKERS[name](patient, tmp_path / name)
+    assert run("convert", path, tmp_path / "again.h5").exit_code == 0
+    marker = patient.at(next(iter(POINTS)), flat=True)
+    np.testing.assert_allclose(_brightest(read(tmp_path / "again.h5", isolated=False)), marker, atol=1e-3)
