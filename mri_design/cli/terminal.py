@@ -153,7 +153,7 @@ class Bar(Protocol):
     """Where progress goes."""
 
     def update(self, label: str, done: int, total: int) -> None:
-        """Show ``done`` of ``total`` beside ``label``."""
+        """Show ``done`` of ``total``, one or more, beside ``label``."""
         ...
 
 
@@ -183,7 +183,7 @@ class _PlainBar:
         self._said: dict[str, tuple[float, float]] = {}
 
     def update(self, label: str, done: int, total: int) -> None:
-        now, share = time.monotonic(), done / total if total else 1.0
+        now, share = time.monotonic(), done / total
         before, when = self._said.get(label, (-1.0, 0.0))
         if share < before:  # the same work anew, on the next slice
             before = -1.0
