@@ -251,6 +251,7 @@ def run_into(
             bar.update,
             lambda text: say(text, quiet, None if aloud else sys.stderr),
             lambda text: warn(text, quiet),
+            folder.progress.note,
         )
         watching = watching.also(folder.progress.show)
         yield Run(

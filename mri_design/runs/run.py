@@ -37,11 +37,14 @@ class Progress:
         Takes a line of text that people should see.
     warn : callable
         Takes a line of text about something that people may not expect.
+    about : callable
+        Takes what of its input the run is about, for those who ask how far it is; empty where it is about all.
     """
 
     watch: Callable[[str, int, int], None] = _show_nothing
     say: Callable[[str], None] = _say_nothing
     warn: Callable[[str], None] = _say_nothing
+    about: Callable[[str], None] = _say_nothing
 
     def show(self, label: str, done: int, total: int) -> None:
         """Show how much is done; nothing where there is nothing to do."""

@@ -13,6 +13,7 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd.noise import noise_covariance, noise_scale
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
+from mri_design.scan.left_out import with_part
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
     LeftOut,
@@ -144,7 +145,7 @@ class Arrivals:
             name=name,
             noise_variance=self.header.noise_variance,
             noise_covariance=covariance,
-            card={"file": name, "format": "readouts as they came", **notes},
+            card=with_part({"file": name, "format": "readouts as they came", **notes}, *self.header.place),
             geometry=None if self._geometry is None else (self._geometry,),
             source=self.header.source,
         )

@@ -50,6 +50,8 @@ class ScanHeader:
         See `MrdHeader`.
     source : SourceImage, optional
         Whom and what the scan shows; None where the header does not say.
+    place : tuple of int
+        Number of the slice that is taken, from 0, and of how many.
     """
 
     shape: tuple[int, int]
@@ -57,6 +59,7 @@ class ScanHeader:
     noise_variance: float | None = None
     noise_bandwidth: float | None = None
     source: SourceImage | None = None
+    place: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ class MrdStream:
         self._header, self._text = header, text
         columns = GridImages(encoding).columns
         shape = (encoding.encoded.matrix[1], columns.stop - columns.start)
-        return ScanHeader(shape, header.channels, None, header.noise_bandwidth, header.source)
+        place = (self._wanted["slice"], encoding.slices)
+        return ScanHeader(shape, header.channels, None, header.noise_bandwidth, header.source, place)
 
     def _acquisition(self, taken: _Taken) -> Message:
         heads = np.frombuffer(taken.next(ACQUISITION_HEADER.itemsize), ACQUISITION_HEADER)
