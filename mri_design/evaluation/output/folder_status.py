@@ -21,7 +21,7 @@ DEEPEST = 4
 _FIGURES = "figures"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunStatus:
     """How far one run is.
 
@@ -94,7 +94,13 @@ def _status(path: Path, folder: Path) -> RunStatus | None:
     progress = RunProgress.read(kept_progress)
     about = "" if progress is None else progress.about
     if holder is not None and holder.alive:
-        return RunStatus(path, "running" if holder.silent < SILENCE else "silent", holder, progress, about=about)
+        return RunStatus(
+            path=path,
+            state="running" if holder.silent < SILENCE else "silent",
+            holder=holder,
+            progress=progress,
+            about=about,
+        )
     names = (f"{path.name}.unfinished",) if before else (CHECKPOINT, PROGRESS)
     kept = [name for name in names if (folder / name).is_file()]
     manifest = folder / "manifest.json"
@@ -102,9 +108,11 @@ def _status(path: Path, folder: Path) -> RunStatus | None:
         ended = _ending(manifest)
         if ended is not None:
             status, seconds, of = ended
-            return RunStatus(path, "finished", ended=status, seconds=seconds, about=of)
+            return RunStatus(path=path, state="finished", ended=status, seconds=seconds, about=of)
     known = kept or progress is not None or holder is not None
-    return RunStatus(path, "stopped", holder, progress, kept=kept, about=about) if known else None
+    if not known:
+        return None
+    return RunStatus(path=path, state="stopped", holder=holder, progress=progress, kept=kept, about=about)
 
 
 def _is_newer(manifest: Path, progress: Path) -> bool:
