@@ -32,6 +32,7 @@ from mri_design.cli.options import (
     StrategyName,
     UntilError,
     UntilGain,
+    whole,
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 
@@ -57,11 +58,11 @@ def adapt(
     ] = None,
     listen: Annotated[
         int | None,
-        typer.Option(
+        whole(
             "--listen",
             metavar="PORT",
-            min=0,
-            max=65535,
+            least=0,
+            most=65535,
             help="Wait for an MRD client at this TCP port; 0 takes a free one.",
             rich_help_panel=_SCANNER,
             show_default=False,
@@ -85,9 +86,7 @@ def adapt(
     ] = 10.0,
     requests: Annotated[
         int,
-        typer.Option(
-            "--requests", min=1, help="Times a line is asked for until it is given up.", rich_help_panel=_SCANNER
-        ),
+        whole("--requests", least=1, help="Times a line is asked for until it is given up.", rich_help_panel=_SCANNER),
     ] = 3,
     repeated: Annotated[
         str,
@@ -100,7 +99,7 @@ def adapt(
     ] = "first",
     lines: Annotated[
         int | None,
-        typer.Option("--lines", min=1, help="Lines in the end, those at the start included.", show_default=False),
+        whole("--lines", least=1, help="Lines in the end, those at the start included.", show_default=False),
     ] = None,
     start: Start = None,
     strategy: StrategyName = None,

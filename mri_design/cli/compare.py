@@ -30,9 +30,11 @@ from mri_design.cli.options import (
     SetNumber,
     Shutter,
     Slices,
+    whole,
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 from mri_design.errors import UsageError
+from mri_design.whole_numbers import whole_number
 
 __all__ = ["compare"]
 
@@ -88,7 +90,7 @@ def compare(
     ] = None,
     slices: Slices = "middle",
     maps: MapsOfInputs = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random strategy.")] = 5,
+    seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
     method: MethodName = None,
     seed: Seed = 0,
     recipe: RecipeFile = None,
@@ -161,10 +163,8 @@ def _factors(text: str) -> list[float]:
 
 
 def _counts(text: str) -> list[int]:
-    try:
-        counts = sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        counts = []
-    if not counts or counts[0] < 1:
+    numbers = [whole_number(part.strip(" ")) for part in text.split(",")]
+    counts = sorted({number for number in numbers if number is not None})
+    if None in numbers or counts[0] < 1:
         raise UsageError(f"--lines {text!r}: give positive whole numbers, as 32,48,64")
     return counts

@@ -19,6 +19,7 @@ from mri_design.cli.options import (
     Repetition,
     Replace,
     SetNumber,
+    whole,
 )
 from mri_design.cli.terminal import DONE, exits, say, warn
 
@@ -38,7 +39,7 @@ def convert(
     ],
     fov: FieldOfView = None,
     index: Annotated[
-        int | None, typer.Option("--slice", help="Only this slice; negative counts from the end. [default: all]")
+        int | None, whole("--slice", help="Only this slice; negative counts from the end. [default: all]")
     ] = None,
     recipe: RecipeFile = None,
     overwrite: Replace = False,

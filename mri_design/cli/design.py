@@ -40,6 +40,7 @@ from mri_design.cli.options import (
     StrategyName,
     UntilError,
     UntilGain,
+    whole,
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 from mri_design.errors import UsageError
@@ -53,10 +54,10 @@ def design(
     out: Out,
     lines: Annotated[
         int | None,
-        typer.Option(
+        whole(
             "--lines",
             "--samples",
-            min=1,
+            least=1,
             help="Lines, or samples of a plane, in the end, those at the start included.",
             show_default=False,
         ),
@@ -95,9 +96,9 @@ def design(
     acceleration: Acceleration = None,
     shots: Annotated[
         int | None,
-        typer.Option(
+        whole(
             "--shots",
-            min=1,
+            least=1,
             help="Spokes or arms in the end, those at the start included.",
             show_default=False,
             rich_help_panel="Spokes and spirals",

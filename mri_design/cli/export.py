@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mri_design.cli.arguments import extents_of
-from mri_design.cli.options import FORMATS, SCANNERS, SEQUENCES, FieldOfView, Quiet, Replace
+from mri_design.cli.options import FORMATS, SCANNERS, SEQUENCES, FieldOfView, Quiet, Replace, whole
 from mri_design.cli.terminal import DONE, exits, say
 from mri_design.errors import UsageError
 
@@ -65,7 +65,14 @@ def export(
         _option("--slice", "M", "Thickness of the slice; of a plane (ky, kz) its extent along kz. [default: 0.005]"),
     ] = None,
     dummies: Annotated[
-        int | None, _option("--dummies", "N", "Excitations before the first measurement. [default: 20; tse: 1]")
+        int | None,
+        whole(
+            "--dummies",
+            metavar="N",
+            least=0,
+            help="Excitations before the first measurement. [default: 20; tse: 1]",
+            rich_help_panel=_SEQUENCE,
+        ),
     ] = None,
     spoiling: Annotated[
         float | None,

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from mri_design.whole_numbers import whole_number
 
 __all__ = [
     "JOBS",
@@ -53,6 +55,7 @@ __all__ = [
     "StrategyName",
     "UntilError",
     "UntilGain",
+    "whole",
 ]
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre")
@@ -101,6 +104,33 @@ PLANE_STRATEGIES = (
 
 SHOT_STRATEGIES = ("information-gain", "half-turn", "full-turn", "one-missing", "golden", "tiny-golden")
 
+
+def whole(*names: str, least: int | None = None, most: int | None = None, **described: Any) -> typer.models.OptionInfo:
+    """An option that takes one whole number, in digits, from ``least`` to ``most``.
+
+    Parameters
+    ----------
+    names : str
+        As it is written.
+    least, most : int, optional
+        Limits, included.
+    described : Any
+        What else `typer.Option` takes: help, metavar.
+    """
+
+    def parsed(text: str | int) -> int:
+        number = whole_number(text) if isinstance(text, str) else text  # a default is a number already
+        if number is None:
+            raise typer.BadParameter(f"{text!r} is no whole number. Give one, in digits.")
+        if (least is not None and number < least) or (most is not None and number > most):
+            limits = f"{least} to {most}" if most is not None else f"{least} or more"
+            raise typer.BadParameter(f"{number} is out of range. Give {limits}.")
+        return number
+
+    made: typer.models.OptionInfo = typer.Option(*names, min=least, max=most, parser=parsed, **described)
+    return made
+
+
 Input = Annotated[
     str,
     typer.Argument(
@@ -127,18 +157,16 @@ FieldOfView = Annotated[
     ),
 ]
 LineCount = Annotated[
-    int, typer.Option("--lines", min=1, help="Lines in the end, start lines included.", show_default=False)
+    int, whole("--lines", least=1, help="Lines in the end, start lines included.", show_default=False)
 ]
-Start = Annotated[
-    int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: the strategy's]")
-]
-SliceIndex = Annotated[int, typer.Option("--slice", help="Slice index; negative counts from the end.")]
+Start = Annotated[int | None, whole("--start", least=1, help="Centre lines to begin with. [default: the strategy's]")]
+SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
 _SERIES = "Which series of raw data"
 
 
 def _counter(name: str) -> typer.models.OptionInfo:
     text = f"Number of the {name} to read, by the file's own numbers. [default: the recipe's, or the first there is]"
-    return typer.Option(f"--{name}", metavar="N", min=0, max=65535, help=text, rich_help_panel=_SERIES)
+    return whole(f"--{name}", metavar="N", least=0, most=65535, help=text, rich_help_panel=_SERIES)
 
 
 Contrast = Annotated[int | None, _counter("contrast")]
@@ -149,7 +177,7 @@ Slices = Annotated[
     str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
 ]
 JOBS = max(1, min(4, os.cpu_count() or 1))
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes; results do not depend on it.")]
+Jobs = Annotated[int, whole("--jobs", least=1, help="Processes; results do not depend on it.")]
 Executor = Annotated[
     str,
     typer.Option(
@@ -175,7 +203,7 @@ MapsOfInputs = Annotated[
         help="Coil maps of one of the inputs, as for design; may be repeated. [default: INPUT's, or estimated]",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")]
+Seed = Annotated[int, whole("--seed", least=0, help="Of everything random.")]
 NoReport = Annotated[
     bool,
     typer.Option("--no-report", help="For batch work: arrays, tables and the manifest, without figures and report."),
@@ -261,10 +289,10 @@ PartialFourier = Annotated[
 ]
 MaxJump = Annotated[
     int | None,
-    typer.Option(
+    whole(
         "--max-jump",
         metavar="J",
-        min=1,
+        least=1,
         help="Largest distance between consecutive lines. The target always stays within reach.",
         rich_help_panel=_CONSTRAINTS,
     ),
@@ -296,10 +324,10 @@ Acceleration = Annotated[
 ]
 Angles = Annotated[
     int | None,
-    typer.Option(
+    whole(
         "--angles",
         metavar="N",
-        min=1,
+        least=1,
         help="Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose to "
         "as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 7 to 24 %. The "
         "recipe's table shots has the readouts and what gradients can do. [default: the recipe's, or four per shot]",
@@ -317,20 +345,20 @@ Shutter = Annotated[
 ]
 Calibration = Annotated[
     int | None,
-    typer.Option(
+    whole(
         "--calibration",
         metavar="N",
-        min=1,
+        least=1,
         help="Side of the square around the centre of the plane that is always measured. [default: the recipe's]",
         rich_help_panel=_PLANE,
     ),
 ]
 Block = Annotated[
     int | None,
-    typer.Option(
+    whole(
         "--block",
         metavar="K",
-        min=1,
+        least=1,
         help="Choose K lines after each inference: echo trains of K; or K samples of a plane, by default a 200th of "
         "it. [default: the recipe's]",
         rich_help_panel=_ORDER,

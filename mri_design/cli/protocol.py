@@ -27,6 +27,7 @@ from mri_design.cli.options import (
     SetNumber,
     Slices,
     Start,
+    whole,
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 
@@ -57,13 +58,13 @@ def protocol(
         ),
     ] = "low-pass,vd-polynomial",
     swaps: Annotated[
-        int, typer.Option("--swaps", min=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
+        int, whole("--swaps", least=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
     ] = 0,
     start: Start = None,
     strategy: ProtocolStrategy = None,
     slices: Slices = "middle",
     maps: MapsOfInputs = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of every random competitor.")] = 5,
+    seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
     method: MethodName = None,
     seed: Seed = 0,
     recipe: RecipeFile = None,

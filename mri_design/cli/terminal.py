@@ -153,7 +153,7 @@ class Bar(Protocol):
     """Where progress goes."""
 
     def update(self, label: str, done: int, total: int) -> None:
-        """Show ``done`` of ``total`` beside ``label``."""
+        """Show ``done`` of ``total``, one or more, beside ``label``."""
         ...
 
 
@@ -185,7 +185,7 @@ class _PlainBar:
     def update(self, label: str, done: int, total: int) -> None:
         if total == 1:  # nothing between its beginning and its end
             return
-        now, share = time.monotonic(), done / total if total else 1.0
+        now, share = time.monotonic(), done / total
         before, when = self._said.get(label, (-1.0, 0.0))
         if share < before:  # the same work anew, on the next slice
             before = -1.0
@@ -253,6 +253,7 @@ def run_into(
             bar.update,
             lambda text: say(text, quiet, None if aloud else sys.stderr),
             lambda text: warn(text, quiet),
+            folder.progress.note,
         )
         watching = watching.also(folder.progress.show)
         yield Run(

@@ -24,6 +24,7 @@ from mri_design.cli.options import (
     Seed,
     SetNumber,
     Slices,
+    whole,
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say, warn
 
@@ -46,15 +47,13 @@ def train(
     lines: LineCount,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],
     rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=f"One of: {', '.join(RULES)}.")] = RULES[0],
-    start: Annotated[
-        int | None, typer.Option("--start", min=1, help="Centre lines to begin with. [default: 4]")
-    ] = None,
+    start: Annotated[int | None, whole("--start", least=1, help="Centre lines to begin with. [default: 4]")] = None,
     candidates: Annotated[
         int | None,
-        typer.Option("--candidates", min=1, help="stochastic-lbcs: lines to try at each step. [default: 16]"),
+        whole("--candidates", least=1, help="stochastic-lbcs: lines to try at each step. [default: 16]"),
     ] = None,
     scans: Annotated[
-        int | None, typer.Option("--scans", min=1, help="stochastic-lbcs: images to try them on. [default: 3]")
+        int | None, whole("--scans", least=1, help="stochastic-lbcs: images to try them on. [default: 3]")
     ] = None,
     slices: Slices = "middle",
     maps: MapsOfInputs = None,

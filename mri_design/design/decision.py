@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ class Forecast:
     """What is predicted about the image's error at one moment of a design.
 
     A strategy gives ``expected``, and ``corrected`` and ``information`` where it has them; the engine adds the rest.
+    What is predicted before anything that was predicted has been measured is a guess, from the prior alone, of how
+    wrong the image is: it decides what is measured first, and is not given out as a prediction of the image's error.
 
     Parameters
     ----------
@@ -53,6 +56,9 @@ class Forecast:
         How much an earlier scan of the same object, or scans of a training, counted beside this one's own posterior, 0
         to 1 (`strategies.second_opinion`); of a plane, which share it explained of how single samples differ from those
         around them (`plane.calibrated`). NaN where there were none.
+    tested : float
+        How many candidates had been predicted, measured and held against what was predicted by then
+        (`DesignTrace.found`); NaN where nobody counted.
     """
 
     expected: NDArray[np.float64] | None = None
@@ -64,6 +70,7 @@ class Forecast:
     least_error: float = float("nan")
     recent_fall: float = float("nan")
     opinion_weight: float = float("nan")
+    tested: float = float("nan")
 
     @property
     def believed(self) -> NDArray[np.float64] | None:
@@ -77,8 +84,11 @@ class Forecast:
 
     @property
     def predicted_error(self) -> float:
-        """Predicted relative L2 error of the mean over all lines, 0 to 1; NaN where nothing is believed."""
-        if self.believed is None or not self.predicted_level > 0:
+        """Predicted relative L2 error of the mean over all lines, 0 to 1.
+
+        NaN where nothing is believed, and before the first candidate has been predicted and found.
+        """
+        if self.believed is None or self.tested == 0 or not self.predicted_level > 0:
             return float("nan")
         return float(np.sqrt(np.sum(self.believed) / self.predicted_level))
 
@@ -173,6 +183,15 @@ class DesignStep:
         return self.choice.line
 
     @property
+    def found(self) -> bool:
+        """Whether something had been predicted of the candidate, and it has then been measured.
+
+        Of lines and samples their energy is predicted; of shots, which overlap, only the information that they bring.
+        """
+        predicted, actual = self.outcome.predicted_energy, self.outcome.actual_energy
+        return isfinite(actual) if isfinite(predicted) else isfinite(self.information)
+
+    @property
     def forecast(self) -> Forecast:
         """What was predicted before the line was measured."""
         return self.choice.forecast
@@ -196,6 +215,11 @@ class DesignStep:
     def recent_fall(self) -> float:
         """`Forecast.recent_fall` before the line."""
         return self.forecast.recent_fall
+
+    @property
+    def tested(self) -> float:
+        """`Forecast.tested` before the line."""
+        return self.forecast.tested
 
 
 def columns(record: DesignStep | Forecast) -> dict[str, Any]:

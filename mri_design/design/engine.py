@@ -10,7 +10,7 @@ import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
-from mri_design.design.decision import DesignStep, Forecast, StepCost
+from mri_design.design.decision import Choice, DesignStep, Forecast, StepCost
 from mri_design.design.line_variances import least_energies, with_unseen_lines
 from mri_design.design.model_choice import CandidateModels, model_in_use, needs_another_loop, rivals_due
 from mri_design.design.recording import Inferred, decided, image_energy, measured
@@ -285,6 +285,7 @@ class DesignEngine:
             image_energy=image_energy(inferred.posteriors),
             models=inferred.models,
             information=state.trace.steps[-1].information if state.trace.steps else float("nan"),
+            tested=float(state.trace.found),
         )
         if not (candidates.allowed & ~candidates.mask).any():
             return replace(forecast, least_error=forecast.predicted_error, recent_fall=0.0)
@@ -339,7 +340,7 @@ class DesignEngine:
         known, steps = inferred.posteriors, list[DesignStep]()
         if isinstance(self.strategy, ChoosesBlocks):
             view = DesignView(candidates, known, state.trace.steps, 0, inferred.models)
-            return self._block(self.strategy, slices, view, inferred, began), inferred
+            return self._block(self.strategy, slices, view, state.trace, inferred, began), inferred
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
                 known = [self._expecting(p, candidates.acquired, i) for i, p in enumerate(known)]
@@ -347,7 +348,7 @@ class DesignEngine:
                 converged = all(p.marginals.convergence.converged for p in known)
             number = len(state.trace.steps) + pending
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending, inferred.models)
-            choice = self.strategy.choose(view, self._rng(number, len(slices)))
+            choice = _counted(self.strategy.choose(view, self._rng(number, len(slices))), state.trace)
             cost = StepCost(converged, matvecs, time.perf_counter() - began)
             steps.append(decided(slices, inferred, choice, steps, cost))
             candidates = candidates.after(choice.line)
@@ -359,6 +360,7 @@ class DesignEngine:
         strategy: ChoosesBlocks,
         slices: Sequence[MRSlice],
         view: DesignView,
+        trace: DesignTrace,
         inferred: Inferred,
         began: float,
     ) -> list[DesignStep]:
@@ -367,7 +369,7 @@ class DesignEngine:
         count = min(self.block, left) if self.strategy.needs_posterior else left
         choices = strategy.choose_block(view, self._rng(len(view.steps), len(slices)), count)
         steps: list[DesignStep] = []
-        for choice in choices:
+        for choice in (_counted(each, trace) for each in choices):
             seconds = 0.0 if steps else time.perf_counter() - began
             cost = StepCost(inferred.converged, 0 if steps else inferred.matvecs, seconds)
             steps.append(decided(slices, inferred, choice, steps, cost, together=True))
@@ -424,6 +426,11 @@ class DesignEngine:
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, step, stream])
+
+
+def _counted(choice: Choice, trace: DesignTrace) -> Choice:
+    """The choice, whose forecast knows how many predictions had been held against what was measured."""
+    return replace(choice, forecast=replace(choice.forecast, tested=float(trace.found)))
 
 
 def _handed_on(state: DesignState, inferred: Inferred) -> tuple[tuple[WarmStart | None, ...], ...]:

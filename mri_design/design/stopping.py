@@ -1,4 +1,8 @@
-"""When a design has enough lines: the information still to be gained, or the remaining error, is small enough."""
+"""When a design has enough lines: the information still to be gained, or the remaining error, is small enough.
+
+No rule ends a design before a few of its predictions have been held against what was then measured. At the start the
+posterior knows the centre of k-space only, and what it expects of all the rest is its prior.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import Protocol
 
-from mri_design.errors import InputError, require_numbers
+from mri_design.errors import InputError, require_counts, require_numbers
 
 __all__ = ["AnyOf", "NamedRule", "UntilError", "UntilGain"]
 
 FAR = 0.75
 """Below this part of what noise is predicted to leave an error is out of reach: the prediction is seldom that wrong."""
+FEWEST_TESTED = 4
+"""Lines that a design must have predicted and then measured before what it predicts can end it."""
 AT_REST = 0.02
 """Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""
 
@@ -30,6 +36,9 @@ class Prospect(Protocol):
 
     @property
     def information(self) -> float: ...
+
+    @property
+    def tested(self) -> float: ...
 
 
 class NamedRule(Protocol):
@@ -60,17 +69,20 @@ class UntilError:
 
     Noise leaves an error however many lines are measured. A design also ends where that floor, as it is predicted, is
     far above the wanted error; and where the floor is above the wanted error and the predicted error has not fallen
-    for many lines. The floor itself is a prediction, which later lines may correct by some ten per cent.
+    for many lines. The floor itself is a prediction, which later lines may correct by some ten per cent. Neither is
+    believed before ``fewest`` predictions have been tested.
 
     Parameters
     ----------
     error : float
         Norm of the error over norm of the image, several slices together.
+    fewest : int
+        Lines, or other candidates, that must have been predicted and then measured (`Forecast.tested`).
 
     Raises
     ------
     InputError
-        For an error that is not between zero and one, that of an empty image.
+        For an error that is not between zero and one, that of an empty image, or a number below 0.
 
     Notes
     -----
@@ -79,10 +91,12 @@ class UntilError:
     """
 
     error: float
+    fewest: int = FEWEST_TESTED
     looks_ahead: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         _require_positive("error to stop at", self.error)
+        require_counts(fewest=self.fewest, least=0)
         if not self.error < 1:
             raise InputError(
                 field="error to stop at",
@@ -92,15 +106,18 @@ class UntilError:
             )
 
     def __call__(self, step: Prospect) -> bool:
-        return self._reached(step) or self._hopeless(step)
+        return _is_tested(step, self.fewest) and (self._reached(step) or self._hopeless(step))
 
     def reason(self, step: Prospect, unit: str = "line") -> str:
         """Predicted against wanted error, in per cent; what noise leaves, where that is too much."""
-        return self.missed(step, unit) or self._compared(step.predicted_error)
+        told = self.missed(step, unit) or self._compared(step.predicted_error)
+        return told + (_untested(step, self.fewest, unit) if self._reached(step) else "")
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
         """What would be left with every line, where that is more than wanted; empty elsewhere."""
-        return self._out_of_reach(step.least_error, step.predicted_error, unit) if self._hopeless(step) else ""
+        if not _is_tested(step, self.fewest) or not self._hopeless(step):
+            return ""
+        return self._out_of_reach(step.least_error, step.predicted_error, unit)
 
     def _reached(self, step: Prospect) -> bool:
         return step.predicted_error <= self.error
@@ -132,25 +149,34 @@ class UntilGain:
         Information in nats (`Forecast.information`), summed over slices. For strategies that do not compute it, it is
         the most that a line of the predicted energy can hold, so that equal gains do not mean the same for all
         strategies.
+    fewest : int
+        As of `UntilError`.
 
     Raises
     ------
     InputError
-        For a gain that is not above zero.
+        For a gain that is not above zero, or a number below 0.
     """
 
     gain: float
+    fewest: int = FEWEST_TESTED
     looks_ahead: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         _require_positive("gain to stop at", self.gain)
+        require_counts(fewest=self.fewest, least=0)
 
     def __call__(self, step: Prospect) -> bool:
-        return step.information < self.gain
+        return _is_tested(step, self.fewest) and self._reached(step)
 
     def reason(self, step: Prospect, unit: str = "line") -> str:
         """The information of the best candidate against the smallest that is worth measuring one."""
-        return _compared(f"gain of the best {unit}", step.information, self.gain, "nats", self(step), "<")
+        reached = self._reached(step)
+        told = _compared(f"gain of the best {unit}", step.information, self.gain, "nats", reached, "<")
+        return told + (_untested(step, self.fewest, unit) if reached else "")
+
+    def _reached(self, step: Prospect) -> bool:
+        return step.information < self.gain
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
         """Nothing: gains fall to nothing line after line."""
@@ -181,6 +207,18 @@ class AnyOf:
         met = [rule for rule in self.rules if rule(step)]
         missed = [rule.missed(step, unit) for rule in met]
         return " and ".join(missed) if all(missed) else ""
+
+
+def _is_tested(step: Prospect, fewest: int) -> bool:
+    """Whether so many predictions have been held against what was measured, where anybody counted them."""
+    return not step.tested < fewest
+
+
+def _untested(step: Prospect, fewest: int, unit: str) -> str:
+    """Why a design went on although the number is small enough; empty where it may be believed."""
+    if _is_tested(step, fewest):
+        return ""
+    return f", believed once {fewest} {unit}s were predicted and then measured ({step.tested:g} so far)"
 
 
 def _require_positive(name: str, value: float) -> None:

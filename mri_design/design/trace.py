@@ -59,10 +59,16 @@ class DesignTrace:
         energies = {step.line: step.outcome.actual_energy for step in self.steps}
         return {line: energy for line, energy in energies.items() if np.isfinite(energy)}
 
+    @property
+    def found(self) -> int:
+        """How many of the chosen candidates had been predicted before they were measured."""
+        return sum(step.found for step in self.steps)
+
     def forecast(self, count: int) -> Forecast | None:
         """What was predicted when ``count`` lines had been measured; None where nothing was.
 
-        Within a block of lines nothing is: its mean is that of the block's start.
+        Within a block of lines nothing is: its mean is that of the block's start. Nothing is predicted of the start
+        either, before any prediction could be held against what came (`Forecast.tested`).
         """
         if count == len(self.lines):
             forecast = self.closing if self.declined is None else self.declined.forecast
@@ -70,7 +76,7 @@ class DesignTrace:
             at = count - len(self.start)
             known = 0 <= at < len(self.steps) and self.steps[at].choice.pending == 0
             forecast = self.steps[at].forecast if known else None
-        if forecast is None or forecast.believed is None or not forecast.image_energy > 0:
+        if forecast is None or forecast.believed is None or forecast.tested == 0 or not forecast.image_energy > 0:
             return None
         return forecast
 

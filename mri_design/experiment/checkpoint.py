@@ -26,7 +26,7 @@ from mri_design.scan.io.atomic import write_npz
 
 __all__ = ["Checkpoint", "fingerprint", "load_state", "save_state"]
 
-FORMAT = "mri-design checkpoint 3"
+FORMAT = "mri-design checkpoint 4"
 """Another number for every change that an older program could not read, or read wrongly."""
 
 _IN = "__"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
-from mri_design.design.stopping import AnyOf, NamedRule, UntilError, UntilGain
+from mri_design.design.stopping import FEWEST_TESTED, AnyOf, NamedRule, UntilError, UntilGain
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
@@ -25,6 +25,10 @@ __all__ = [
     "stop_rule",
     "what_was_missed",
 ]
+
+
+FEWEST_SAMPLES = 16
+"""Samples of a plane that must have been predicted and then measured; each says much less than a line does."""
 
 
 def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedRule | None:
@@ -56,14 +60,15 @@ def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
         Where the strategy predicts nothing.
     """
     design, rules = recipe.design, list[NamedRule]()
+    fewest = FEWEST_SAMPLES if design.encoding == "plane" else FEWEST_TESTED
     if design.until_error is not None:
         if not strategy.needs_posterior:
             raise UsageError(f"strategy {strategy.name!r} predicts no error: --until-error needs one with a posterior")
-        rules.append(UntilError(design.until_error))
+        rules.append(UntilError(design.until_error, fewest))
     if design.until_gain is not None:
         if not strategy.needs_posterior:
             raise UsageError(f"strategy {strategy.name!r} knows no information gain: --until-gain needs a posterior")
-        rules.append(UntilGain(design.until_gain))
+        rules.append(UntilGain(design.until_gain, fewest))
     return None if not rules else rules[0] if len(rules) == 1 else AnyOf(tuple(rules))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mri_design.errors import InputError, UsageError
+from mri_design.whole_numbers import number_ranges, whole_number
 
 __all__ = ["ScanSource", "SliceChoice", "require_no_slices", "scan_sources", "source_files"]
 
 MIDDLE, EVERY = "middle", "all"
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,7 @@ class SliceChoice:
     def __post_init__(self) -> None:
         if self.text in (MIDDLE, EVERY):
             return
-        parts = self.text.split(",")
-        if not all(_RANGE.fullmatch(part.strip()) for part in parts):
+        if number_ranges(self.text) is None:
             raise UsageError(f"slices {self.text!r}: give numbers as 0,3,6-9, or 'middle', or 'all'")
         for first, last in self._ranges():
             if last < first:
@@ -62,8 +60,7 @@ class SliceChoice:
         return list(dict.fromkeys(chosen))
 
     def _ranges(self) -> list[tuple[int, int]]:
-        matches = (_RANGE.fullmatch(part.strip()) for part in self.text.split(","))
-        return [(int(match[1]), int(match[2] or match[1])) for match in matches if match]
+        return number_ranges(self.text) or []
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ def require_no_slices(source: str, option: str) -> None:
     """
     path, mark, slices = source.rpartition("#")
     if mark and not Path(source).exists():
-        slices = slices if slices.isdecimal() else "N"
+        slices = "N" if whole_number(slices) is None else slices
         raise UsageError(f"{source}: slices behind # belong to verbs that take several; {option.format(path, slices)}")
 
 

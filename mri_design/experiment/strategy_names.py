@@ -38,6 +38,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.errors import UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
 from mri_design.operators.encodings import KINDS, EncodingName
+from mri_design.whole_numbers import whole_number
 
 __all__ = [
     "ORACLES",
@@ -270,17 +271,18 @@ def _power(name: str, text: str) -> float:
 
 
 def _spacing(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) < 10**6):
+    distance = whole_number(text)
+    if distance is None or not 1 <= distance < 10**6:
         raise UsageError(f"strategy {name!r}: the distance of the lines must be a whole number of one or more")
-    return int(text)
+    return distance
 
 
 def _caipi(name: str, text: str) -> list[int]:
-    parts = text.split("x")
-    whole = all(part.isascii() and part.isdigit() and int(part) < 10**4 for part in parts)
-    if len(parts) not in (2, 3) or not whole or min(int(part) for part in parts[:2]) < 1:
+    numbers = [whole_number(part) for part in text.split("x")]
+    parts = [number for number in numbers if number is not None and 0 <= number < 10**4]
+    if len(numbers) not in (2, 3) or len(parts) < len(numbers) or min(parts[:2]) < 1:
         raise UsageError(f"strategy {name!r}: give the distances along ky and kz as 2x3, or with a shift as 2x3x1")
-    rows, columns, *shift = map(int, parts)
+    rows, columns, *shift = parts
     if shift and shift[0] >= columns:
         raise UsageError(
             f"strategy {name!r}: a shift of {shift[0]} is the same as one of {shift[0] % columns}, as samples lie "

@@ -31,26 +31,34 @@ class Progress:
 
     Parameters
     ----------
-    show : callable
+    watch : callable
         Takes what is being done, how much of it is done, and of how many.
     say : callable
         Takes a line of text that people should see.
     warn : callable
         Takes a line of text about something that people may not expect.
+    about : callable
+        Takes what of its input the run is about, for those who ask how far it is; empty where it is about all.
     """
 
-    show: Callable[[str, int, int], None] = _show_nothing
+    watch: Callable[[str, int, int], None] = _show_nothing
     say: Callable[[str], None] = _say_nothing
     warn: Callable[[str], None] = _say_nothing
+    about: Callable[[str], None] = _say_nothing
 
-    def also(self, show: Callable[[str, int, int], None]) -> Progress:
+    def show(self, label: str, done: int, total: int) -> None:
+        """Show how much is done; nothing where there is nothing to do."""
+        if total:
+            self.watch(label, done, total)
+
+    def also(self, watch: Callable[[str, int, int], None]) -> Progress:
         """The same, and what is done is shown to one more."""
 
         def both(label: str, done: int, total: int) -> None:
-            self.show(label, done, total)
-            show(label, done, total)
+            self.watch(label, done, total)
+            watch(label, done, total)
 
-        return replace(self, show=both)
+        return replace(self, watch=both)
 
 
 @dataclass(frozen=True)

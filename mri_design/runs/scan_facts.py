@@ -20,7 +20,7 @@ from mri_design.operators.encodings import ShotEncoding
 from mri_design.runs.images import ZERO_FILLED, NamedImage, with_zero_filled
 from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.left_out import left_out, left_out_text
+from mri_design.scan.left_out import left_out, left_out_text, part_of_scan
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "level_summary",
     "simulated_from",
     "simulation_summary",
+    "tell_part",
     "typical_unit",
     "warn_of_left_out",
     "warn_of_noise",
@@ -68,6 +69,15 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     return {"k-space": f"simulated {' and '.join(kinds)}{share}"}
 
 
+def tell_part(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress: Progress) -> None:
+    """Say what of a file the one image of a run is made of: which slice, which series, and what was not read.
+
+    Whoever asks how far the run is (`mri-design status`) is told the slice and the series, too.
+    """
+    progress.about(part_of_scan(scan.card))
+    warn_of_left_out(scan, recipe, progress)
+
+
 def warn_of_left_out(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress: Progress) -> None:
     """Say in one line what the file of a scan holds beyond what was read, but for series that somebody chose."""
     text = left_out_text(scan.card, asked=recipe.input.counters)
@@ -93,14 +103,14 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
 
 def left_out_settings(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
     """The same for a manifest, chosen series included; nothing where everything was read."""
-    entries = left_out(scan.card)
-    return {"left_out_of_scan": entries} if entries else {}
+    told = {"part_of_scan": part_of_scan(scan.card), "left_out_of_scan": left_out(scan.card)}
+    return {name: entry for name, entry in told.items() if entry}
 
 
 def left_out_summary(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
     """The same for a report's table."""
-    text = left_out_text(scan.card)
-    return {_LEFT_OUT: text} if text else {}
+    told = {"part of the scan": part_of_scan(scan.card), _LEFT_OUT: left_out_text(left_out(scan.card))}
+    return {row: text for row, text in told.items() if text}
 
 
 def doubts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:

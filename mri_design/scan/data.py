@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, covariance_matrix, described, positive_number, require_instance
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.left_out import with_part
 from mri_design.scan.sampling import Sampling, measured_samples, strongest_component
 from mri_design.scan.source_image import SourceImage
 
@@ -195,6 +196,7 @@ class KSpaceData:
             geometry=None if self.geometry is None else self.geometry[place],
             source=None if self.source is None else self.source.of_frame(number),
             name=f"{self.name}[{number}]" if self.n_slices > 1 else self.name,
+            card=with_part(self.card, number, self.n_slices),
         )
 
 
@@ -256,6 +258,7 @@ class ImageStack:
             self,
             images=self.images[number : number + 1],
             name=f"{self.name}[{number}]",
+            card=with_part(self.card, number, self.n_slices),
             geometry=None if self.geometry is None else self.geometry.slice_after(number),
             source=None if self.source is None else self.source.of_frame(number),
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-__all__ = ["OTHERS_UNREAD", "left_out", "left_out_text"]
+__all__ = ["OTHERS_UNREAD", "left_out", "left_out_text", "part_of_scan", "with_part"]
 
 OTHERS_UNREAD = "the others were not read"
 """How a reader ends the entry about a number (of contrasts, repetitions, volumes) of which it took one."""
+_SLICE = "slice_taken"
 _ENTRIES = (
     "coils_dropped",
     "readouts_skipped",
@@ -29,8 +30,28 @@ def left_out(card: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in card.items() if name in _ENTRIES or str(text).endswith(OTHERS_UNREAD)}
 
 
+def with_part(card: Mapping[str, str], number: int, count: int) -> Mapping[str, str]:
+    """The card of a scan of which slice ``number`` was taken, the only one or one of ``count``."""
+    return {**card, _SLICE: f"{number} of {count}, numbered from 0"} if count > 1 else card
+
+
+def part_of_scan(card: Mapping[str, str]) -> str:
+    """Which slice, and of several contrasts, repetitions or volumes which one, a scan is: "slice 0 of 4, ...".
+
+    Empty for a scan that is all that its file holds.
+    """
+    series = {
+        name: text.removesuffix(f"; {OTHERS_UNREAD}") for name, text in card.items() if text.endswith(OTHERS_UNREAD)
+    }
+    return "; ".join([*_slice_text(card), *(f"{name} {text}" for name, text in series.items())])
+
+
+def _slice_text(card: Mapping[str, str]) -> list[str]:
+    return [f"slice {card[_SLICE]}"] if _SLICE in card else []
+
+
 def left_out_text(card: Mapping[str, str], asked: Collection[str] = ()) -> str:
-    """The same as one line; empty where nothing was left out.
+    """The same as one line, behind which slice was taken where there are several; empty where nothing was left out.
 
     Parameters
     ----------
@@ -40,4 +61,4 @@ def left_out_text(card: Mapping[str, str], asked: Collection[str] = ()) -> str:
         Names of entries about what somebody chose, which is no news: "contrast", "repetition".
     """
     told = [f"{name.replace('_', ' ')}: {text}" for name, text in left_out(card).items() if name not in asked]
-    return ". ".join(told)
+    return ". ".join([*_slice_text(card), *told])

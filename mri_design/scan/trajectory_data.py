@@ -19,6 +19,7 @@ from mri_design.errors import (
     require_instance,
 )
 from mri_design.operators.nonuniform.convention import checked_samples
+from mri_design.scan.left_out import with_part
 
 __all__ = ["TrajectoryData"]
 
@@ -149,6 +150,7 @@ class TrajectoryData:
             coil_maps=None if self.coil_maps is None else self.coil_maps[place],
             reference=None if self.reference is None else self.reference[place],
             name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
+            card=with_part(self.card, index % self.n_slices, self.n_slices),
         )
 
     def select_readouts(self, chosen: NDArray[np.bool_]) -> TrajectoryData:

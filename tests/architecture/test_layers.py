@@ -35,6 +35,7 @@ FLOORS = {
     "potentials": 1,
     "status": 1,
     "errors": 1,
+    "whole_numbers": 1,
 }
 # Inside every folder its files and rooms have floors too, at any depth, and the same rule holds: an import goes to a
 # lower floor, never to a sibling. "*" is the floor of files that are not named: leaves, such as operators and

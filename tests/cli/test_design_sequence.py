@@ -98,7 +98,7 @@ def test_an_error_below_the_noise_ends_the_design_and_says_so(
     result = run("design", "scan.npz", *QUICK, *wanted, "--out", tmp_path / "x")
     assert result.exit_code == 4, result.output
     first = result.stdout.splitlines()[0]
-    assert first.startswith("stopped after 4 of at most 24 lines: an error of 0.5 % is out of reach: every line")
+    assert first.startswith("stopped after 8 of at most 24 lines: an error of 0.5 % is out of reach: every line")
     status = json.loads((tmp_path / "x" / "manifest.json").read_text())["status"]
     assert status in first
     assert status.startswith("an error of 0.5 % is out of reach")

@@ -59,7 +59,7 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert [bool(row["predicted"]) for row in blocks] == [False, True, True, True]
     assert all(float(row["found"]) > 0 for row in blocks)
     checked = read_csv_texts(out / "prediction.csv")
-    assert [row["samples"] for row in checked] == ["16", "32", "48", "64", "80"] and "sample_ratio" in checked[0]
+    assert [row["samples"] for row in checked] == ["32", "48", "64", "80"] and "sample_ratio" in checked[0]
     assert {path.name for path in out.glob("*.csv")} == tables_of("in a plane") - {"acquisition.csv"}  # not asked for
     page = (out / "report.html").read_text()
     assert "Sample design" in page and "80 of 480" in page and "The mask as it grew" in page
@@ -78,22 +78,25 @@ def test_a_design_ends_at_an_error_once_innovations_speak_for_it(
     assert "Was the prediction right?" in (tmp_path / "ended" / "report.html").read_text()
 
 
-def test_a_design_without_a_block_has_a_report(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+def test_samples_of_a_plane_are_found_before_any_strategy_s_prediction_is_believed(
+    run: Run, work: Path, quick: Path, tmp_path: Path
+) -> None:
     words = ("design", "scan.npz", *PLANE, "--strategy", "expected-error", "--acceleration", 4, "--recipe", quick)
     result = run(*words, "--until-error", 0.99, "--out", tmp_path / "start")
     assert result.exit_code in (0, 4), result.output
-    assert "stopped after 16 of at most 120 samples" in result.output
-    assert "16 of 480" in (tmp_path / "start" / "report.html").read_text()
+    assert "stopped after 36 of at most 120 samples" in result.output
+    assert "36 of 480" in (tmp_path / "start" / "report.html").read_text()
 
 
-def test_an_error_out_of_reach_is_told_in_samples_before_anything_is_predicted(
+def test_an_error_out_of_reach_is_told_in_samples_once_some_were_found(
     run: Run, work: Path, quick: Path, tmp_path: Path
 ) -> None:
     words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--recipe", quick, "--until-error", 0.0001)
     result = run(*words, "--out", tmp_path / "start")
     assert result.exit_code == 4, result.output
     told = " ".join(result.output.split())
-    assert "every sample that may be measured" in told and "the error so far has not been predicted" in told
+    assert "every sample that may be measured" in told and "predicted now: " in told
+    assert "stopped after 36 of at most 120 samples" in told
     assert "nan" not in told.split() and "line" not in told
     assert json.loads((tmp_path / "start" / "manifest.json").read_text())["status"].startswith("an error of 0.01 %")
 

@@ -171,12 +171,14 @@ def test_what_cannot_be_is_refused(
 
 @pytest.mark.slow
 def test_a_gain_that_is_too_small_ends_a_design(run: Run, quick: Path, tmp_path: Path) -> None:
-    words = ("--encoding", "radial", "--shots", 6, "--recipe", quick, "--until-gain")
+    words = ("--encoding", "radial", "--shots", 9, "--recipe", quick, "--until-gain")
     ran(run("design", "phantom:brain", *words, 1e6, "--out", tmp_path / "early"))
-    assert len(json.loads((tmp_path / "early" / "manifest.json").read_text())["lines"]) == 4
+    assert (
+        len(json.loads((tmp_path / "early" / "manifest.json").read_text())["lines"]) == 4 + 4
+    )  # none before four were chosen
     ran(run("design", "phantom:brain", *words, 1e-6, "--out", tmp_path / "late"))
     settings = json.loads((tmp_path / "late" / "manifest.json").read_text())["settings"]
-    assert "not stopped early: all 6 s" in settings["ended"]
+    assert "not stopped early: all 9 s" in settings["ended"]
 
 
 def test_names_of_strategies_of_shots() -> None:

@@ -1,11 +1,14 @@
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from mri_design.cli import start
 from mri_design.cli.terminal import ending, progress
+from mri_design.evaluation.output.progress_file import ProgressFile
+from mri_design.runs.run import Progress
 
 
 class Terminal(io.StringIO):
@@ -45,9 +48,18 @@ def test_a_log_gets_a_line_every_tenth_of_the_way_and_every_half_minute(
             clock[0] += 10
             bar.update("slow", done, 1000)
     assert capsys.readouterr().err.splitlines() == [f"slow: {done} of 1000" for done in (0, 3, 6)]
+
+
+def test_where_nothing_is_to_do_no_progress_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Neither on the terminal nor in the file that `status` reads."""
+    file = ProgressFile(tmp_path / "progress.json")
     with progress(False) as bar:
-        bar.update("empty", 0, 0)
-    assert capsys.readouterr().err == "empty: 0 of 0\n"
+        watching = Progress(bar.update).also(file.show)
+        watching.show("designing", 0, 0)
+        assert not file.path.exists()
+        watching.show("reconstructing", 1, 1)
+    assert capsys.readouterr().err == "reconstructing: 1 of 1\n"
+    assert "designing" not in file.path.read_text()
 
 
 def test_output_that_nobody_reads_any_more_goes_nowhere() -> None:

@@ -90,7 +90,7 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_sl
     state = engine.run([one], engine.begin([one], start), 6, stop=look)
     posterior = engine._infer([one], state, LineCandidates(one.measured, start, 6, 4), map).posteriors[0]
     assert seen[0].least_error == pytest.approx(_dense_error(one, seen[0], posterior, list(range(12))), rel=0.05)
-    assert seen[0].least_error < seen[0].predicted_error
+    assert seen[0].least_error < changed(seen[0], tested=1.0).predicted_error
 
 
 def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMaker) -> None:
@@ -102,8 +102,8 @@ def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMak
     )
     least = []
     for engine in (free, bound):
-        state = engine.run([one], engine.begin([one], START), 8, stop=rule)
-        assert state.trace.declined is not None and len(state.trace.lines) == len(START)
+        state = engine.run([one], engine.begin([one], START), 10, stop=rule)
+        assert state.trace.declined is not None and len(state.trace.lines) == len(START) + rule.fewest
         least.append(state.trace.declined.least_error)
     assert least[1] > 1.5 * least[0]
 
@@ -126,6 +126,45 @@ def test_the_end_is_predicted_where_it_is_asked_for(make_slice: SliceMaker) -> N
     assert fewer.closing.predicted_error == pytest.approx(longer.predicted_error, rel=1e-6)
     low_pass = replace(engine, strategy=LowPass())
     assert low_pass.run([one], low_pass.begin([one], START), 9, closing=True).trace.closing is None
+
+
+@pytest.mark.parametrize(("tested", "stops"), [(0.0, False), (3.0, False), (4.0, True), (float("nan"), True)])
+def test_no_rule_believes_what_has_not_been_tested(tested: float, stops: bool) -> None:
+    """Reached, out of reach, or of little gain: before four lines were predicted and found nothing ends a design."""
+    reached, hopeless = changed(step(0.01, 9.0), tested=tested), changed(step(0.2), least_error=0.1, tested=tested)
+    useless = changed(step(0.2, 1.0), tested=tested)
+    for rule, seen in ((UntilError(0.05), reached), (UntilError(0.05), hopeless), (UntilGain(5.0), useless)):
+        assert (rule(seen), AnyOf((rule,))(seen)) == (stops, stops)
+    assert bool(UntilError(0.05).missed(hopeless)) is stops
+    assert UntilGain(5.0, fewest=0)(useless)
+    later = ", believed once 4 lines were predicted and then measured (3 so far)"
+    assert UntilGain(5.0).reason(useless).endswith(later) is (tested == 3)
+    assert UntilError(0.05).reason(reached).endswith(later) is (tested == 3)
+
+
+def test_what_the_start_predicts_of_the_image_is_no_prediction(make_slice: SliceMaker) -> None:
+    """The engine counts what was found; the first line is chosen by what is believed, and nothing else comes of it."""
+    one = make_slice()
+    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)))
+    begun = engine.begin([one], START)
+    trace = engine.run([one], begun, 10, stop=UntilError(0.9)).trace
+    assert [each.forecast.tested for each in trace.steps] == [0, 1, 2, 3]  # then 90 % are believed
+    assert trace.declined is not None and trace.declined.tested == 4
+    first = trace.steps[0]
+    assert first.forecast.believed is not None and np.isfinite(first.outcome.predicted_energy)
+    assert np.isnan(first.predicted_error) and trace.forecast(len(START)) is None
+    assert changed(first, tested=1.0).predicted_error < 0.9  # it would have ended the design
+    assert trace.steps[1].predicted_error > 0 and trace.forecast(len(START) + 1) is not None
+    unmoved = engine.run([one], begun, len(START), closing=True).trace
+    assert unmoved.closing is not None and np.isnan(unmoved.closing.predicted_error)
+
+
+def test_lines_of_a_block_are_tested_together(make_slice: SliceMaker) -> None:
+    one = make_slice()
+    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)), block=6)
+    trace = engine.run([one], engine.begin([one], START), 16, stop=UntilError(0.9)).trace
+    assert [each.forecast.tested for each in trace.steps] == [0] * 6 and len(trace.lines) == len(START) + 6
+    assert all(np.isnan(each.predicted_error) for each in trace.steps)
 
 
 @pytest.mark.parametrize(("gain", "stops"), [(4.9, True), (5.0, False), (float("nan"), False)])
@@ -199,6 +238,6 @@ def test_the_declined_decision_is_the_first_that_meets_the_rule(make_slice: Slic
 def test_slices_are_added_up(make_slice: SliceMaker) -> None:
     one = make_slice()
     engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)))
-    single, double = (engine.run(s, engine.begin(s, START), 5).trace.steps[0] for s in ([one], [one, one]))
+    single, double = (engine.run(s, engine.begin(s, START), 6).trace.steps[1] for s in ([one], [one, one]))
     assert double.choice.score == pytest.approx(2 * single.choice.score, rel=0.1)
     assert double.predicted_error == pytest.approx(single.predicted_error, rel=0.1)

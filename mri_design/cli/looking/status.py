@@ -51,11 +51,12 @@ def status(
 def _sentence(run: RunStatus) -> str:
     now = time.time()
     if run.state == "finished":
-        return f"finished, {run.ended}" + ("" if run.seconds is None else f", took {_duration(run.seconds)}")
+        took = "" if run.seconds is None else f", took {_duration(run.seconds)}"
+        return "; ".join(filter(None, [f"finished, {run.ended}{took}", run.about]))
     stages = "" if run.progress is None else _stages(run.progress, now if run.state == "running" else None)
     heard = "" if run.holder is None or run.state == "running" else f", no sign of life for {_silence(run.holder)}"
     last = str(run.holder) if run.state != "stopped" else _way_on(run)
-    return "; ".join(filter(None, [f"{run.state}{heard}", stages, last]))
+    return "; ".join(filter(None, [f"{run.state}{heard}", stages, run.about, last]))
 
 
 def _stages(progress: RunProgress, now: float | None) -> str:

@@ -21,7 +21,7 @@ DEEPEST = 4
 _FIGURES = "figures"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunStatus:
     """How far one run is.
 
@@ -41,6 +41,8 @@ class RunStatus:
         What a finished run took.
     kept : sequence of str
         Names of the files that a stopped run goes on from.
+    about : str
+        What of its input it is about ("slice 0 of 4"); empty where it is about all.
     """
 
     path: Path
@@ -50,6 +52,7 @@ class RunStatus:
     ended: str = ""
     seconds: float | None = None
     kept: Sequence[str] = ()
+    about: str = ""
 
 
 def run_statuses(folder: Path) -> list[RunStatus]:
@@ -89,17 +92,27 @@ def _status(path: Path, folder: Path) -> RunStatus | None:
     holder = Holder.of(folder / f"{before}{LOCK_NAME}")
     kept_progress = folder / f"{before}{PROGRESS_NAME}"
     progress = RunProgress.read(kept_progress)
+    about = "" if progress is None else progress.about
     if holder is not None and holder.alive:
-        return RunStatus(path, "running" if holder.silent < SILENCE else "silent", holder, progress)
+        return RunStatus(
+            path=path,
+            state="running" if holder.silent < SILENCE else "silent",
+            holder=holder,
+            progress=progress,
+            about=about,
+        )
     names = (f"{path.name}.unfinished",) if before else (CHECKPOINT, PROGRESS)
     kept = [name for name in names if (folder / name).is_file()]
     manifest = folder / "manifest.json"
     if not before and _is_newer(manifest, kept_progress):
         ended = _ending(manifest)
         if ended is not None:
-            return RunStatus(path, "finished", None, None, *ended)
+            status, seconds, of = ended
+            return RunStatus(path=path, state="finished", ended=status, seconds=seconds, about=of)
     known = kept or progress is not None or holder is not None
-    return RunStatus(path, "stopped", holder, progress, kept=kept) if known else None
+    if not known:
+        return None
+    return RunStatus(path=path, state="stopped", holder=holder, progress=progress, kept=kept, about=about)
 
 
 def _is_newer(manifest: Path, progress: Path) -> bool:
@@ -108,10 +121,12 @@ def _is_newer(manifest: Path, progress: Path) -> bool:
     return not progress.is_file() or manifest.stat().st_mtime >= progress.stat().st_mtime
 
 
-def _ending(manifest: Path) -> tuple[str, float] | None:
-    """How a run of this program ended, and what it took."""
+def _ending(manifest: Path) -> tuple[str, float, str] | None:
+    """How a run of this program ended, what it took, and what of its input it is about."""
     try:
         stored = json.loads(manifest.read_text(encoding="utf-8"))
-        return (str(stored["status"]), float(stored["wall_seconds"])) if "identity" in stored["settings"] else None
+        settings = stored["settings"]
+        about = str(settings.get("part_of_scan", ""))
+        return (str(stored["status"]), float(stored["wall_seconds"]), about) if "identity" in settings else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -72,10 +72,13 @@ class RunProgress:
         The arguments of the run, as they were typed.
     stages : sequence of Stage
         In the order in which they were announced.
+    about : str
+        What of its input the run is about ("slice 0 of 4"); empty where it is about all.
     """
 
     command: Sequence[str]
     stages: Sequence[Stage]
+    about: str = ""
 
     @classmethod
     def read(cls, path: Path) -> RunProgress | None:
@@ -89,9 +92,10 @@ class RunProgress:
                 Stage(str(s["name"]), *(int(s[k]) for k in ("done", "total", "already")), *map(float, _times(s)))
                 for s in stored["stages"]
             ]
+            about = str(stored.get("about", ""))
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return cls(command, stages)
+        return cls(command, stages, about)
 
 
 def _times(stored: dict[str, float]) -> tuple[float, float]:
@@ -122,7 +126,7 @@ class ProgressFile:
         self.path, self.command = path, command
         self.waiting = False
         self._stages: dict[str, Stage] = {}
-        self._written = 0.0
+        self._about, self._written = "", 0.0
 
     def show(self, name: str, done: int, total: int) -> None:
         """Note that ``done`` of ``total`` pieces of the work called ``name`` are done; 0 announces or begins it."""
@@ -134,10 +138,15 @@ class ProgressFile:
             self._written = now
             self.write()
 
+    def note(self, about: str) -> None:
+        """Note what of its input the run is about; it is written with what is shown next."""
+        self._about = about
+
     def write(self) -> None:
         """Write what was shown so far, where anything was."""
         if self._stages and not self.waiting:
-            content = {"command": list(self.command), "stages": [asdict(stage) for stage in self._stages.values()]}
+            stages = [asdict(stage) for stage in self._stages.values()]
+            content = {"command": list(self.command), "about": self._about, "stages": stages}
             with suppress(OSError):
                 write_text(self.path, json.dumps(content, indent=1) + "\n")
 

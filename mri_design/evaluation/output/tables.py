@@ -33,7 +33,7 @@ Row = Mapping[str, object]
 
 _DEFAULT_FLOAT = ".6g"
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf|nan")
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf|nan", re.ASCII)
 _DIGITS = 3
 _MOST_DECIMALS, _LARGEST = 6, 1e7
 

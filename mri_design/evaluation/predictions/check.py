@@ -245,12 +245,14 @@ def check_predictions(
         SliceMeans(slice_model, signal, i, replay)
         for i, (slice_model, signal) in enumerate(zip(slices, signals, strict=True))
     ]
+    first, later = (replace(replay.inference, outer_iterations=n) for n in (replay.first_loops, replay.loops))
+    callback(0, len(chosen))
+    for maker in makers:  # where the design began, too, of which nothing is predicted
+        maker.posterior(trace, len(trace.start), first, first)
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))
-        loops = (replay.first_loops, replay.loops if checks else replay.first_loops)
-        engines = [replace(replay.inference, outer_iterations=n) for n in loops]
-        posteriors = [maker.posterior(trace, count, *engines) for maker in makers]
+        posteriors = [maker.posterior(trace, count, first, later) for maker in makers]
         check = _check(slices, trace, count, [posterior.mean for posterior in posteriors], known)
         deviation = np.sqrt(np.asarray(posteriors[0].image_variances))
         checks.append(replace(check, mean=posteriors[0].mean, deviation=deviation))

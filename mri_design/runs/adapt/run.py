@@ -27,6 +27,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import encoding_named
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
 from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.scan_facts import tell_part
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.streaming.arrivals import Arrivals, RepeatPolicy
@@ -291,6 +292,7 @@ class _Live:
         self._give_up(told.lost_before())
         self._first = self._start()
         data = self._with_maps(self._arrivals.data(NAME, self._first))
+        tell_part(data, self.recipe, run.progress)
         calibrated = prepare(data, self.recipe, calibration_lines=self.recipe.calibration_lines, ordinary=True)
         self._scan: PreparedScan = calibrated
         model = calibrated.slice_model(0, self.recipe)

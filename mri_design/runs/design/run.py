@@ -58,7 +58,7 @@ from mri_design.runs.executors import LOCAL
 from mri_design.runs.images import NamedImage
 from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out, warn_of_noise
+from mri_design.runs.scan_facts import KnownScan, simulated_from, tell_part, warn_of_noise
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
@@ -290,8 +290,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
     every = load_input(request.source, recipe, run.seed, request.maps)
-    warn_of_left_out(every, recipe, run.progress)
     data = every.select_slice(request.index)
+    tell_part(data, recipe, run.progress)
     encoding = _candidates(request, data)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less

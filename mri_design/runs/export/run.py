@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.tables import csv_text
-from mri_design.runs.export.stored_images import StoredImages, read_images
+from mri_design.runs.export.stored_images import StoredImages, read_images, read_manifest
 from mri_design.runs.export.stored_order import read_plane, read_shots
 from mri_design.runs.export.stored_run import StoredRun, read_run
 from mri_design.runs.made_files import (
@@ -126,6 +126,8 @@ class ExportRequest:
 def export_run(request: ExportRequest) -> MadeFiles:
     """Make the files; nothing is written.
 
+    Where the run was about one slice or series of several, a sentence says which.
+
     Raises
     ------
     UsageError
@@ -137,6 +139,12 @@ def export_run(request: ExportRequest) -> MadeFiles:
     MissingPackageError
         Where the format needs a package that is not installed.
     """
+    made = _made(request)
+    about = read_manifest(request.folder)["settings"].get("part_of_scan")
+    return replace(made, sentences=(*made.sentences, f"Of the run's scan: {about}.")) if about else made
+
+
+def _made(request: ExportRequest) -> MadeFiles:
     if request.form == "seq":
         plane, shots = read_plane(request.folder), read_shots(request.folder)
         if plane is not None:

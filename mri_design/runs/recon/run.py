@@ -18,7 +18,7 @@ from mri_design.runs.images import NamedImage
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, simulated_from, warn_of_left_out, warn_of_noise
+from mri_design.runs.scan_facts import KnownScan, simulated_from, tell_part, warn_of_noise
 from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
@@ -115,8 +115,8 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     stages.begin("reading")
     record = request.record(run)
     every = load_scan(request.source, recipe, run.seed, request.maps)
-    warn_of_left_out(every, recipe, run.progress)
     data = every.select_slice(request.index)
+    tell_part(data, recipe, run.progress)
     stages.begin("calibrating")
     if isinstance(data, TrajectoryData):
         return reconstruct_trajectory(data, request.mask, recipe, record, run, stages)

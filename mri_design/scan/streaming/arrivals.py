@@ -14,6 +14,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd.noise import noise_covariance, noise_scale
 from mri_design.scan.io.mrd.readouts import calibration_data, is_unsaid
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
+from mri_design.scan.left_out import with_part
 from mri_design.scan.sampling import ROUND_OFF, strongest_component
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
@@ -214,7 +215,10 @@ class Arrivals:
             name=name,
             noise_variance=self.header.noise_variance,
             noise_covariance=covariance,
-            card={"file": name, "format": "readouts as they came", **self._calibration_notes, **notes},
+            card=with_part(
+                {"file": name, "format": "readouts as they came", **self._calibration_notes, **notes},
+                *self.header.place,
+            ),
             geometry=None if self._geometry is None else (self._geometry,),
             source=self.header.source,
         )

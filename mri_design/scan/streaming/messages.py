@@ -52,6 +52,8 @@ class ScanHeader:
         Whom and what the scan shows; None where the header does not say.
     calibration_mode : str
         How calibration is acquired, see `MrdEncoding`; empty where the header does not say.
+    place : tuple of int
+        Number of the slice that is taken, from 0, and of how many.
     """
 
     shape: tuple[int, int]
@@ -60,6 +62,7 @@ class ScanHeader:
     noise_bandwidth: float | None = None
     source: SourceImage | None = None
     calibration_mode: str = ""
+    place: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)

@@ -123,12 +123,13 @@ class MrdStream:
         _require_slices(encoding)
         self._header, self._text = header, text
         return ScanHeader(
-            _shape(encoding),
-            header.channels,
-            None,
-            header.noise_bandwidth,
-            header.source,
-            encoding.calibration_mode,
+            shape=_shape(encoding),
+            channels=header.channels,
+            noise_variance=None,
+            noise_bandwidth=header.noise_bandwidth,
+            source=header.source,
+            calibration_mode=encoding.calibration_mode,
+            place=(self._wanted["slice"], encoding.slices),
         )
 
     def _acquisition(self, taken: _Taken) -> Message:

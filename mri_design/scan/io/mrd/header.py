@@ -88,6 +88,8 @@ class MrdEncoding:
         "cartesian", "radial", ... in lower case; empty where the header gives none.
     calibration_mode : str
         Of parallel imaging: "embedded", "interleaved", "separate", "external" or "other"; empty where there is none.
+    slices : int
+        As many as the limits of the slice counter announce; 1 where the header gives none.
     """
 
     encoded: EncodedSpace
@@ -96,6 +98,7 @@ class MrdEncoding:
     trajectory: str
     calibration_mode: str = ""
     centre_partition: int | None = None
+    slices: int = 1
 
 
 @dataclass(frozen=True)
@@ -277,12 +280,17 @@ def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: fro
         centre_partition=_centre(field, encoding, "kspace_encoding_step_2"),
         trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
         calibration_mode=(encoding.findtext("{*}parallelImaging/{*}calibrationMode") or "").strip().lower(),
+        slices=(_limit(field, encoding, "slice", "maximum") or 0) + 1,
     )
 
 
 def _centre(field: str, encoding: ET.Element, step: str) -> int | None:
-    text = encoding.findtext(f"{{*}}encodingLimits/{{*}}{step}/{{*}}center")
-    return None if text is None else _whole(f"{field}: {step}.center", text, 0, 65535)
+    return _limit(field, encoding, step, "center")
+
+
+def _limit(field: str, encoding: ET.Element, counter: str, which: str) -> int | None:
+    text = encoding.findtext(f"{{*}}encodingLimits/{{*}}{counter}/{{*}}{which}")
+    return None if text is None else _whole(f"{field}: {counter}.{which}", text, 0, 65535)
 
 
 def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits, unknown: frozenset[str]) -> EncodedSpace:

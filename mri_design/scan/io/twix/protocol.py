@@ -26,6 +26,7 @@ RECEIVER_BANDWIDTH = 0.793
 _FOURIER_SIGN = 1
 """Samples of this maker go with exp(2πi k·r) along the directions of readouts, see docs/left-and-right.md."""
 _LARGEST_LENGTH = 1e5  # millimetres
+_WHOLE = re.compile(r"0x[0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,17}")
 _VALUE = r"[ \t]*=[ \t]*([^\s]{1,40})"
 _CONVERT = "Convert it to ISMRMRD, with the coordinates of every sample where it is no line of a grid."
 
@@ -147,10 +148,7 @@ class _Assignments:
         word, most = self.word(name), self.largest if largest is None else largest
         if not word and default is not None:
             return default
-        try:
-            number = int(word, 0)
-        except ValueError:
-            number = -1
+        number = int(word, 0) if _WHOLE.fullmatch(word) else -1
         least = 1 if default is None else 0
         if not least <= number <= most:
             got = repr(word) if word else "nothing"
