@@ -124,7 +124,7 @@ class MrdStream:
         self._header, self._text = header, text
         return ScanHeader(
             shape=_shape(encoding),
-            channels=header.channels,
+            coils=header.channels,
             noise_variance=None,
             noise_bandwidth=header.noise_bandwidth,
             source=header.source,
