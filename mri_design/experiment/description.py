@@ -158,9 +158,11 @@ def _noise_of_coils(unmixing: NDArray[Any]) -> str:
     """Noise of the coils as they were read, by the matrix that makes them of independent noise of variance 1."""
     covariance = unmixing @ unmixing.conj().T
     deviations = np.sqrt(np.diag(covariance).real)
+    largest = largest_correlation(covariance)
+    shared = f"correlation of two coils up to {largest:.2f}" if largest > 1e-6 else "each coil counts as independent"
     return (
         f"sd {deviations.min():.4g} to {deviations.max():.4g} per real component before whitening, median "
-        f"{np.median(deviations):.4g}; correlation of two coils up to {largest_correlation(covariance):.2f}"
+        f"{np.median(deviations):.4g}; {shared}"
     )
 
 

@@ -139,4 +139,4 @@ def test_shared_scans_are_as_bright_as_the_root_sum_of_squares(name: str) -> Non
     every = load_input(shared_scan(f"mri/{name}"), RECIPE)
     data = every.select_slice(every.n_slices // 2)
     off, middle, _ = off_and_ratio(least_squares(data), data)
-    assert off < 1.2 and middle == pytest.approx(1, abs=0.05)
+    assert off < 1.2 and 1 / 1.2 < middle < 1.2
