@@ -73,7 +73,9 @@ class SliceGeometry:
                     field="slice directions", got=str(given[1:]), wanted="unit vectors at right angles to each other"
                 )
         if not isinstance(self.unplaced, str) or (given and self.unplaced):
-            raise InputError(field="unplaced", got=repr(self.unplaced)[:60], wanted="a reason, of slices without a place")
+            raise InputError(
+                field="unplaced", got=repr(self.unplaced)[:60], wanted="a reason, of slices without a place"
+            )
 
     @property
     def placed(self) -> bool:
