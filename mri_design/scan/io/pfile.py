@@ -1,10 +1,10 @@
 """P-files of GE scanners (``P12345.7``), read-only: slices of Cartesian lines, of the one revision that was checked.
 
 The header is a record of the scanner's software, which changes from revision to revision. In revision 26.002, places in
-the bytes follow from two things: GEDeIdentify (MATLAB, github.com/markmikkelsen) has those of the sizes of readouts, the
-echoes, the channels and the samples; and all fields from the mark of the maker to the sizes lie 76 bytes behind where
-they were before revision 26, in the same order. A file of a scanner confirms them (`results/interoperation`). Files of
-other revisions are refused, and so is all that is measured in another way.
+the bytes follow from two things: GEDeIdentify (MATLAB, by M. Mikkelsen) has those of the sizes of readouts, the echoes,
+the channels and the samples; and all fields from the mark of the maker to the sizes lie 76 bytes behind where they were
+before revision 26, in the same order. A file of a scanner confirms them (`results/interoperation`). Files of other
+revisions are refused, and so is all that is measured in another way.
 """
 
 from __future__ import annotations
