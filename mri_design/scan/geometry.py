@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ class SliceGeometry:
     phase: Vector | None = None
     read: Vector | None = None
     normal: Vector | None = None
+    _: KW_ONLY
     unplaced: str = ""
 
     def __post_init__(self) -> None:
@@ -73,7 +74,9 @@ class SliceGeometry:
                     field="slice directions", got=str(given[1:]), wanted="unit vectors at right angles to each other"
                 )
         if not isinstance(self.unplaced, str) or (given and self.unplaced):
-            raise InputError(field="unplaced", got=repr(self.unplaced)[:60], wanted="a reason, of slices without a place")
+            raise InputError(
+                field="unplaced", got=repr(self.unplaced)[:60], wanted="a reason, of slices without a place"
+            )
 
     @property
     def placed(self) -> bool:

@@ -112,8 +112,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "volume_noise": 3}
     | {"whitening": 4},
-    "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "fastmri": 4}
-    | {"isolated": 4, "maps": 4, "mask": 4, "twix": 4, "formats": 5},
+    "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "pfile": 3}
+    | {"fastmri": 4, "isolated": 4, "maps": 4, "mask": 4, "twix": 4, "formats": 5},
     "scan/io/image_files": {"inflating": 1, "dicom_frames": 1, "nifti": 2, "dicom": 3},
     "scan/io/mrd": {"acquisitions": 1, "header": 1, "purposes": 2, "noise": 2, "readouts": 3}
     | {"cartesian": 4, "shots": 4, "ismrmrd": 5},

@@ -59,10 +59,8 @@ class Patient:
 
     def mrd(self, path: Path, sign: int, *, vendor: str = "", said: int | None = None, nz: int = 1) -> Path:
         """An ISMRMRD file, written by the ismrmrd package."""
-        sides = "<matrixSize><x>{}</x><y>{}</y><z>{}</z></matrixSize>".format(NX, NY, nz)
-        lengths = "<fieldOfView_mm><x>{}</x><y>{}</y><z>{}</z></fieldOfView_mm>".format(
-            NX * PIXEL, NY * PIXEL, nz * PIXEL
-        )
+        sides = f"<matrixSize><x>{NX}</x><y>{NY}</y><z>{nz}</z></matrixSize>"
+        lengths = f"<fieldOfView_mm><x>{NX * PIXEL}</x><y>{NY * PIXEL}</y><z>{nz * PIXEL}</z></fieldOfView_mm>"
         text = HEADER.format(
             space=sides + lengths,
             system=SYSTEM.format(vendor) if vendor else "",

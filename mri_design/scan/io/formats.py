@@ -9,7 +9,7 @@ from pathlib import Path
 from mri_design.errors import InputError, require_instance
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io import bart, fastmri
+from mri_design.scan.io import bart, fastmri, pfile
 from mri_design.scan.io.hdf5 import has_object, is_hdf5, open_read_only
 from mri_design.scan.io.image_files import dicom, nifti
 from mri_design.scan.io.isolated import read_isolated
@@ -29,6 +29,7 @@ SUPPORTED = (
     "fastMRI HDF5 (kspace)",
     "ISMRMRD HDF5 (dataset/xml, dataset/data)",
     "Siemens raw data (twix .dat)",
+    f"GE P-files of revision {pfile.REVISION:g}",
     "BART .cfl with its .hdr",
     "NIfTI or DICOM images",
 )
@@ -123,6 +124,7 @@ _READERS = {
     "NumPy": npy.read,
     "DICOM": dicom.read,
     "NIfTI": nifti.read,
+    "P-file": pfile.read,
     "HDF5": fastmri.read,
 }
 """Readers of formats without series to choose from; of HDF5 files, that of those which hold no raw data."""
@@ -131,6 +133,7 @@ _OUTLINES = {
     "NumPy": npy.outline,
     "DICOM": dicom.outline,
     "NIfTI": nifti.outline,
+    "P-file": pfile.outline,
     "HDF5": fastmri.outline,
 }
 """The same, for what they hold without all of it."""
@@ -155,7 +158,10 @@ def _format_of(path: str | os.PathLike[str]) -> str:
     if head.lstrip().startswith(b"{"):
         cure = "Readouts as JSON lines are taken by mri-design adapt; a card (JSON) belongs to the array beside it."
         raise InputError(field=str(path), got="JSON", wanted="; ".join(SUPPORTED), cure=cure)
-    recognised = (("DICOM", dicom.is_dicom), ("NIfTI", nifti.is_nifti), ("HDF5", is_hdf5), ("twix", siemens.is_twix))
+    recognised = (
+        *(("DICOM", dicom.is_dicom), ("NIfTI", nifti.is_nifti), ("HDF5", is_hdf5)),
+        *(("P-file", pfile.is_pfile), ("twix", siemens.is_twix)),
+    )
     kind = next((name for name, is_one in recognised if is_one(path)), None)
     if kind is None:
         raise InputError(field=str(path), got=f"a file starting with {head!r}", wanted="; ".join(SUPPORTED))

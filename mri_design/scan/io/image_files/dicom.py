@@ -31,6 +31,14 @@ _ANSWERS = 2**16
 _PIXELS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
 _NEEDED = ("SamplesPerPixel", "PhotometricInterpretation", "Rows", "Columns", "BitsAllocated", "PixelRepresentation")
 _GREY = "MONOCHROME2"
+_BASE = "1.2.840.10008.1.2"
+_DECODERS = (
+    ((f"{_BASE}.5",), "dcmdrle"),
+    (tuple(f"{_BASE}.4.{number}" for number in (50, 51, 53, 55, 57, 70)), "dcmdjpeg"),
+    ((f"{_BASE}.4.80", f"{_BASE}.4.81"), "dcmdjpls"),
+    ((f"{_BASE}.4.90", f"{_BASE}.4.91"), "gdcmconv --raw"),
+)
+"""Transfer syntaxes (run lengths, JPEG, JPEG-LS, JPEG 2000) and the programs of DCMTK and GDCM that decode them."""
 _ABOUT_INVERTED = "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
 _ABOUT_COLOUR = "Pictures in colour, as of maps and screens, hold no values of a magnitude: give the images themselves."
 
@@ -150,7 +158,7 @@ def _require_grey(file: Any) -> None:
         name = missing or "TransferSyntaxUID"
         raise InputError(field=name, got="none", wanted="a DICOM image that says it, as the standard asks")
     if syntax.is_compressed:
-        cure = "Decompress it first, for example by `dcmdjpeg` or `gdcmconv --raw`."
+        cure = f"Decompress it first, {_decoder(str(syntax))}."
         raise InputError(field="TransferSyntaxUID", got=str(syntax.name)[:60], wanted="uncompressed pixels", cure=cure)
     colours = str(file.PhotometricInterpretation).strip()
     if colours != _GREY:
@@ -167,6 +175,14 @@ def _require_grey(file: Any) -> None:
     if file.get("ModalityLUTSequence"):
         wanted = "values by RescaleSlope and RescaleIntercept"
         raise InputError(field="ModalityLUTSequence", got="a table of values", wanted=wanted)
+
+
+def _decoder(syntax: str) -> str:
+    """With what pixels of a transfer syntax are decompressed."""
+    for syntaxes, tool in _DECODERS:
+        if syntax in syntaxes:
+            return f"by `{tool} compressed.dcm plain.dcm`"
+    return "with a program that knows this transfer syntax"
 
 
 def _rescaled(file: Any, facts: FrameFacts, shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:

@@ -280,9 +280,7 @@ class GridImages:
             )
         return notes
 
-    def geometry(
-        self, heads: NDArray[Any], plan: ReadoutPlan, header: MrdHeader
-    ) -> tuple[SliceGeometry, ...] | None:
+    def geometry(self, heads: NDArray[Any], plan: ReadoutPlan, header: MrdHeader) -> tuple[SliceGeometry, ...] | None:
         """Size and place of every slice or plane, by the header's field of view and the slice's first readout.
 
         Images are made by the inverse Fourier transform: from samples that go with exp(-2πi k·r) along the directions
@@ -310,9 +308,7 @@ class GridImages:
             for vector, against in zip(place, turned, strict=True)
         ]
 
-    def _planes(
-        self, sizes: Sequence[float], place: Sequence[Vector], header: MrdHeader
-    ) -> list[SliceGeometry | None]:
+    def _planes(self, sizes: Sequence[float], place: Sequence[Vector], header: MrdHeader) -> list[SliceGeometry | None]:
         """Planes (ky, kz) at the readout positions of a volume whose centre and directions are ``place``."""
         pixel, middle = (sizes[1], sizes[2]), self.encoding.encoded.matrix[0] // 2
         planes = []

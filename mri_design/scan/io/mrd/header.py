@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import date
 
 from mri_design.errors import InputError
@@ -129,6 +129,7 @@ class MrdHeader:
 
     encodings: tuple[MrdEncoding, ...]
     noise_bandwidth: float | None = None
+    _: KW_ONLY
     channels: int | None = None
     source: SourceImage | None = None
     wrong_identifiers: tuple[str, ...] = ()
@@ -212,12 +213,12 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
             for i, encoding in enumerate(encodings)
         ),
         None if bandwidth is None else _share(f"{field}: relativeReceiverNoiseBandwidth", bandwidth),
-        int(channels) if channels and _COUNT.fullmatch(channels) else None,
-        source,
-        wrong,
-        vendor,
-        _fourier_sign(field, root, vendor),
-        bool(_user_values(root, "String", UNKNOWN_PLACE)),
+        channels=int(channels) if channels and _COUNT.fullmatch(channels) else None,
+        source=source,
+        wrong_identifiers=wrong,
+        vendor=vendor,
+        fourier_sign=_fourier_sign(field, root, vendor),
+        unknown_place=bool(_user_values(root, "String", UNKNOWN_PLACE)),
     )
 
 
@@ -228,7 +229,9 @@ def _fourier_sign(field: str, root: ET.Element, vendor: str) -> int | None:
         return 1 if vendor.lower().startswith(_CONJUGATED) else None
     if said not in ({"-1"}, {"1"}):
         got = ", ".join(sorted(said))[:40]
-        raise InputError(field=f"{field}: {FOURIER_SIGN}", got=got, wanted="-1 or 1: the sign of samples' exp(2πi s k·r)")
+        raise InputError(
+            field=f"{field}: {FOURIER_SIGN}", got=got, wanted="-1 or 1: the sign of samples' exp(2πi s k·r)"
+        )
     return int(said.pop())
 
 

@@ -160,8 +160,8 @@ def plan_readouts(
     if (echo >= stored).any():
         at = int(np.argmax(echo >= stored))
         notes["centre_beyond_samples"] = (
-            f"center_sample {int(echo[at])} of acquisition {int(chosen[at])} lies beyond its {int(stored[at])} samples; "
-            "the middle of whole readouts counts as the centre"
+            f"center_sample {int(echo[at])} of acquisition {int(chosen[at])} lies beyond its {int(stored[at])} "
+            "samples; the middle of whole readouts counts as the centre"
         )
     grid = _Grid(field, heads, encoding, slices, channels)
     readouts = [grid.placed(int(at), encoding) for at in chosen]

@@ -1,7 +1,9 @@
 """DICOM images become stacks of images, without anything about the patient; damaged ones are refused."""
 
 import io
+import shutil
 import struct
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -125,14 +127,54 @@ def test_files_without_pixels_say_what_they_are(tmp_path: Path) -> None:
         read(path)
 
 
-def test_compressed_pixels_are_refused(tmp_path: Path) -> None:
-    path = changed(tmp_path / "x.dcm")
-    explicit, lossless = b"1.2.840.10008.1.2.1\0", b"1.2.840.10008.1.2.5\0"
-    content = path.read_bytes()
-    assert content.count(explicit) == 1
-    path.write_bytes(content.replace(explicit, lossless))
-    with pytest.raises(InputError, match=r"uncompressed pixels.*Decompress"):
+@pytest.mark.parametrize(
+    ("syntax", "tool"),
+    [
+        ("1.2.840.10008.1.2.5", "dcmdrle"),
+        ("1.2.840.10008.1.2.4.70", "dcmdjpeg"),
+        ("1.2.840.10008.1.2.4.80", "dcmdjpls"),
+        ("1.2.840.10008.1.2.4.90", "gdcmconv --raw"),
+        ("1.2.840.10008.1.2.4.91", "gdcmconv --raw"),
+    ],
+)
+def test_compressed_pixels_are_refused_with_the_program_that_decodes_them(
+    tmp_path: Path, syntax: str, tool: str
+) -> None:
+    path = _of_syntax(tmp_path / "x.dcm", syntax)
+    with pytest.raises(InputError, match=rf"uncompressed pixels. Decompress it first, by `{tool} compressed.dcm"):
         read(path)
+
+
+def test_a_compression_that_no_program_here_knows_is_refused_all_the_same(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="with a program that knows this transfer syntax"):
+        read(_of_syntax(tmp_path / "x.dcm", "1.2.840.10008.1.2.4.100"))
+
+
+def _of_syntax(path: Path, syntax: str) -> Path:
+    """The file with pixels of another transfer syntax, as far as it says: they are no such code."""
+    pydicom = pytest.importorskip("pydicom")
+    file = pydicom.dcmread(changed(path))
+    file.file_meta.TransferSyntaxUID = syntax
+    file.PixelData = pydicom.encaps.encapsulate([bytes(60)])
+    file["PixelData"].is_undefined_length = True
+    file.save_as(path)
+    return path
+
+
+@pytest.mark.slow
+def test_the_program_that_is_named_for_run_lengths_makes_a_file_that_is_read(tmp_path: Path) -> None:
+    pydicom, tool = pytest.importorskip("pydicom"), shutil.which("dcmdrle")
+    if tool is None:
+        pytest.skip("DCMTK is not installed")
+    path = changed(tmp_path / "plain.dcm")
+    before = read(path)
+    file = pydicom.dcmread(path)
+    file.compress(pydicom.uid.RLELossless)
+    file.save_as(tmp_path / "packed.dcm")
+    with pytest.raises(InputError, match="dcmdrle"):
+        read(tmp_path / "packed.dcm")
+    subprocess.run([tool, tmp_path / "packed.dcm", tmp_path / "again.dcm"], check=True)
+    np.testing.assert_array_equal(read(tmp_path / "again.dcm").images, before.images)
 
 
 def test_a_cut_file_is_refused(tmp_path: Path) -> None:

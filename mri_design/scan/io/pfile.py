@@ -1,0 +1,215 @@
+"""P-files of GE scanners (``P12345.7``), read-only: slices of Cartesian lines, of the one revision that was checked.
+
+The header is a record of the scanner's software, which changes from revision to revision. In revision 26.002, places in
+the bytes follow from two things: GEDeIdentify (MATLAB, by M. Mikkelsen) has those of the sizes of readouts, the echoes,
+the channels and the samples; and all fields from the mark of the maker to the sizes lie 76 bytes behind where they were
+before revision 26, in the same order. A file of a scanner confirms them (`results/interoperation`). Files of other
+revisions are refused, and so is all that is measured in another way.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.coils import only_coils, working_coils
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
+from mri_design.scan.io.samples import measured_lines
+from mri_design.scan.outline import ScanOutline
+from mri_design.scan.sampling import Sampling
+
+__all__ = ["REVISION", "is_pfile", "outline", "read"]
+
+REVISION = 26.002
+"""Of the header (``rdb_hdr_rdbm_rev``): the one that is read."""
+_LOGO, _LOGO_AT = b"GE_MED_NMR", (34, 110)
+"""What headers hold, and where: those of old revisions, and those from 26 on."""
+_HEAD = 268
+_OFFSET = struct.Struct("<fi")
+"""Revision, and where the samples begin."""
+_FIELDS = {
+    "dacq_ctrl": 124,
+    "data_collect_type": 132,
+    "npasses": 140,
+    "nslices": 144,
+    "nechoes": 146,
+    "nframes": 150,
+    "hnover": 154,
+    "frame_size": 156,
+    "point_size": 158,
+    "da_xres": 178,
+    "da_yres": 180,
+    "dab_start_rcv": 264,
+    "dab_stop_rcv": 266,
+}
+"""Places of whole numbers of 16 bits, by the names that the scanner's software has for them after ``rdb_hdr_``."""
+_NOT_ALTERNATED, _GRADIENT_ECHO, _FLIPPED = 1, 8, 6
+"""Bits of ``data_collect_type``: the sign of lines does not alternate; and gradient echoes. Bits of ``dacq_ctrl``:
+readouts are turned, as in echo-planar imaging."""
+_CONVERT = "Convert it to ISMRMRD with ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd), and give that file."
+
+
+def is_pfile(path: Path) -> bool:
+    """Whether a file begins as a P-file of any revision does."""
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    return any(head[at : at + len(_LOGO)] == _LOGO for at in _LOGO_AT)
+
+
+def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData:
+    """Read the slices of one P-file, in the order of their measurement.
+
+    The first frame of each slice and channel, which the scanner leaves empty as a baseline, is left out, and where the
+    scanner alternates the sign of lines, which shifts the image by half a field of view, that is undone. The file's
+    sizes of pixels and places of slices are not read.
+
+    Parameters
+    ----------
+    path : path
+        The file. It is opened read-only.
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+
+    Raises
+    ------
+    InputError
+        For another revision, another kind of measurement, and a file that is shorter or longer than its header says.
+    """
+    path = Path(path)
+    with errors_named(path):
+        header = _header(path, limits)
+        kspace = _slices(path, header, range(header.slices))
+        return _scan(path, header, kspace)
+
+
+def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ScanOutline:
+    """What `read` would read, told by the header and the samples of one slice.
+
+    Parameters
+    ----------
+    path, limits
+        As for `read`.
+
+    Raises
+    ------
+    InputError
+        As `read`, but for samples that were not looked at.
+    """
+    path = Path(path)
+    with errors_named(path):
+        header = _header(path, limits)
+        index = header.slices // 2
+        part = _scan(path, header, _slices(path, header, [index]))
+        others = Sampling(np.ones((header.lines, header.samples), dtype=bool))
+        samplings = [others] * header.slices
+        samplings[index] = part.samplings[0]
+        return ScanOutline(
+            tuple(samplings),
+            part.n_coils,
+            name=part.name,
+            index=index,
+            part=part,
+            by_headers=header.slices > 1,
+            card=part.card,
+        )
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What is read of a header: numbers of slices, channels, lines and samples, and how samples lie in the file."""
+
+    start: int
+    slices: int
+    channels: int
+    lines: int
+    samples: int
+    word: np.dtype[np.signedinteger]
+    alternated: bool
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """Shape (channel, slice, frame, sample, part) of the samples in the file."""
+        return self.channels, self.slices, self.lines + 1, self.samples, 2
+
+
+def _header(path: Path, limits: ReadLimits) -> _Header:
+    size = check_file(path)
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    if len(head) < _HEAD:
+        raise InputError(field=f"{path}: header", got=f"{len(head)} bytes", wanted=f"{_HEAD} at least")
+    revision, start = _OFFSET.unpack_from(head)
+    if not math.isclose(revision, REVISION, rel_tol=1e-6):
+        field = f"{path}: rdb_hdr_rdbm_rev"
+        raise InputError(field=field, got=f"a P-file of revision {revision:g}", wanted=f"{REVISION:g}", cure=_CONVERT)
+    said = {name: struct.unpack_from("<H", head, at)[0] for name, at in _FIELDS.items()}
+    _refuse_other_kinds(path, said)
+    bounds = {"nslices": limits.max_slices, "nframes": limits.max_side, "frame_size": limits.max_side}
+    for name, most in bounds.items():
+        _require(path, name, said[name], 1 <= said[name] <= most, f"1 to {most}")
+    channels = said["dab_stop_rcv"] - said["dab_start_rcv"] + 1
+    _require(path, "dab_stop_rcv", said["dab_stop_rcv"], 1 <= channels <= limits.max_coils, "1 channel or more")
+    word = np.dtype(f"<i{said['point_size']}")
+    header = _Header(
+        start, said["nslices"], channels, said["nframes"], said["frame_size"], word,
+        alternated=not said["data_collect_type"] & _NOT_ALTERNATED,
+    )  # fmt: skip
+    check_declared_shape(f"{path}: samples", header.stored[:-1], 8, limits)
+    needed = start + math.prod(header.stored) * word.itemsize
+    if start < _HEAD or size != needed:
+        raise InputError(
+            field=f"{path}: samples",
+            got=f"a file of {size} bytes, with samples from byte {start} on",
+            wanted=f"{needed} bytes, as the header says",
+            cure="Copy or download the file again.",
+        )
+    return header
+
+
+def _refuse_other_kinds(path: Path, said: dict[str, int]) -> None:
+    """Refuse what is not measured line by line, slice by slice, with one echo and in one pass."""
+    kind = said["data_collect_type"]
+    plain = kind & ~(_NOT_ALTERNATED | _GRADIENT_ECHO) == 0
+    _require(path, "data_collect_type", kind, plain, "whole lines of slices (bits 1 and 8 alone)")
+    _require(path, "dacq_ctrl", said["dacq_ctrl"], not said["dacq_ctrl"] & _FLIPPED, "readouts in one direction")
+    for name, wanted in (
+        *(("npasses", 1), ("nechoes", 1), ("hnover", 0)),
+        *(("da_xres", said["frame_size"]), ("da_yres", said["nframes"] + 1)),
+    ):
+        _require(path, name, said[name], said[name] == wanted, str(wanted))
+    _require(path, "point_size", said["point_size"], said["point_size"] in (2, 4), "2 or 4 bytes")
+
+
+def _require(path: Path, name: str, got: int, right: bool, wanted: str) -> None:
+    if not right:
+        raise InputError(field=f"{path}: rdb_hdr_{name}", got=str(got), wanted=wanted, cure=_CONVERT)
+
+
+def _slices(path: Path, header: _Header, numbers: Sequence[int]) -> NDArray[np.complex64]:
+    """K-space (slice, channel, ky, kx) of some slices."""
+    file = np.memmap(path, header.word, "r", header.start, header.stored)
+    kspace = np.empty((len(numbers), header.channels, header.lines, header.samples), np.complex64)
+    for place, number in enumerate(numbers):
+        frames = file[:, number, 1:]
+        kspace[place].real, kspace[place].imag = frames[..., 0], frames[..., 1]
+    if header.alternated:
+        kspace[:, :, 1::2] *= -1
+    return kspace
+
+
+def _scan(path: Path, header: _Header, kspace: NDArray[np.complex64]) -> KSpaceData:
+    coils, notes = working_coils(kspace)
+    kspace = only_coils(kspace, coils)
+    if header.alternated:
+        notes = {**notes, "alternating_sign": "every second line was measured with the other sign, which was undone"}
+    facts = {"file": path.name, "format": f"GE P-file, revision {REVISION:g}"}
+    return KSpaceData(kspace, measured_lines("samples", kspace), name=path.stem, card={**facts, **notes})

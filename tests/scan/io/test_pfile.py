@@ -1,0 +1,123 @@
+"""P-files of GE: the revision that is read, what else is refused by name, and one file of a scanner."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.scan.io import pfile
+from mri_design.scan.io.formats import outline, read
+
+SHARED = Path(__file__).parents[4] / "shared/data"
+START = 512
+FIELDS = {
+    "dacq_ctrl": (124, 0),
+    "data_collect_type": (132, 8),
+    "npasses": (140, 1),
+    "nslices": (144, 3),
+    "nechoes": (146, 1),
+    "nframes": (150, 6),
+    "hnover": (154, 0),
+    "frame_size": (156, 5),
+    "point_size": (158, 2),
+    "da_xres": (178, 5),
+    "da_yres": (180, 7),
+    "dab_start_rcv": (264, 0),
+    "dab_stop_rcv": (266, 1),
+}
+
+
+def numbers(dtype: str = "<i2") -> np.ndarray:
+    """Samples (channel, slice, frame, sample, part), every one different."""
+    made = np.arange(1, 2 * 3 * 6 * 5 * 2 + 1).reshape(2, 3, 6, 5, 2).astype(dtype)
+    return np.concatenate([np.zeros((2, 3, 1, 5, 2), dtype), made], axis=2)
+
+
+def write(path: Path, samples: np.ndarray, *, revision: float = 26.002, **changes: int) -> Path:
+    """A P-file of revision 26, or of another one with its mark where those before 26 have it."""
+    head = bytearray(START)
+    struct.pack_into("<fi", head, 0, revision, START)
+    at = 110 if revision >= 26 else 34
+    head[at : at + 10] = b"GE_MED_NMR"
+    for name, (place, value) in FIELDS.items():
+        struct.pack_into("<H", head, place, changes.get(name, value))
+    path.write_bytes(bytes(head) + samples.tobytes())
+    return path
+
+
+@pytest.mark.parametrize(("dtype", "point_size"), [("<i2", 2), ("<i4", 4)])
+@pytest.mark.parametrize("alternated", [True, False])
+def test_samples_are_read_without_baselines_and_with_their_sign(
+    tmp_path: Path, dtype: str, point_size: int, alternated: bool
+) -> None:
+    samples = numbers(dtype)
+    path = write(tmp_path / "P1.7", samples, point_size=point_size, data_collect_type=8 if alternated else 9)
+    got = read(path)
+    signs = np.where(np.arange(6) % 2, -1 if alternated else 1, 1)[:, np.newaxis]
+    stored = samples[:, :, 1:, :, 0] + 1j * samples[:, :, 1:, :, 1]
+    np.testing.assert_array_equal(got.kspace, stored.swapaxes(0, 1) * signs)
+    assert got.geometry is None and got.measured.all()
+    assert ("alternating_sign" in got.card) == alternated
+    told = outline(path)
+    assert told.index == 1 and told.n_slices == 3 and told.by_headers
+    np.testing.assert_array_equal(told.part.kspace, got.kspace[1:2])
+
+
+@pytest.mark.parametrize("revision", [7.0, 14.3, 24.0, 27.0, 28.003])
+def test_other_revisions_are_refused_with_the_converter(tmp_path: Path, revision: float) -> None:
+    path = write(tmp_path / "P1.7", numbers(), revision=revision)
+    with pytest.raises(InputError, match=rf"revision {revision:g}; wanted 26.002. Convert it .* ge_to_ismrmrd"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"data_collect_type": 8 + 64}, "data_collect_type"),  # a volume
+        ({"data_collect_type": 8 + 1024}, "data_collect_type"),  # spirals
+        ({"dacq_ctrl": 2}, "dacq_ctrl"),
+        ({"npasses": 2}, "npasses"),
+        ({"nechoes": 2}, "nechoes"),
+        ({"hnover": 4}, "hnover"),
+        ({"da_xres": 6}, "da_xres"),
+        ({"da_yres": 6}, "da_yres"),
+        ({"point_size": 8}, "point_size"),
+        ({"nslices": 0}, "nslices"),
+        ({"frame_size": 65535, "da_xres": 65535}, "frame_size"),
+        ({"dab_start_rcv": 2}, "dab_stop_rcv"),
+    ],
+)
+def test_what_is_measured_in_another_way_is_refused_by_name(
+    tmp_path: Path, changes: dict[str, int], field: str
+) -> None:
+    path = write(tmp_path / "P1.7", numbers(), **changes)
+    with pytest.raises(InputError, match=f"rdb_hdr_{field}: got .*ge_to_ismrmrd"):
+        read(path)
+
+
+def test_no_declared_size_is_trusted(tmp_path: Path) -> None:
+    path = write(tmp_path / "P1.7", numbers())
+    whole = path.read_bytes()
+    for content in (whole[:-1], whole + b"\0", whole[:200]):
+        path.write_bytes(content)
+        with pytest.raises(InputError):
+            read(path)
+    for start in (0, -8, 2**31 - 1):
+        path.write_bytes(whole[:4] + struct.pack("<i", start) + whole[8:])
+        with pytest.raises(InputError, match="samples"):
+            read(path)
+    path = write(tmp_path / "P2.7", numbers(), nslices=1000, dab_stop_rcv=1000)
+    with pytest.raises(InputError):
+        read(path)
+    assert not pfile.is_pfile(Path(__file__))
+
+
+def test_a_file_of_a_scanner_gives_what_others_read_from_it() -> None:
+    path, known = SHARED / "raw/P20480_GRE.7", SHARED / "mri/ge_pfile8.npy"
+    if not path.exists() or not known.exists():
+        pytest.skip("no shared data beside the checkout")
+    np.testing.assert_array_equal(read(path).kspace, np.load(known).swapaxes(-1, -2))
