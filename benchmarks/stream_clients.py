@@ -167,11 +167,11 @@ def text_of(rows: list[Row], lines: int, streams: Path | None) -> str:
     checks = ("same lines as design", "told that it is done, then closed")
     good = [name for name in names if all(row[c] == "yes" for row in rows if row["client"] == name for c in checks)]
     of = (
-        "Two scans, 64 x 64 with four coils, twofold readout oversampling and a noise readout, that the ISMRMRD "
-        "library's generator made: one with all lines, one with every second line and 16 calibration lines."
+        """Two scans that the ISMRMRD library's generator made, 64 x 64 with four coils, twofold readout oversampling and a
+noise readout: one with all lines, one with every second line and 16 calibration lines."""
         if streams is not None
-        else "Two scans of a phantom with four coils and noise readouts: one with all lines, one with every second "
-        "line and calibration lines."
+        else """Two scans of a phantom with four coils and noise readouts: one with all lines, one with every second line and
+calibration lines."""
     )
     versions = ", ".join(f"{name} {one}" for name, one in installed_versions(("numpy", "ismrmrd")).items())
     shown = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
@@ -179,15 +179,17 @@ def text_of(rows: list[Row], lines: int, streams: Path | None) -> str:
 
     OMP_NUM_THREADS=1 python benchmarks/stream_clients.py{" STREAMS" * (streams is not None)}
 
-{len(good)} of {len(names)} clients send what `mri-design adapt --listen` reads to the same lines that
+{len(good)} of {len(names)} clients lead `mri-design adapt --listen` to the lines, in their order, that
 `mri-design design` chooses from the file: {", ".join(good) or "none"}.
 
-{of} Each client sends a scan over a socket on the loopback address without waiting for an answer, says that
-it has no more, and listens until it is told the same. {lines} lines are chosen with the recipe `fast` and seed 0; from
-the file with calibration lines the design has as many to choose from as `info` counts, which `adapt` finds out.
+{of}
+Each client sends a scan over a socket on the loopback address without waiting for an answer, says that it has no more,
+and listens until it is told the same. {lines} lines are chosen with the recipe `fast` and seed 0. Some lines of the
+accelerated scan were never measured: `design` knows that from the file, `adapt` asks for them and then does without.
+
 python-ismrmrd-server's client and Gadgetron's end their strings with NUL, which is counted in their length, as the
 format has it; the serializer of the ismrmrd package ends them with nothing, and is answered in the same way. Waveforms
-stand behind every third readout. "Recorded" are the bytes that the client itself sent.
+stand behind every third readout. "Recorded" are the bytes that the client itself sent; Gadgetron's client was not run.
 
 {markdown_text(shown)}
 

@@ -26,4 +26,4 @@ def test_a_client_leads_to_the_lines_of_the_replayed_file(tmp_path: Path) -> Non
     for row in rows:
         assert row["lines"] == "18" and row["same lines as design"] == "yes", row
         assert row["told that it is done, then closed"] == "yes"
-    assert "1 of 1 clients send" in (tmp_path / "clients.md").read_text()
+    assert "1 of 1 clients lead" in (tmp_path / "clients.md").read_text()
