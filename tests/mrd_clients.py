@@ -143,6 +143,6 @@ def conversation(connection: socket.socket, parts: Iterable[bytes]) -> Heard:
             connection.sendall(part)
     except OSError:  # the other side has all that it wants
         pass
-    listener.join(60)
+    listener.join(600)
     connection.close()
     return Heard(tuple(texts), bool(closed))

@@ -323,8 +323,8 @@ class _Grid:
         kind = kind_of(self.heads, readouts[0].index)
         alike = {at for at, _ in placed if kind_of(self.heads, at) == kind}
         imaged = {readout.place for readout in readouts}
-        places = {readout.place for at, readout in placed if at in alike}
-        data = calibration_data(self.encoding.calibration_mode, imaged, places)
+        calibrated = {readout.place for at, readout in placed if at in alike}
+        data = calibration_data(self.encoding.calibration_mode, imaged, calibrated)
         within, apart = list[Readout](), list[Readout]()
         for at, readout in placed:
             (within if at in alike and readout.place in data else apart).append(readout)
