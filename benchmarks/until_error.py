@@ -7,7 +7,8 @@ DATA is the folder of raw scans: ``mc_brain_cimax16.npy``, ``mc_brain_8a.npy`` a
 One design of each scan goes to half of its lines (a third of a plane's samples), and every decision of it is shown to
 the rule behind ``--until-error`` for every wanted error: a rule does not change what is chosen. Where it stops first,
 the error that the design predicted is held against the actual one, of all lines where the truth is known, else of the
-lines that were not measured, and so it is at the end of the design, which wants no error. Beside it stands where the rule would have stopped that believed the start's prediction.
+lines that were not measured, and so it is at the end of the design, which wants no error. Beside it stands where the
+rule would have stopped that believed the start's prediction.
 """
 
 from __future__ import annotations

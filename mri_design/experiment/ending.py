@@ -22,6 +22,7 @@ __all__ = [
     "in_acquisition_order",
     "most_lines",
     "require_lines_only",
+    "require_number_only",
     "stop_rule",
     "what_was_missed",
 ]
@@ -107,6 +108,18 @@ def require_lines_only(recipe: Recipe, verb: str) -> None:
             f"{verb} chooses lines only, and the recipe asks for {wanted} (encoding = {encoding!r} under [design]): "
             f"design and compare choose {wanted}"
         )
+
+
+def require_number_only(recipe: Recipe, why: str) -> None:
+    """Refuse rules that end a design early where a verb needs as many lines as are asked for.
+
+    Raises
+    ------
+    UsageError
+        Saying ``why``.
+    """
+    if recipe.design.until_error is not None or recipe.design.until_gain is not None:
+        raise UsageError(f"{why}; take until_error and until_gain out of the recipe")
 
 
 def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe, encoding: Encoding) -> int:

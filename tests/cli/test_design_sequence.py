@@ -181,8 +181,11 @@ def test_the_same_in_a_recipe_is_bad_input(run: Run, tmp_path: Path, wrong: str)
     assert (result.exit_code, "recipe mine.toml: design." in result.stderr) == (3, True), result.output
 
 
-def test_a_comparison_does_not_end_designs_early(run: Run, work: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("verb", "why"), [("compare", "equal numbers of lines"), ("protocol", "as many lines as are asked for")]
+)
+def test_verbs_of_a_number_of_lines_take_no_rule(run: Run, work: Path, tmp_path: Path, verb: str, why: str) -> None:
     recipe = tmp_path / "early.toml"
     recipe.write_text((work / "quick.toml").read_text() + "[design]\nuntil_error = 0.1\n")
-    result = run("compare", "scan.npz", "--lines", "8", "--recipe", recipe, "--out", tmp_path / "x")
-    assert (result.exit_code, "equal numbers of lines" in result.stderr) == (2, True)
+    result = run(verb, "scan.npz", "--lines", "8", "--recipe", recipe, "--out", tmp_path / "x")
+    assert (result.exit_code, f"{why}; take until_error and until_gain" in result.stderr) == (2, True)

@@ -14,7 +14,7 @@ from mri_design.evaluation.output.identity import PROGRESS
 from mri_design.evaluation.output.manifest import InputFile
 from mri_design.evaluation.output.tables import Row
 from mri_design.experiment.designing import require_lines, require_room, with_calibration
-from mri_design.experiment.ending import check_other_than_lines
+from mri_design.experiment.ending import check_other_than_lines, require_number_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
@@ -101,10 +101,7 @@ class ComparisonRequest:
                 f"--train gives scans to learn from, and none of these strategies learns: {', '.join(self.strategies)}"
                 ". Leave out --train, or add a strategy with a posterior, as information-gain"
             )
-        if self.recipe.design.until_error is not None or self.recipe.design.until_gain is not None:
-            raise UsageError(
-                "a comparison needs equal numbers of lines; take until_error and until_gain out of the recipe"
-            )
+        require_number_only(self.recipe, "a comparison needs equal numbers of lines")
 
     def counts(self, size: int) -> list[int]:
         """Numbers of lines or samples on a grid of ``size``."""

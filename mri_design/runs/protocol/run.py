@@ -25,7 +25,7 @@ from mri_design.evaluation.output.tables import Row
 from mri_design.evaluation.predictions.account import DesignAccount, account_of
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
-from mri_design.experiment.ending import in_acquisition_order, require_lines_only
+from mri_design.experiment.ending import in_acquisition_order, require_lines_only, require_number_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
 from mri_design.experiment.strategy_names import (
@@ -142,6 +142,7 @@ class ProtocolRequest:
 
     def __post_init__(self) -> None:
         require_lines_only(self.recipe, "protocol")
+        require_number_only(self.recipe, "a protocol has as many lines as are asked for")
         for name in (self.strategy, *self.against):
             make_strategy(name)
         if self.strategy in ORACLES:

@@ -9,12 +9,15 @@ import ismrmrd
 import numpy as np
 import pytest
 from ismrmrd.acquisition import AcquisitionHeader
-from ismrmrd.serialization import ProtocolDeserializer
+from ismrmrd.serialization import ProtocolDeserializer, ProtocolSerializer
+from ismrmrd.xsd import CreateFromDocument
 
 from mri_design.errors import InputError
+from mri_design.scan.left_out import part_of_scan
+from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
 from mri_design.scan.streaming.mrd import ACQUISITION_HEADER, MrdStream
-from tests.simulated_scanner import readout
+from tests.simulated_scanner import header_text, readout
 
 Said = Callable[..., bytes]
 Line = Callable[[int], ismrmrd.Acquisition]
@@ -153,3 +156,20 @@ def test_readout_oversampling_is_removed_as_from_a_file(kspace: np.ndarray, said
     profile = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(kspace[:, 6], axes=-1), norm="ortho"), axes=-1)
     got = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(found.samples, axes=-1), norm="ortho"), axes=-1)
     np.testing.assert_allclose(got, profile[:, 4:12], atol=1e-6)
+
+
+def test_the_slice_that_is_taken_of_several_is_told(kspace: np.ndarray, line: Line) -> None:
+    limits = "<slice><minimum>0</minimum><maximum>4</maximum><center>2</center></slice></encodingLimits>"
+    written = io.BytesIO()
+    out = ProtocolSerializer(written)
+    out.serialize(CreateFromDocument(header_text(kspace).replace("</encodingLimits>", limits)))
+    acquisitions = [line(number) for number in range(5, 9)]
+    for each in acquisitions:
+        each.idx.slice = 3
+        out.serialize(each)
+    header, *readouts = read(written.getvalue(), MrdStream(3))
+    assert isinstance(header, ScanHeader) and header.place == (3, 5)
+    arrivals = Arrivals()
+    for message in (header, *readouts):
+        arrivals.take(message)
+    assert part_of_scan(arrivals.data("readouts").card) == "slice 3 of 5, numbered from 0"
