@@ -31,12 +31,15 @@ class Convergence:
         The final value of the quantity the tolerance was set on (its meaning belongs to the loop).
     matvecs : int
         Products with the system matrix A spent, counted per vector.
+    advice : str
+        Which setting to change for it to converge, where the loop knows one.
     """
 
     status: Status
     iterations: int
     residual: float
     matvecs: int = 0
+    advice: str = ""
 
     @property
     def converged(self) -> bool:

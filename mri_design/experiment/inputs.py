@@ -17,7 +17,7 @@ from mri_design.scan.calibration.coil_correlation import each_coil_alone
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.calibration.least_noise import least_noise_variance
+from mri_design.scan.calibration.least_noise import least_noise
 from mri_design.scan.calibration.noise import measure_coil_noise, measure_noise
 from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.calibration.whitening import prewhiten
@@ -443,14 +443,15 @@ NOISE_RAISED = "noise raised because"
 
 
 def with_least_noise(data: Scan, source: str) -> tuple[Scan, str]:
-    """A scan of known noise with as much of it as its samples can carry, and where the noise is from, in words."""
-    least = least_noise_variance(data.kspace)
+    """A scan of known noise with at least as much as can be reckoned with, and where the noise is from, in words."""
+    direct = data.n_coils == 1 and isinstance(data, KSpaceData)
+    least, why = least_noise(data.kspace, int(np.prod(data.grid_shape)), direct=direct)
     assert data.noise_variance is not None
     if data.noise_variance >= least:
         return data, source
-    why = "samples in single precision carry no less beside the largest of them"
+    factor = float(np.sqrt(least / data.noise_variance))
     raised = replace(data, noise_variance=least, card={**data.card, NOISE_RAISED: why})
-    return raised, f"{source}, raised to the rounding of the largest sample: {why}"
+    return raised, f"{source}, its standard deviation raised {factor:.3g} times: {why}"
 
 
 def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:

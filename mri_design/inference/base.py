@@ -343,7 +343,13 @@ class LoopEngine(Engine, Generic[State], named=False):
             if callback is not None and state.info is not None:
                 callback(state.info)
             status = self.done(state)
-        return state, Convergence(status or Status.MAX_ITERATIONS, state.loop, float(state.change), state.matvecs)
+        status = status or Status.MAX_ITERATIONS
+        advice = "" if status is Status.CONVERGED else self.advice(state, status)
+        return state, Convergence(status, state.loop, float(state.change), state.matvecs, advice)
+
+    def advice(self, state: State, status: Status) -> str:
+        """Which setting to change so that a loop that ended like this converges; empty where none is known."""
+        return ""
 
     def posterior(
         self,

@@ -275,13 +275,36 @@ class LinearOperator(ABC):
             raise InputError(field="dense matrix", got=got, wanted=wanted, cure="Use a matrix-free method.")
 
     def as_scipy(self) -> sparse_linalg.LinearOperator:
-        """This operator on flat complex128 vectors, for use with scipy.sparse.linalg."""
+        """This operator on flat vectors in double precision, for use with scipy.sparse.linalg.
+
+        Complex-linear operators are complex there and real ones real. One that is only real-linear (it takes real parts,
+        or has them) is no linear map of complex vectors: it becomes a real operator on stacked (real parts, imaginary
+        parts), whose matrix is that of `to_dense_real`.
+        """
+        if self.complex_linear or not (self.in_complex or self.out_complex):
+            return sparse_linalg.LinearOperator(
+                shape=(int(np.prod(self.out_shape)), int(np.prod(self.in_shape))),
+                matvec=lambda u: self._apply(np.reshape(u, self.in_shape)).ravel(),
+                rmatvec=lambda v: self._adjoint(np.reshape(v, self.out_shape)).ravel(),
+                dtype=np.complex128 if self.in_complex else np.float64,
+            )
         return sparse_linalg.LinearOperator(
-            shape=(int(np.prod(self.out_shape)), int(np.prod(self.in_shape))),
-            matvec=lambda u: self._apply(np.reshape(u, self.in_shape)).ravel(),
-            rmatvec=lambda v: self._adjoint(np.reshape(v, self.out_shape)).ravel(),
-            dtype=np.complex128 if self.in_complex or self.out_complex else np.float64,
+            shape=(self.out_size, self.in_size),
+            matvec=lambda u: _stacked(self._apply(_unstacked(u, self.in_shape, self.in_complex)), self.out_complex),
+            rmatvec=lambda v: _stacked(self._adjoint(_unstacked(v, self.out_shape, self.out_complex)), self.in_complex),
+            dtype=np.float64,
         )
+
+
+def _stacked(array: Array, in_parts: bool) -> Array:
+    """All numbers of an array as one real vector: (real parts, imaginary parts) of a complex field."""
+    return np.concatenate([array.real.ravel(), array.imag.ravel()]) if in_parts else array.real.ravel()
+
+
+def _unstacked(vector: Array, shape: Shape, in_parts: bool) -> Array:
+    """The array that `_stacked` makes a vector of."""
+    parts = np.reshape(vector, (2 if in_parts else 1, *shape))
+    return parts[0] + 1j * parts[1] if in_parts else parts[0]
 
 
 class ScalarOperator(LinearOperator):

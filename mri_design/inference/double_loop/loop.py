@@ -55,6 +55,8 @@ class DoubleLoopState(LoopState):
         The criterion, loop by loop, where it was known.
     exact : bool
         Whether log|A| was exact.
+    changes : tuple of float
+        ``change`` after every loop.
     """
 
     model: GeneralizedLinearModel
@@ -66,8 +68,13 @@ class DoubleLoopState(LoopState):
     precision: PosteriorPrecision | None = None
     trace: tuple[float, ...] = ()
     exact: bool = False
+    changes: tuple[float, ...] = ()
 
 
+MOST_LOOPS = 100
+"""Loops at most, where no number is given."""
+PATIENCE = 3
+"""Loops without a smaller change than before, after which no number of them is going to settle."""
 LOOSER = 10
 """By how much the inner problems of a first estimate are solved to a looser tolerance."""
 
@@ -92,8 +99,10 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
     inner : InnerSolver
         Who minimises the inner problem; by default `Automatic` to the square of ``tolerance`` (J is quadratic in
         the error).
-    outer_iterations : int
-        Outer loops; one from a warm start is enough to choose a line, two or three to report uncertainty.
+    outer_iterations : int, optional
+        Outer loops at most; one from a warm start is enough to choose a line, two or three to report uncertainty.
+        Without a number they go on as long as they gain: the change became smaller within the last three loops
+        (and there were no more than 100).
     tolerance : float
         Stop when z changes by less than this in a loop: mean over sites of 2 |z - z_old| / (z + z_old). A random
         estimator sees the same noise in every loop (common random numbers), so that this converges too.
@@ -110,7 +119,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
 
     variances: VarianceEstimator = field(default_factory=MonteCarlo)
     inner: InnerSolver | None = None
-    outer_iterations: int = 6
+    outer_iterations: int | None = None
     tolerance: float = 1e-2
     algorithm: Algorithm = "second"
     criterion: Literal["none", "estimate"] = "none"
@@ -119,7 +128,8 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         require_estimator(variances=self.variances)
         if self.inner is not None:
             require_solver(inner=self.inner)
-        require_counts(outer_iterations=self.outer_iterations, least=1)
+        if self.outer_iterations is not None:
+            require_counts(outer_iterations=self.outer_iterations, least=1)
         require_numbers(tolerance=self.tolerance)
         if self.algorithm not in get_args(Algorithm):
             raise InputError(field="algorithm", got=repr(self.algorithm), wanted="second, first or hybrid")
@@ -133,7 +143,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
 
     @property
     def most_loops(self) -> int:
-        return self.outer_iterations
+        return MOST_LOOPS if self.outer_iterations is None else self.outer_iterations
 
     def cut_short(self, loops: int) -> DoubleLoop:
         """The same for a first estimate: a few outer loops, whose inner problems are solved to a looser tolerance.
@@ -215,6 +225,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
             state,
             loop=state.loop + 1,
             change=change,
+            changes=(*state.changes, change),
             matvecs=matvecs,
             info=StepInfo(state.loop + 1, phi, change, inner, marginals.convergence),
             u=u,
@@ -232,8 +243,22 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         inner, variances = state.info.inner, state.info.variances
         if Status.BREAKDOWN in (inner.status, variances.status) or not np.isfinite(state.change):
             return Status.BREAKDOWN
-        settled = state.change < self.tolerance and inner.converged and variances.converged
-        return Status.CONVERGED if settled else None
+        if state.change < self.tolerance and inner.converged and variances.converged:
+            return Status.CONVERGED
+        recent, before = state.changes[-PATIENCE:], state.changes[:-PATIENCE]
+        gained = not before or min(recent) < min(before)
+        return None if gained or self.outer_iterations is not None else Status.STALLED
+
+    def advice(self, state: DoubleLoopState, status: Status) -> str:
+        if state.info is None or status is Status.BREAKDOWN:
+            return ""
+        if not state.info.inner.converged:
+            return "raise max_iterations of the inner solver: the inner problem ended at its limit"
+        if not state.info.variances.converged:
+            return f"raise the limit of iterations of {type(self.variances).__name__}: the variances ended at it"
+        if status is Status.STALLED:
+            return f"loosen tolerance ({self.tolerance:g}), or take variances with less error: loops gain no more"
+        return f"raise outer_iterations ({self.most_loops})"
 
     def finish(self, state: DoubleLoopState, convergence: Convergence) -> GaussianPosterior:
         model, u, z = state.model, state.u, state.z

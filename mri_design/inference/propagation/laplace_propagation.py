@@ -224,6 +224,9 @@ class LaplacePropagation(LoopEngine[SweepState]):
             return Status.CONVERGED if state.info.inner.converged else Status.STALLED
         return Status.STALLED if state.sweeps.stuck else None
 
+    def advice(self, state: SweepState, status: Status) -> str:
+        return f"raise max_sweeps ({self.max_sweeps})" if status is Status.MAX_ITERATIONS else ""
+
     def finish(self, state: SweepState, convergence: Convergence) -> GaussianPosterior:
         sweeps = state.sweeps
         return posterior_of_messages(

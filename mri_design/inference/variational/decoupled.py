@@ -163,6 +163,9 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
             return Status.CONVERGED
         return Status.BREAKDOWN if state.loop and not np.isfinite(state.change) else None
 
+    def advice(self, state: DualLoopState, status: Status) -> str:
+        return f"raise iterations ({self.iterations})" if status is Status.MAX_ITERATIONS else ""
+
     def finish(self, state: DualLoopState, convergence: Convergence) -> GaussianPosterior:
         split = state.split
         if not split.parts:

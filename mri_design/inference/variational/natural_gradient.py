@@ -167,6 +167,11 @@ class VariationalGaussian(LoopEngine[UpdateState]):
             return Status.BREAKDOWN
         return Status.STALLED if state.step < SMALLEST_STEP else None
 
+    def advice(self, state: UpdateState, status: Status) -> str:
+        if status is Status.MAX_ITERATIONS:
+            return f"raise iterations ({self.iterations})"
+        return f"loosen tolerance ({self.tolerance:g})" if status is Status.STALLED else ""
+
     def finish(self, state: UpdateState, convergence: Convergence) -> GaussianPosterior:
         model, sites, trace = state.oracles.model, state.sites, state.trace
         if not trace and self.criterion == "estimate":

@@ -1,4 +1,4 @@
-"""The least noise that samples in single precision can be taken to have."""
+"""The least noise that a scan can be taken to have."""
 
 from __future__ import annotations
 
@@ -7,21 +7,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ROUNDING", "least_noise_variance"]
+__all__ = ["least_noise"]
 
 ROUNDING = 2.0**-24
 """Relative rounding of a number in single precision."""
+MOST_SIGNAL_TO_NOISE = 1000.0
+"""Of scans that are solved by iterations alone; see results/reliability/little-noise.md."""
 
 
-def least_noise_variance(kspace: NDArray[Any]) -> float:
-    """Variance per real component of noise whose standard deviation is the rounding of the largest sample.
+def least_noise(kspace: NDArray[Any], pixels: int, *, direct: bool) -> tuple[float, str]:
+    """Least variance per real component, and why it cannot be less, in words.
 
-    Samples in single precision are known no better than that, and models stay solvable in double precision: their
-    condition number grows as the squared ratio of signal and noise.
+    Samples in single precision are known no better than the rounding of the largest one. Lines of one coil are solved
+    nearly directly, whatever the noise. The iterations for several coils or a trajectory grow with the ratio of signal
+    to noise, and so does what an error of the coil maps does to the image: there the ratio, |y| / sigma per root of the
+    number of pixels, is limited.
 
     Parameters
     ----------
-    kspace : complex array
+    kspace : complex array, shape (slice, ...)
         All samples of a scan.
+    pixels : int
+        Of one image.
+    direct : bool
+        Whether one coil was measured on a grid.
     """
-    return (ROUNDING * float(np.abs(kspace).max())) ** 2
+    rounding = (ROUNDING * float(np.abs(kspace).max())) ** 2
+    if direct:
+        return rounding, "samples in single precision carry no less beside the largest of them"
+    energies = [float(np.sum(np.abs(one) ** 2, dtype=np.float64)) for one in kspace]
+    limited = max(energies) / pixels / MOST_SIGNAL_TO_NOISE**2
+    why = "several coils, or samples along a trajectory, are not solved to less, nor coil maps known well enough"
+    return max(rounding, limited), why
