@@ -36,8 +36,9 @@ def recon(
         Path | None,
         typer.Option(
             "--mask",
-            metavar="MASK.npy",
-            help="bool (ky,) or, of a plane, (ky, kz): use only these. [default: all measured]",
+            metavar="MASK",
+            help="bool (ky,) or, of a plane, (ky, kz), in a .npy file, or a mask of BART (.cfl): use only these. "
+            "[default: all measured]",
         ),
     ] = None,
     maps: Maps = None,

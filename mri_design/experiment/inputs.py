@@ -12,7 +12,7 @@ import numpy as np
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
+from mri_design.scan.calibration.coil_mixing import inverse_root, maps_before_mixing, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.calibration.noise import estimate_noise_covariance, measure_noise
 from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
@@ -230,6 +230,11 @@ class PreparedScan:
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
         return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
+
+    @property
+    def maps_as_read(self) -> Array | None:
+        """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
+        return maps_before_mixing(self.mixing, self.data.coil_maps)
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""

@@ -101,7 +101,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/convert": {"wording": 1, "*": 2, "run": 3},
     "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
-    "runs/export": {"stored_images": 1, "stored_order": 2, "stored_run": 2, "run": 3},
+    "runs/export": {"stored_images": 1, "stored_trains": 2, "stored_order": 3, "stored_run": 3, "run": 4},
     "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
     "runs/info": {"*": 1, "run": 2},
     "runs/protocol": {"run": 1, "report": 2},

@@ -9,8 +9,10 @@ import numpy as np
 from mri_design.experiment.inputs import NOISE_DOUBT, doubting, ordinary_scale, though, whitened
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
+from mri_design.scan.calibration.coil_mixing import inverse_root, maps_before_mixing
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData
@@ -33,12 +35,20 @@ class PreparedSamples:
     unit : float
         What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
         are scaled to ordinary numbers.
+    mixing : complex array, shape (coil, coil), optional
+        What samples as read were multiplied by over the coils, but for a factor; the identity by default.
     """
 
     data: TrajectoryData
     noise_source: str
     maps_source: str
     unit: float = 1.0
+    mixing: Array | None = None
+
+    @property
+    def maps_as_read(self) -> Array | None:
+        """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
+        return maps_before_mixing(self.mixing, self.data.coil_maps)
 
     @property
     def noise_doubt(self) -> str:
@@ -87,7 +97,9 @@ def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryDat
     maps_source, centre, lines = source_of_sample_maps(known, recipe)
     if centre is not None:
         known = replace(known, coil_maps=estimate_coil_maps(centre, lines=lines).coil_maps)
-    return PreparedSamples(known, noise_source, maps_source, unit)
+    covariance = data.noise_covariance if noise_source == _MEASURED and data.n_coils > 1 else None
+    mixing = None if covariance is None else inverse_root(covariance)
+    return PreparedSamples(known, noise_source, maps_source, unit, mixing)
 
 
 def samples_with_known_noise(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.tables import csv_text
 from mri_design.runs.export.stored_images import StoredImages, read_images
-from mri_design.runs.export.stored_order import read_plane, read_shots
+from mri_design.runs.export.stored_order import StoredPlane, read_plane, read_shots
 from mri_design.runs.export.stored_run import StoredRun, read_run
 from mri_design.runs.made_files import (
     NO_SIZES,
@@ -26,7 +26,8 @@ from mri_design.runs.made_files import (
 )
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes
-from mri_design.scan.writing.cfl import cfl_bytes
+from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
+from mri_design.scan.writing.cfl import pair_files
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
@@ -49,7 +50,7 @@ ENDINGS = {
     "seq": (".seq",),
 }
 """Formats, and how their files may be called."""
-_STD = "_std"
+_STD, _MAPS = "_std", "_maps"
 _UNKNOWN_SIZE = "The run does not say how large pixels are"
 
 
@@ -138,12 +139,18 @@ def export_run(request: ExportRequest) -> MadeFiles:
     """
     if request.form == "seq":
         plane, shots = read_plane(request.folder), read_shots(request.folder)
-        if plane is not None:
-            return _seq_of_plane(request, plane)
+        if plane is not None and plane.chosen:
+            return _seq_of_plane(request, plane.order)
         if shots is not None:
             return _seq_of_shots(request, *shots)
     if request.form in _OF_IMAGES:
         return _OF_IMAGES[request.form](request, read_images(request.folder))
+    if request.form in _OF_PLANES:
+        images, plane = read_images(request.folder), read_plane(request.folder)
+        if plane is not None:
+            return _OF_PLANES[request.form](request, images, plane)
+        if request.form == "cfl" and images.counted != "lines" and images.maps is not None:
+            return _maps_of_trajectory(request, images.maps)
     return _OF_LINES[request.form](request, read_run(request.folder))
 
 
@@ -170,6 +177,10 @@ def _nifti(request: ExportRequest, run: StoredImages) -> MadeFiles:
         path: nifti_bytes(image, geometry, f"{name}, mri-design", compressed=compressed) for path, name, image in images
     }
     said = [*(f"{name}: {path}" for path, name, _ in images), *what_is_unknown("The run", geometry, WITHOUT_UNIT)]
+    if run.maps is not None:
+        path, text = request.beside(_MAPS), f"{len(run.maps)} coil maps, mri-design"
+        files[path] = nifti_bytes(run.maps[:, np.newaxis], geometry, text, compressed=compressed)
+        said.append(f"coil maps, complex, coil after coil along the fourth axis: {path}")
     return MadeFiles(files, tuple(said))
 
 
@@ -189,23 +200,86 @@ def _dicom(request: ExportRequest, run: StoredImages) -> MadeFiles:
 
 def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
     columns = 1 if run.image is None else run.image.shape[1]
-    header, samples = cfl_bytes(np.broadcast_to(run.mask, (columns, len(run.mask))))
-    files = {request.out.with_suffix(".hdr"): header, request.out: samples}
-    return MadeFiles(files, (f"mask ({columns} x {len(run.mask)}, for bart pics -p): {request.out.with_suffix('')}",))
+    mask = np.broadcast_to(run.mask, (columns, len(run.mask)))
+    said = f"mask ({columns} x {len(run.mask)}, for bart pics -p): {request.out.with_suffix('')}"
+    return _pairs(request, mask, said, None if run.maps is None else maps_to_bart(run.maps))
+
+
+def _cfl_of_plane(request: ExportRequest, run: StoredImages, plane: StoredPlane) -> MadeFiles:
+    rows, columns = plane.shape
+    said = f"mask (1 x {rows} x {columns}, for bart pics -p): {request.out.with_suffix('')}"
+    return _pairs(request, run.mask[np.newaxis], said, None if run.maps is None else planes_to_bart(run.maps))
+
+
+def _maps_of_trajectory(request: ExportRequest, maps: NDArray[np.complex64]) -> MadeFiles:
+    made = _pairs(request, None, "", maps_to_bart(maps))
+    said = "There is no mask of a grid here: mri-design convert takes samples and trajectory to BART."
+    return MadeFiles(made.files, (*made.sentences, said))
+
+
+def _pairs(
+    request: ExportRequest, mask: NDArray[np.bool_] | None, said: str, maps: NDArray[np.complex64] | None
+) -> MadeFiles:
+    """Mask and coil maps as BART's pairs, those that there are."""
+    stem = request.out.with_suffix("")
+    files = {} if mask is None else pair_files(stem, mask)
+    sentences = [said] if said else []
+    if maps is not None:
+        beside = stem.with_name(f"{stem.name}{_MAPS}")
+        files |= pair_files(beside, maps)
+        sentences.append(f"coil maps ({' x '.join(map(str, maps.shape))}, for bart pics): {beside}")
+    return MadeFiles(files, tuple(sentences))
 
 
 def _csv(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    rows: list[dict[str, object]] = []
-    for shot, train in enumerate(run.order.trains):
-        for echo, line in enumerate(train, 1):
-            place = {"order": len(rows), "line": line, "ky": line - run.order.n_lines // 2}
-            rows.append({**place, "shot": shot, "echo": echo})
+    rows = _in_trains(run.order.trains, lambda line: {"line": line, "ky": line - run.order.n_lines // 2})
     return MadeFiles({request.out: csv_text(rows).encode()}, (f"{len(rows)} lines in their order: {request.out}",))
+
+
+def _csv_of_plane(request: ExportRequest, _: StoredImages, plane: StoredPlane) -> MadeFiles:
+    middle_y, middle_z = (side // 2 for side in plane.shape)
+
+    def place(number: int) -> dict[str, int]:
+        row, column = divmod(number, plane.shape[1])
+        return {"sample": number, "ky": row - middle_y, "kz": column - middle_z}
+
+    rows = _in_trains(plane.trains, place)
+    return MadeFiles({request.out: csv_text(rows).encode()}, _counted(plane, request.out))
+
+
+def _in_trains(trains: Sequence[Sequence[int]], place: Callable[[int], dict[str, int]]) -> list[Mapping[str, object]]:
+    """Rows of a table: place in the order, what is measured, shot and echo."""
+    found = [(number, shot, echo) for shot, train in enumerate(trains) for echo, number in enumerate(train, 1)]
+    return [
+        {"order": order, **place(number), "shot": shot, "echo": echo}
+        for order, (number, shot, echo) in enumerate(found)
+    ]
 
 
 def _npy(request: ExportRequest, run: StoredRun) -> MadeFiles:
     lines = np.array(run.order.lines, dtype=np.int64)
-    return MadeFiles({request.out: npy_bytes(lines)}, (f"{len(lines)} lines in their order: {request.out}",))
+    return _with_maps(request, run, lines, (f"{len(lines)} lines in their order: {request.out}",))
+
+
+def _npy_of_plane(request: ExportRequest, run: StoredImages, plane: StoredPlane) -> MadeFiles:
+    samples = np.array(plane.samples, dtype=np.int64)
+    said = "Its columns are the row ky and the column kz of every sample, counted from 0."
+    return _with_maps(request, run, samples, (*_counted(plane, request.out), said))
+
+
+def _with_maps(request: ExportRequest, run: StoredImages, order: NDArray[np.int64], said: tuple[str, ...]) -> MadeFiles:
+    files = {request.out: npy_bytes(order)}
+    if run.maps is not None:
+        beside = request.beside(_MAPS)
+        files[beside] = npy_bytes(run.maps)
+        said = (*said, f"coil maps (coil, row, column): {beside}")
+    return MadeFiles(files, said)
+
+
+def _counted(plane: StoredPlane, out: Path) -> tuple[str, ...]:
+    rows, columns = plane.shape
+    order = "in their order" if plane.chosen else "by their numbers, because the run chose no order"
+    return (f"{len(plane.samples)} samples of a plane of {rows} x {columns}, {order}: {out}",)
 
 
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
@@ -352,6 +426,12 @@ def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
 
 _OF_IMAGES: Mapping[str, Callable[[ExportRequest, StoredImages], MadeFiles]] = {"nifti": _nifti, "dicom": _dicom}
 """Formats of images, which every run may have."""
+_OF_PLANES: Mapping[str, Callable[[ExportRequest, StoredImages, StoredPlane], MadeFiles]] = {
+    "cfl": _cfl_of_plane,
+    "csv": _csv_of_plane,
+    "npy": _npy_of_plane,
+}
+"""Formats of whatever was measured, for samples of a plane."""
 _OF_LINES: Mapping[str, Callable[[ExportRequest, StoredRun], MadeFiles]] = {
     "cfl": _cfl,
     "csv": _csv,

@@ -8,7 +8,7 @@ from mri_design.evaluation.output.page import Section
 from mri_design.runs.recon.trajectory import TrajectoryResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import left_out_settings, left_out_summary, level_settings, level_summary
-from mri_design.runs.sections.images import account_settings, image_sections, save_images
+from mri_design.runs.sections.images import account_settings, image_sections, save_coil_maps, save_images
 from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
 __all__ = ["report_trajectory"]
@@ -47,8 +47,10 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
             run.folder, f"{data.readouts} readouts", data.trajectory, data.grid_shape, "these readouts"
         ),
     ]
+    maps = scan.maps_as_read
     sections = [
         *image_sections(run.folder, result.images, reference, "no-lines", rows, about=about),
+        *save_coil_maps(run.folder, None if maps is None else maps[0], "no-lines", scan.maps_source),
         Section("Trajectory", pictures),
     ]
     assert data.noise_variance is not None
