@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.arguments import extents_of
+from mri_design.cli.arguments import extents_of, matrix_of
 from mri_design.cli.options import (
     CONVERTED,
     Contrast,
     FieldOfView,
     Input,
+    Matrix,
     Phase,
     Quiet,
     RecipeFile,
@@ -57,6 +58,7 @@ def convert(
     phase: Phase = None,
     repetition: Repetition = None,
     set_: SetNumber = None,
+    matrix: Matrix = None,
 ) -> int:
     """Write what INPUT holds in another format.
 
@@ -75,6 +77,7 @@ def convert(
     if encoding not in (None, "lines", "plane"):
         raise UsageError(f"--encoding {encoding}: a conversion takes lines or plane")
     settings = load_recipe(recipe).replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
+    settings = settings.replacing("input", matrix=matrix_of(matrix))
     settings = settings.replacing("design", encoding=encoding)
     made = convert_file(source, out, settings, field_of_view=extents_of(fov), index=index)
     write_made_files(made, overwrite=overwrite)

@@ -130,7 +130,12 @@ def load_outline(
         Where the input or the maps cannot be used; the message says why.
     """
     phantom = str(source).startswith(PHANTOM_PREFIX)
-    told = None if phantom else outline(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
+    policy = recipe.input
+    told = (
+        None
+        if phantom
+        else outline(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+    )
     if isinstance(told, ImageOutline) or (told is not None and maps is None):
         return told
     scan = load_scan(source, recipe, maps=maps)
@@ -180,7 +185,8 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
-    loaded = read(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
+    policy = recipe.input
+    loaded = read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
     if isinstance(loaded, ImageStack):
         from mri_design.scan.simulation.scanner import simulate_scan
 

@@ -45,7 +45,7 @@ def beyond(work: Path, run: Run) -> Callable[[str], Path]:
 def test_a_plane_is_played(beyond: Callable[[str], Path], run: Run, tmp_path: Path) -> None:
     pypulseq = pytest.importorskip("pypulseq")
     folder = beyond("plane")
-    words = ("--to", "seq", "--fov", "0.24", "--slice", "0.16", "--tr", "0.04", "--out", tmp_path / "a.seq")
+    words = ("--to", "seq", "--fov", "0.24", "--thickness", "0.16", "--tr", "0.04", "--out", tmp_path / "a.seq")
     result = run("export", folder, *words)
     assert result.exit_code == 0, result.output
     assert "gre, 40 samples of a plane of 16 x 16" in result.stdout
@@ -120,10 +120,10 @@ def test_images_of_every_run_are_exported_with_their_error_bars(
 @pytest.mark.parametrize(
     ("encoding", "words", "code", "said"),
     [
-        ("plane", ("--to", "seq", "--slice", "0.1"), 2, "give its extent along ky and kx, as --fov 0.24"),
-        ("plane", ("--to", "seq", "--fov", "0.24"), 2, "as --slice 0.16"),
+        ("plane", ("--to", "seq", "--thickness", "0.1"), 2, "give its extent along ky and kx, as --fov 0.24"),
+        ("plane", ("--to", "seq", "--fov", "0.24"), 2, "as --thickness 0.16"),
         ("plane", ("--to", "mrd"), 2, "--to cfl, csv and npy its samples"),
-        ("plane-recon", ("--to", "seq", "--fov", "0.24", "--slice", "0.1"), 2, "of the design that chose them"),
+        ("plane-recon", ("--to", "seq", "--fov", "0.24", "--thickness", "0.1"), 2, "of the design that chose them"),
         ("radial-recon", ("--to", "seq", "--fov", "0.24"), 2, "--to seq makes a sequence of the design that chose it"),
         ("radial", ("--to", "seq"), 2, "give the field of view, as --fov 0.24"),
         ("radial", ("--to", "seq", "--fov", "0.24,0.2"), 2, "spokes have one field of view"),
@@ -162,7 +162,7 @@ def test_samples_that_are_not_those_of_the_mask_are_refused(
         (copy / name).write_bytes((folder / name).read_bytes())
     mask = np.load(folder / "mask.npy")
     np.save(copy / "mask.npy", ~mask)
-    words = ("--to", "seq", "--fov", "0.24", "--slice", "0.16", "--out", tmp_path / "a.seq")
+    words = ("--to", "seq", "--fov", "0.24", "--thickness", "0.16", "--out", tmp_path / "a.seq")
     result = run("export", copy, *words)
     assert result.exit_code == 3 and "40 samples other than those of mask.npy" in result.stderr
     np.save(copy / "mask.npy", mask.astype(np.uint8))

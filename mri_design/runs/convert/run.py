@@ -72,7 +72,9 @@ def convert_file(
     phantom = source.startswith(PHANTOM_PREFIX)
     policy = recipe.input
     data = (
-        load_scan(source, recipe) if phantom else read(source, duplicates=policy.duplicates, counters=policy.counters)
+        load_scan(source, recipe)
+        if phantom
+        else read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
     )
     data = data if index is None else data.select_slice(index)
     if recipe.design.encoding == "plane":

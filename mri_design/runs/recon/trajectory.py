@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.evaluation.folding import looks_folded
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
@@ -20,7 +21,13 @@ from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 
-__all__ = ["TrajectoryResult", "reconstruct_trajectory"]
+__all__ = ["FOLDED", "TrajectoryResult", "reconstruct_trajectory"]
+
+_WITHOUT_STREAKS = ("mean", "map")
+FOLDED = (
+    "its field of view looks too small: the image is bright up to its edges, and what lies beyond them folds in. "
+    "Compare the trajectory's unit and the matrix (--matrix) with the field of view of the scan"
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class TrajectoryResult:
         Signal level that the prior's scales follow.
     images : sequence of NamedImage
         The image, and the gridded one to compare it with.
+    folded : bool
+        Whether the field of view looks too small.
     """
 
     record: Record
@@ -49,6 +58,7 @@ class TrajectoryResult:
     mask: NDArray[np.bool_]
     signal: float
     images: Sequence[NamedImage]
+    folded: bool = False
 
 
 def reconstruct_trajectory(
@@ -92,9 +102,12 @@ def reconstruct_trajectory(
     result = reconstruct_samples(slice_model, method, recipe, np.random.default_rng([run.seed, 2]), options)
     if result.left_out:
         run.progress.say(result.left_out)
+    folded = method in _WITHOUT_STREAKS and looks_folded(result.image)
+    if folded:
+        run.progress.warn(f"{data.name}: {FOLDED}")
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
     reference = None if scan.data.reference is None else scan.data.reference[0]
     images = [NamedImage.judged(GRIDDED if method == ZERO_FILLED else method, result, reference)]
     images = with_zero_filled(images, slice_model, every_readout, reference)
-    return TrajectoryResult(record, Ending(status), scan, chosen, signal, images)
+    return TrajectoryResult(record, Ending(status), scan, chosen, signal, images, folded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mri_design.evaluation.output.page import Section
-from mri_design.runs.recon.trajectory import TrajectoryResult
+from mri_design.runs.recon.trajectory import FOLDED, TrajectoryResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import left_out_settings, left_out_summary, level_settings, level_summary
 from mri_design.runs.sections.images import account_settings, image_sections, save_coil_maps, save_images
@@ -64,6 +64,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         "coil maps": scan.maps_source,
         **level_summary(*levels),
         **left_out_summary(data),
+        **({"field of view": FOLDED} if result.folded else {}),
         **account,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
@@ -74,6 +75,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         "matrix": list(data.grid_shape),
         **level_settings(*levels),
         **left_out_settings(data),
+        **({"field_of_view_doubt": FOLDED} if result.folded else {}),
         **account_settings(account),
     }
     record = replace(result.record, settings={**result.record.settings, **facts})

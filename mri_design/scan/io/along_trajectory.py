@@ -178,7 +178,8 @@ def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: Read
     reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
     told = f"{held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
     cure = (
-        'Add the pixels (ky, kx) of the image: an array matrix, or "matrix": [N, N] in the JSON card beside the file.'
+        'Give the pixels (ky, kx) of the image: as --matrix N, an array matrix, or "matrix": [N, N] in the JSON card '
+        "beside the file."
     )
     looks = next((unit for unit in _LOOKS if _LOOKS[unit] < reach.max() <= _EDGES[unit] * (1 + ROUNDING)), None)
     if looks is not None:

@@ -102,7 +102,7 @@ def _samples(path: Path, shape: tuple[int, ...], number: int = 0) -> NDArray[np.
 
 
 def read(
-    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS, matrix: tuple[int, int] | None = None
 ) -> KSpaceData | TrajectoryData | ImageStack:
     """Read k-space, or with a card ``kind`` ("image domain ...") images, that BART or its like wrote.
 
@@ -119,6 +119,8 @@ def read(
         NAME, NAME.hdr or NAME.cfl.
     limits : ReadLimits
         Bounds that the files are held to before anything is allocated.
+    matrix : tuple of int, optional
+        Pixels (ky, kx) of the image along a trajectory, in the place of what the files say.
 
     Raises
     ------
@@ -128,7 +130,7 @@ def read(
     """
     path = Path(path)
     header, samples = pair_of(path)
-    card = read_card(samples, limits)
+    card = read_card(samples, limits, matrix)
     stored = read_pair(path, limits)
     with errors_named(header):
         _refuse_further_axes(stored)
@@ -147,13 +149,13 @@ def read(
 
 
 def outline(
-    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS, matrix: tuple[int, int] | None = None
 ) -> ScanOutline | TrajectoryData | ImageOutline:
     """What `read` would read; of slices with two in memory at most, and the middle one kept.
 
     Parameters
     ----------
-    path, limits
+    path, limits, matrix
         As for `read`.
 
     Raises
@@ -162,7 +164,7 @@ def outline(
         As `read`, but for lines of other slices that should have been empty.
     """
     header, samples = pair_of(Path(path))
-    card = read_card(samples, limits)
+    card = read_card(samples, limits, matrix)
     shape = _checked_lengths(header, samples, limits) if header.exists() and samples.exists() else ()
     lengths = dict(zip(AXES, shape, strict=False))
     count = lengths.get("slice", 1)
@@ -182,7 +184,7 @@ def outline(
                 seen = outline_of_images(samples, "image", images, shape, replace(told, dims=None), limits)
                 assert seen is not None  # three axes
                 return seen
-    return outline_of_whole(read(path, limits=limits))
+    return outline_of_whole(read(path, limits=limits, matrix=matrix))
 
 
 def _lengths(header: Path) -> tuple[int, ...]:
