@@ -148,6 +148,10 @@ class Events:
             system=self.system,
         )
 
+    def labels(self, **values: int) -> list[Any]:
+        """Events that set labels of these names."""
+        return [self.pp.make_label(name, "SET", value) for name, value in values.items()]
+
     def duration(self, *events: Any) -> float:
         """Of a block that holds these events, at least; on the raster."""
         return on_raster(max(self.pp.calc_duration(event) for event in events))

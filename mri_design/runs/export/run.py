@@ -322,7 +322,7 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
         f"Pixels of {size} mm (ky x kx), slices of {1e3 * settings.slice_thickness:.3g} mm, "
         f"{_times(made.verified, effective)}.",
     )
-    return _sequence(request, made, said, settings, scan)
+    return _sequence(request, made, said, order, settings, scan)
 
 
 def _order_in_trains(order: LineOrder, length: int | None) -> LineOrder:
@@ -352,14 +352,31 @@ def _made(order: Order, settings: SequenceSettings, scanner: Scanner, scan: Scan
 
 
 def _sequence(
-    request: ExportRequest, made: PulseqFile, said: tuple[str, ...], settings: SequenceSettings, scan: ScanParameters
+    request: ExportRequest,
+    made: PulseqFile,
+    said: tuple[str, ...],
+    order: Order,
+    settings: SequenceSettings,
+    scan: ScanParameters,
 ) -> MadeFiles:
     """The file with what is said of it, and what differs from the scan."""
+    said = (*said, _labelled(order))
     differing = scan.differing(settings)
     asked = _asked(request)
     return MadeFiles(
         {request.out: made.content}, (*said, *filter(None, [differing]), _found(made.verified, asked.scanner))
     )
+
+
+def _labelled(order: Order) -> str:
+    """The largest label of each name, beside the count that an interpreter takes from it."""
+    largest = {name: max(values) for name, values in order.labels.items()}
+    sides = dict(zip(largest, order.matrix or (), strict=False))
+    told = [
+        f"{name} up to {value}" + (f", counted as {value + 1} of {sides[name]}" if name in sides else "")
+        for name, value in largest.items()
+    ]
+    return f"Labels: {'; '.join(told)}."
 
 
 def _seq_of_plane(request: ExportRequest, run: StoredImages, order: PlaneOrder) -> MadeFiles:
@@ -381,7 +398,7 @@ def _seq_of_plane(request: ExportRequest, run: StoredImages, order: PlaneOrder) 
         f"gre, {order.count} samples of a plane of {rows} x {partitions}: {request.out}",
         f"Voxels of {size} mm (ky x kz x kx), {_times(made.verified, made.verified.echo_time)}.",
     )
-    return _sequence(request, made, said, settings, scan)
+    return _sequence(request, made, said, order, settings, scan)
 
 
 def _seq_of_shots(
@@ -405,7 +422,7 @@ def _seq_of_shots(
         f"gre, {order.count} spokes of {samples} samples: {request.out}",
         f"Pixels of {size:.3g} mm, {_times(made.verified, made.verified.echo_time)}.",
     )
-    return _sequence(request, made, said, settings, scan)
+    return _sequence(request, made, said, order, settings, scan)
 
 
 def _seq_of_arms(
@@ -425,7 +442,7 @@ def _seq_of_arms(
         f"{request.out}",
         f"Pixels of {size} mm (ky x kx), {_times(made.verified, made.verified.echo_time)}.",
     )
-    return _sequence(request, made, said, settings, scan)
+    return _sequence(request, made, said, order, settings, scan)
 
 
 def _asked(request: ExportRequest) -> SequenceRequest:
