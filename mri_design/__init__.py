@@ -125,6 +125,8 @@ _HOMES = {
     "mr_image_model": "experiment.inputs",
     "nyquist_turns": "scan.trajectories.spiral",
     "pixel_std": "experiment.reconstruction",
+    "planes_from_bart": "scan.trajectories.exchange",
+    "planes_to_bart": "scan.trajectories.exchange",
     "point_spread": "scan.trajectories.point_spread",
     "prepare": "experiment.inputs",
     "prepare_samples": "experiment.trajectories.preparing",

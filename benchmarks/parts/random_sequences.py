@@ -153,8 +153,9 @@ def _scaled(row: int, factor: float) -> Callable[[str], str]:
 def _relabelled(text: str) -> str:
     begin = text.index("extension LABELSET")
     rows = text[begin:].split("\n")
-    number, line, name = rows[1].split()
-    rows[1] = f"{number} {int(line) + 1} {name}"
+    place = 2 if len(rows[2].split()) == 3 else 1  # behind the label with which a file begins, where there is another
+    number, line, name = rows[place].split()
+    rows[place] = f"{number} {int(line) + 1} {name}"
     return text[:begin] + "\n".join(rows)
 
 

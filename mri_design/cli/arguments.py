@@ -13,7 +13,7 @@ from mri_design.errors import InputError, UsageError
 if TYPE_CHECKING:
     from mri_design.operators.encodings import EncodingName
 
-__all__ = ["check_angles", "command_to_go_on", "error_text", "extents_of", "names_of", "option_behind"]
+__all__ = ["check_angles", "command_to_go_on", "error_text", "extents_of", "matrix_of", "names_of", "option_behind"]
 
 # Fields of errors, and the parameters that may have brought them, the likeliest first.
 _PARAMETERS = {
@@ -39,11 +39,12 @@ _PARAMETERS = {
     "echo time": ("te", "bandwidth"),
     "repetition time": ("tr", "dummies", "te"),
     "flip angle": ("flip",),
-    "max_gradient": ("scanner", "bandwidth", "resolution", "fov", "thickness"),
+    "max_gradient": ("scanner", "bandwidth", "resolution", "fov", "thickness", "formerly"),
     "max_b1": ("scanner", "flip"),
     "bandwidth": ("bandwidth", "resolution", "fov"),
-    "slice thickness": ("thickness",),
+    "slice thickness": ("thickness", "formerly"),
     "samples of a readout": ("resolution",),
+    "echo trains": ("etl", "sequence"),
     "RF spoiling": ("spoiling",),
 }
 
@@ -110,6 +111,22 @@ def extents_of(text: str | None) -> tuple[float, float] | None:
     if len(lengths) not in (1, 2) or not all(0.005 <= length <= 1 for length in lengths):
         raise UsageError(f"--fov {text}: wanted one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2")
     return lengths[0], lengths[-1]
+
+
+def matrix_of(text: str | None) -> list[int] | None:
+    """[ky, kx] of ``128`` or ``128,96``.
+
+    Raises
+    ------
+    UsageError
+        For anything else.
+    """
+    if text is None:
+        return None
+    counts = [int(part) for part in text.split(",") if part.strip().isdecimal() and len(part) < 7]
+    if len(counts) not in (1, 2) or len(counts) != len(text.split(",")) or min(counts) < 4:
+        raise UsageError(f"--matrix {text}: wanted one or two whole numbers of pixels, 4 or more, as 128 or 128,96")
+    return [counts[0], counts[-1]]
 
 
 def check_angles(angles: int | None, encoding: EncodingName, strategies: Sequence[str]) -> None:

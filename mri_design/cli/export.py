@@ -9,7 +9,7 @@ import typer
 
 from mri_design.cli.arguments import extents_of
 from mri_design.cli.options import FORMATS, SCANNERS, SEQUENCES, FieldOfView, Quiet, Replace, whole
-from mri_design.cli.terminal import DONE, exits, say
+from mri_design.cli.terminal import DONE, exits, say, warn
 from mri_design.errors import UsageError
 
 __all__ = ["export"]
@@ -46,12 +46,15 @@ def export(
         _option("--scanner", "NAME|FILE.toml", f"Limits: {', '.join(SCANNERS)}, or a file. [default: generic]"),
     ] = None,
     te: Annotated[
-        float | None, _option("--te", "S", "Echo time; of tse the time between echoes. [default: 0.010; tse: 0.016]")
+        float | None,
+        _option("--te", "S", "Echo time; of tse the time between echoes. [default: the scan's; 0.010; tse: 0.016]"),
     ] = None,
-    tr: Annotated[float | None, _option("--tr", "S", "Repetition time. [default: 0.030; tse: 3]")] = None,
+    tr: Annotated[float | None, _option("--tr", "S", "Repetition time. [default: the scan's; 0.030; tse: 3]")] = None,
     flip: Annotated[
         float | None,
-        _option("--flip", "DEGREES", "Flip angle; of tse that of the refocusing pulses. [default: 15; tse: 180]"),
+        _option(
+            "--flip", "DEGREES", "Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]"
+        ),
     ] = None,
     bandwidth: Annotated[
         float | None, _option("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250; spirals: the largest]")
@@ -62,7 +65,23 @@ def export(
     ] = None,
     thickness: Annotated[
         float | None,
-        _option("--slice", "M", "Thickness of the slice; of a plane (ky, kz) its extent along kz. [default: 0.005]"),
+        _option(
+            "--thickness",
+            "M",
+            "Thickness of the slice, metres; of a plane (ky, kz) its extent along kz. [default: the scan's, or 0.005]",
+        ),
+    ] = None,
+    formerly: Annotated[float | None, typer.Option("--slice", metavar="M", hidden=True)] = None,
+    etl: Annotated[
+        int | None,
+        typer.Option(
+            "--etl",
+            metavar="N",
+            min=1,
+            max=1024,
+            help="Length of the echo trains of tse: N lines in their order after each excitation. [default: the run's]",
+            rich_help_panel=_SEQUENCE,
+        ),
     ] = None,
     dummies: Annotated[
         int | None,
@@ -87,32 +106,38 @@ def export(
     (ky, kz), spokes and spirals, too.
     """
     from mri_design.runs.export.run import ExportRequest, SequenceRequest, export_run
+    from mri_design.runs.export.scan_parameters import ScanParameters
     from mri_design.runs.made_files import write_made_files
     from mri_design.sequences.scanner import load_scanner
-    from mri_design.sequences.settings import SequenceSettings
+    from mri_design.sequences.settings import SequenceKind, SequenceSettings
 
+    if formerly is not None:
+        if thickness is not None:
+            raise UsageError("--slice is the older name of --thickness: give one of them")
+        warn(f"--slice {formerly:g}, a thickness in metres here, is now called --thickness", quiet)
+        thickness = formerly
     times = {"--te": ("echo_time", te), "--tr": ("repetition_time", tr), "--flip": ("flip_angle", flip)}
     others = {
         "--bandwidth": ("bandwidth", bandwidth),
-        "--slice": ("slice_thickness", thickness),
+        "--thickness": ("slice_thickness", thickness),
         "--dummies": ("dummies", dummies),
         "--rf-spoiling": ("rf_spoiling", spoiling),
     }
     wanted = {option: pair for option, pair in (times | others).items() if pair[1] is not None}
-    rest = {"--sequence": sequence, "--scanner": scanner, "--resolution": resolution}
+    rest = {"--sequence": sequence, "--scanner": scanner, "--resolution": resolution, "--etl": etl}
     for option in (*wanted, *(name for name, value in rest.items() if value is not None)):
         if to != "seq":
             raise UsageError(f"{option} is for --to seq")
     if sequence is not None and sequence not in SEQUENCES:
         raise UsageError(f"there is no sequence {sequence!r}; choose one of {', '.join(SEQUENCES)}")
 
-    def settings(extents: tuple[float, float], samples: int, in_trains: bool) -> SequenceSettings:
-        kind = sequence or ("tse" if in_trains else "gre")
-        chosen: dict[str, Any] = {"kind": kind, **_DEFAULTS[kind], **dict(wanted.values())}
-        return SequenceSettings(field_of_view=extents, samples=samples, **chosen)
+    def settings(extents: tuple[float, float], samples: int, in_trains: bool, scan: ScanParameters) -> SequenceSettings:
+        kind: SequenceKind = "tse" if (in_trains if sequence is None else sequence == "tse") else "gre"
+        chosen: dict[str, Any] = {**_DEFAULTS[kind], **scan.defaults(kind), **dict(wanted.values())}
+        return SequenceSettings(kind=kind, field_of_view=extents, samples=samples, **chosen)
 
     asked = (
-        SequenceRequest(load_scanner(scanner or "generic"), settings, resolution, thickness, bandwidth)
+        SequenceRequest(load_scanner(scanner or "generic"), settings, resolution, thickness, bandwidth, etl)
         if to == "seq"
         else None
     )

@@ -173,6 +173,15 @@ Contrast = Annotated[int | None, _counter("contrast")]
 Phase = Annotated[int | None, _counter("phase")]
 Repetition = Annotated[int | None, _counter("repetition")]
 SetNumber = Annotated[int | None, _counter("set")]
+Matrix = Annotated[
+    str | None,
+    typer.Option(
+        "--matrix",
+        metavar="N[,N]",
+        help="Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART file "
+        "says.",
+    ),
+]
 Slices = Annotated[
     str, typer.Option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
 ]

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from mri_design.cli.arguments import matrix_of
 from mri_design.cli.options import (
     Contrast,
     Input,
     Maps,
+    Matrix,
     MethodName,
     NoReport,
     Out,
@@ -36,8 +38,9 @@ def recon(
         Path | None,
         typer.Option(
             "--mask",
-            metavar="MASK.npy",
-            help="bool (ky,) or, of a plane, (ky, kz): use only these. [default: all measured]",
+            metavar="MASK",
+            help="bool (ky,) or, of a plane, (ky, kz), in a .npy file, or a mask of BART (.cfl): use only these. "
+            "[default: all measured]",
         ),
     ] = None,
     maps: Maps = None,
@@ -52,6 +55,7 @@ def recon(
     phase: Phase = None,
     repetition: Repetition = None,
     set_: SetNumber = None,
+    matrix: Matrix = None,
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars."""
     from mri_design.experiment.recipe import load_recipe
@@ -62,6 +66,7 @@ def recon(
     require_no_slices(source, "give {0} --slice {1}")
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
+    settings = settings.replacing("input", matrix=matrix_of(matrix))
     request = ReconRequest(source, settings, mask, maps, index)
     with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))

@@ -15,7 +15,7 @@ from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.scan.calibration.centred_fft import to_image
 from mri_design.scan.calibration.coil_correlation import each_coil_alone
 from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, mix_coils
+from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, maps_before_mixing, mix_coils
 from mri_design.scan.calibration.combine import coil_combined
 from mri_design.scan.calibration.least_noise import least_noise
 from mri_design.scan.calibration.noise import measure_coil_noise, measure_noise
@@ -142,7 +142,12 @@ def load_outline(
         Where the input or the maps cannot be used; the message says why.
     """
     phantom = str(source).startswith(PHANTOM_PREFIX)
-    told = None if phantom else outline(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
+    policy = recipe.input
+    told = (
+        None
+        if phantom
+        else outline(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+    )
     if isinstance(told, ImageOutline) or (told is not None and maps is None):
         return told
     scan = _with_maps(_loaded(str(source), recipe, 0), maps)
@@ -192,7 +197,8 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
-    loaded = read(source, duplicates=recipe.input.duplicates, counters=recipe.input.counters)
+    policy = recipe.input
+    loaded = read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
     if isinstance(loaded, ImageStack):
         from mri_design.scan.simulation.scanner import simulate_scan
 
@@ -264,17 +270,20 @@ class PreparedScan:
         noise_variance : float
             As prepared.
         """
+        seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
+        known: dict[str, Array | float] = {} if seen is None else {"coil_maps": seen}
         if self.mixing is None:
-            known: dict[str, Array | float] = {"kspace": kspace[np.newaxis], "noise_variance": noise_variance}
-            return known if maps is None else {**known, "coil_maps": maps[np.newaxis]}
+            return {"kspace": kspace[np.newaxis], "noise_variance": noise_variance, **known}
         back = np.asarray(np.linalg.inv(self.mixing), dtype=np.complex128)
-        read = {"kspace": mix_coils(back, kspace[np.newaxis])}
-        if maps is None:
+        read = {"kspace": mix_coils(back, kspace[np.newaxis]), **known}
+        if seen is None:
             return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
-        seen = mix_coils(back, maps[np.newaxis])
-        strength = np.linalg.norm(seen, axis=1, keepdims=True)
-        unit_maps = (seen / np.where(strength > 0, strength, 1)).astype(np.complex64)
-        return {**read, "coil_maps": unit_maps, "noise_covariance": noise_variance * (back @ back.conj().T)}
+        return {**read, "noise_covariance": noise_variance * (back @ back.conj().T)}
+
+    @property
+    def maps_as_read(self) -> Array | None:
+        """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
+        return maps_before_mixing(self.mixing, self.data.coil_maps)
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""

@@ -128,7 +128,8 @@ class PhaseRecipe(_Settings):
 class InputRecipe(_Settings):
     """Reading raw data: what becomes of a phase-encode line that comes twice, and which series is read.
 
-    Numbers of contrast, phase, repetition and set are those of the file; None reads the first.
+    Numbers of contrast, phase, repetition and set are those of the file; None reads the first. The matrix, pixels
+    (ky, kx) of the image, is for samples along a trajectory whose file does not say it.
     """
 
     duplicates: Literal["error", "average", "last"] = "error"
@@ -136,6 +137,12 @@ class InputRecipe(_Settings):
     phase: Number | None = None
     repetition: Number | None = None
     set: Number | None = None
+    matrix: Annotated[list[Annotated[int, Field(ge=4)]], Field(min_length=2, max_length=2)] | None = None
+
+    @property
+    def pixels(self) -> tuple[int, int] | None:
+        """The matrix (ky, kx), where it is given."""
+        return None if self.matrix is None else (self.matrix[0], self.matrix[1])
 
     @property
     def counters(self) -> dict[str, int]:

@@ -118,7 +118,7 @@ def where_is_unknown(geometry: SliceGeometry) -> list[str]:
 
 def whose_it_is(source: SourceImage | None) -> list[str]:
     """A sentence about whom a DICOM file names; none where there is no source that names anybody."""
-    if source is None:
+    if source is None or not source.names_somebody:
         return []
     if not source.image:
         return ["Patient and study are those of the header of the raw data, as far as it names them."]

@@ -1,4 +1,4 @@
-"""Whom and what a DICOM image or a scan shows: the identifiers that an image made from it has to repeat."""
+"""Whom and what a DICOM image or a scan shows, and how it was measured: what an image made from it has to repeat."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ _PATIENT = {
     "PatientSex": re.compile(r"[MFO]"),
 }
 _STUDY = {"StudyDate": _DATE, "StudyTime": _TIME, "StudyID": _SHORT, "AccessionNumber": _SHORT}
+_NUMBER = re.compile(r"(?=.{1,16}$)\d+(?:\.\d+)?")
+_MEASURED = {"ProtocolName": _LONG, "EchoTime": _NUMBER, "RepetitionTime": _NUMBER, "FlipAngle": _NUMBER}
+"""How it was measured: milliseconds, and degrees."""
 _KNOWN = {
     **_PATIENT,
     "StudyInstanceUID": _UID,
@@ -33,8 +36,9 @@ _KNOWN = {
     "PositionReferenceIndicator": _LONG,
     "SOPClassUID": _UID,
     "SOPInstanceUID": _UID,
+    **_MEASURED,
 }
-_OF_RAW_DATA = {"ProtocolName": _LONG, "SeriesInstanceUIDRoot": _UID}
+_OF_RAW_DATA = {"SeriesInstanceUIDRoot": _UID}
 """What only headers of raw data are asked for; the root is what the identifiers of series made from them begin with."""
 _OF_IMAGE = ("SOPClassUID", "SOPInstanceUID")
 _NEEDED = ("StudyInstanceUID", *_OF_IMAGE)
@@ -46,12 +50,14 @@ _DECISIVE = (*_NEEDED, "PatientID", "IssuerOfPatientID")
 class SourceImage:
     """The identifiers of a DICOM image, or of a scan by the header of its raw data, by the standard's own keywords.
 
+    Beside them stand the protocol, echo and repetition time in milliseconds, and the flip angle in degrees.
+
     Parameters
     ----------
     identifiers : mapping of str to str
         Some of `SourceImage.keywords`, each in the form that the standard asks of it; those of the study and of the
         image itself are needed, because the others mean nothing without them. Of raw data any but those of an image,
-        the ``ProtocolName``, and ``SeriesInstanceUIDRoot``, with which identifiers of series begin.
+        and ``SeriesInstanceUIDRoot``, with which identifiers of series begin.
     frames : int
         Images in the file.
     frame : int, optional
@@ -84,7 +90,7 @@ class SourceImage:
 
     @staticmethod
     def keywords() -> tuple[str, ...]:
-        """What identifiers are called: of the patient, the study, the frame of reference and the image."""
+        """What identifiers are called: of the patient, the study, the frame of reference, the image, the protocol."""
         return tuple(_KNOWN)
 
     @classmethod
@@ -121,7 +127,7 @@ class SourceImage:
         Parameters
         ----------
         elements : mapping of str to str
-            Values of `keywords`, ``ProtocolName`` and ``SeriesInstanceUIDRoot``, empty ones among them.
+            Values of `keywords` and ``SeriesInstanceUIDRoot``, empty ones among them.
 
         Returns
         -------
@@ -135,6 +141,11 @@ class SourceImage:
         wrong |= set(_PATIENT) if "PatientID" in wrong else set()
         kept = {name: text for name, text in given.items() if name not in wrong}
         return cls(kept, image=False) if kept else None, tuple(name for name in given if name in wrong)
+
+    @property
+    def names_somebody(self) -> bool:
+        """Whether it says more than how the scan was measured."""
+        return not self.identifiers.keys() <= {*_MEASURED, *_OF_RAW_DATA}
 
     def of_frame(self, number: int) -> SourceImage:
         """The same about one frame, counted from 0."""

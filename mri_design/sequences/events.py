@@ -148,6 +148,10 @@ class Events:
             system=self.system,
         )
 
+    def labels(self, **values: int) -> list[Any]:
+        """Events that set labels of these names."""
+        return [self.pp.make_label(name, "SET", value) for name, value in values.items()]
+
     def duration(self, *events: Any) -> float:
         """Of a block that holds these events, at least; on the raster."""
         return on_raster(max(self.pp.calc_duration(event) for event in events))
@@ -301,7 +305,17 @@ class Events:
                 field="samples of a readout",
                 got=str(samples),
                 wanted=f"a multiple of {scanner.samples_divisor}, as {scanner.name} asks",
+                cure=self._other_resolutions(samples),
             )
+
+    def _other_resolutions(self, samples: int) -> str:
+        """The sizes of pixels with which the scanner would take a straight readout of the same field of view."""
+        divisor, extent = self.scanner.samples_divisor, self.settings.field_of_view[1]
+        counts = [count for count in (samples // divisor * divisor, (samples // divisor + 1) * divisor) if count >= 4]
+        some = " or ".join(f"--resolution {extent / count:.7g} ({count} samples)" for count in counts)
+        return (
+            f"Of lines and planes, choose another size of pixels along the readout: {some}. Others need a new design."
+        )
 
     def _dwell(self, raster: float) -> float:
         """Seconds between samples: the nearest to the bandwidth asked for with which six digits are exact enough."""

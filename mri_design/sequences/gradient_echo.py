@@ -18,7 +18,8 @@ def gradient_echo(events: Events, order: Order) -> Any:
     """A spoiled gradient-echo sequence.
 
     Each repetition has four blocks: the pulse; prephasing, phase encoding and rephasing of the slice; the readout;
-    spoiling and rewinding of what was encoded.
+    spoiling and rewinding of what was encoded. The first block sets all labels to 0, so that they are known from the
+    beginning on, also where excitations without measurement come first.
 
     Parameters
     ----------
@@ -59,17 +60,19 @@ def gradient_echo(events: Events, order: Order) -> Any:
     require_time(settings.repetition_time * (order.count + settings.dummies))
 
     sequence, labels = pp.Sequence(system=events.recorded), order.labels
+    begin = events.labels(**dict.fromkeys(labels, 0))
     for number in range(-settings.dummies, order.count):
         shot = number + settings.dummies
         phase = math.radians(settings.rf_spoiling * shot * (shot + 1) / 2 % 360)
         pulse.rf.phase_offset = readout.adc.phase_offset = phase
         played = silent if number < 0 else repetition_of(number)
-        sequence.add_block(pulse.rf, pulse.gradient, pp.make_delay(pulse.before + pulse.after))
+        sequence.add_block(pulse.rf, pulse.gradient, *begin, pp.make_delay(pulse.before + pulse.after))
+        begin = []
         sequence.add_block(*played.before, pp.make_delay(before_readout))
         if number < 0:
             sequence.add_block(*played.readout, pp.make_delay(readout.duration))
         else:
-            named = [pp.make_label(name, "SET", values[number]) for name, values in labels.items()]
+            named = events.labels(**{name: values[number] for name, values in labels.items()})
             sequence.add_block(*played.readout, readout.adc, *named, pp.make_delay(readout.duration))
         sequence.add_block(*played.after, pp.make_delay(after_readout))
     return sequence

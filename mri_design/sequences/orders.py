@@ -110,6 +110,11 @@ class LineOrder:
         """Every line by itself."""
         return cls(tuple((line,) for line in lines), n_lines)
 
+    @classmethod
+    def in_trains(cls, lines: Sequence[int], length: int, n_lines: int) -> LineOrder:
+        """Echo trains of a length, the last of which may be shorter."""
+        return cls(tuple(tuple(lines[i : i + length]) for i in range(0, len(lines), length)), n_lines)
+
     @property
     def lines(self) -> tuple[int, ...]:
         """All lines in the order of measurement."""

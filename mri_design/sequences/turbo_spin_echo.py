@@ -24,7 +24,8 @@ def turbo_spin_echo(events: Events, order: LineOrder) -> Any:
 
     The readout gradient is symmetric about the sample at the centre of k-space, so that odd and even echoes sample the
     same places; every echo's phase encoding is rewound before the next refocusing pulse. Trains that are shorter than
-    the longest one have all refocusing pulses, so that the magnetisation is the same in all.
+    the longest one have all refocusing pulses, so that the magnetisation is the same in all. The first block sets the
+    label to 0.
 
     Parameters
     ----------
@@ -67,8 +68,10 @@ def turbo_spin_echo(events: Events, order: LineOrder) -> Any:
 
     sequence = pp.Sequence(system=events.recorded)
     silent: tuple[int, ...] = ()
+    begin = events.labels(LIN=0)
     for lines in [*[silent] * settings.dummies, *order.trains]:
-        sequence.add_block(excite.rf, excite.gradient, pp.make_delay(excite.before + excite.after))
+        sequence.add_block(excite.rf, excite.gradient, *begin, pp.make_delay(excite.before + excite.after))
+        begin = []
         sequence.add_block(prephase, rephase, pp.make_delay(first))
         for echo in range(order.echoes):
             line = lines[echo] if echo < len(lines) else None
@@ -78,8 +81,8 @@ def turbo_spin_echo(events: Events, order: LineOrder) -> Any:
             if line is None:
                 sequence.add_block(readout.gradient, pp.make_delay(readout.duration))
             else:
-                label = pp.make_label("LIN", "SET", line)
-                sequence.add_block(readout.gradient, readout.adc, label, pp.make_delay(readout.duration))
+                label = events.labels(LIN=line)
+                sequence.add_block(readout.gradient, readout.adc, *label, pp.make_delay(readout.duration))
             sequence.add_block(crush, encode(-area), pp.make_delay(after))
         sequence.add_block(spoil, pp.make_delay(last))
     return sequence

@@ -272,6 +272,11 @@ def _check_readouts(played: Any, readouts: list[int], order: Order, settings: Se
     if len(readouts) != order.count:
         last = readouts[-1] if readouts else None
         raise SequenceError(f"{len(readouts)} readouts, where {order.count} were designed", last)
+    began = {
+        label.label: label.value for label in (played.get_block(next(iter(played.block_events))).label or {}).values()
+    }
+    if began != dict.fromkeys(order.labels, 0):
+        raise SequenceError(f"labels that begin as {began}, where {', '.join(order.labels)} begin with 0", 1)
     played_labels = played.evaluate_labels(evolution="adc")
     for name, wanted in order.labels.items():
         found = played_labels.get(name, np.full(len(readouts), -1))

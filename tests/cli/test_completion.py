@@ -24,7 +24,8 @@ def completed(
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("mri-design de", ["demo", "design"]), ("mri-design recon --ma", ["--mask", "--maps"])]
+    ("typed", "offered"),
+    [("mri-design de", ["demo", "design"]), ("mri-design recon --ma", ["--mask", "--maps", "--matrix"])],
 )
 def test_bash_is_offered_verbs_and_options(typed: str, offered: list[str]) -> None:
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_MRI_DESIGN_COMPLETE": "complete_bash"}

@@ -1,5 +1,6 @@
 """The verb `export`: every format of a real run, its options, and its refusals."""
 
+import re
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -64,10 +65,27 @@ def test_the_order_is_that_of_the_design(designed: tuple[Path, Result], run: Run
             2,
             "--bandwidth: generic: max_gradient: got 24 mT/m; wanted at least 39.54 mT/m",
         ),
-        (["--to", "seq", "--fov", "0.24", "--slice", "5"], 2, "--slice: slice thickness: got 5.0"),
+        (["--to", "seq", "--fov", "0.24", "--thickness", "5"], 2, "--thickness: slice thickness: got 5.0"),
         (["--to", "seq", "--fov", "0.24", "--sequence", "epi"], 2, "there is no sequence 'epi'"),
         (["--to", "seq", "--fov", "0.24", "--scanner", "nobody"], 2, "there is no scanner 'nobody'"),
         (["--to", "seq", "--fov", "0.24", "--scanner", "missing.toml"], 3, "missing.toml: got No such file"),
+        (
+            ["--to", "seq", "--fov", "0.24", "--thickness", "0.01", "--slice", "0.01"],
+            2,
+            "the older name of --thickness",
+        ),
+        (["--to", "seq", "--fov", "0.24", "--slice", "5"], 2, "--slice: slice thickness: got 5.0"),
+        (
+            ["--to", "seq", "--fov", "0.24", "--sequence", "tse"],
+            2,
+            "--sequence: echo trains: got tse of lines that come",
+        ),
+        (
+            ["--to", "seq", "--fov", "0.24", "--sequence", "gre", "--etl", "4"],
+            2,
+            "--etl: echo trains: got --etl 4 of gre",
+        ),
+        (["--to", "csv", "--etl", "4"], 2, "--etl is for --to seq"),
         (["--to", "csv", "--te", "0.01"], 2, "--te is for --to seq"),
         (["--to", "csv", "--scanner", "generic"], 2, "--scanner is for --to seq"),
         (["--to", "tiff"], 2, "there is no format 'tiff'"),
@@ -100,8 +118,8 @@ def test_a_weak_scanner_is_named_and_not_the_field_of_view(
 def test_options_reach_the_sequence(designed: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
     pytest.importorskip("pypulseq")
     words = ["--to", "seq", "--fov", "0.24", "--sequence", "tse", "--scanner", "siemens-prisma", "--te", "0.02"]
-    words += ["--tr", "0.5", "--flip", "120", "--bandwidth", "400", "--slice", "0.003", "--resolution", "0.006"]
-    result = run("export", designed[0], *words, "--dummies", "2", "--out", tmp_path / "a.seq")
+    words += ["--tr", "0.5", "--flip", "120", "--bandwidth", "400", "--thickness", "0.003", "--resolution", "0.006"]
+    result = run("export", designed[0], *words, "--etl", "1", "--dummies", "2", "--out", tmp_path / "a.seq")
     assert result.exit_code == 0, result.output
     text = (tmp_path / "a.seq").read_text()
     for definition in ("Matrix 40 24 1", "TE 0.02", "TR 0.5", "FlipAngle 120", "SliceThickness 0.003"):
@@ -182,3 +200,116 @@ def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, wo
     assert made.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID
     assert list(made.PixelSpacing) == [6, 6]
     assert list(made.pixel_array.shape) == [40, 40]
+
+
+def test_lines_that_come_one_by_one_are_put_into_echo_trains(
+    designed: tuple[Path, Result], run: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("pypulseq")
+    words = ("--to", "seq", "--fov", "0.24", "--tr", "0.5", "--etl", "5", "--out", tmp_path / "a.seq")
+    result = run("export", designed[0], *words)
+    assert result.exit_code == 0, result.output
+    assert "tse, echo trains of 5, 12 lines" in result.stdout
+    assert "\nEchoTrainLength 5 \n" in (tmp_path / "a.seq").read_text()
+
+
+def test_the_older_name_of_the_thickness_is_taken_and_said(
+    designed: tuple[Path, Result], run: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("pypulseq")
+    for option, name in (("--slice", "a.seq"), ("--thickness", "b.seq")):
+        words = ("--to", "seq", "--fov", "0.24", option, "0.004", "--out", tmp_path / name)
+        result = run("export", designed[0], *words)
+        assert result.exit_code == 0, result.output
+        assert ("is now called --thickness" in result.stderr) == (option == "--slice")
+        assert "slices of 4 mm" in result.stdout
+    assert (tmp_path / "a.seq").read_bytes() == (tmp_path / "b.seq").read_bytes()
+    assert "--slice " not in run("export", "--help").output
+
+
+def test_a_number_of_samples_that_the_scanner_does_not_take_is_refused_with_resolutions_that_it_takes(
+    run: Run, tmp_path: Path, work: Path
+) -> None:
+    pytest.importorskip("pypulseq")
+    (work / "odd.toml").write_text('[simulation]\nmatrix = 18\n[reconstruction]\nmethod = "zero-filled"\n')
+    words = ("--lines", 12, "--strategy", "low-pass", "--recipe", "odd.toml", "--out", tmp_path / "run")
+    assert run("design", "phantom:brain", *words).exit_code == 0
+    words = ("--to", "seq", "--fov", "0.24", "--scanner", "siemens-skyra", "--out", tmp_path / "a.seq")
+    refused = run("export", tmp_path / "run", *words)
+    assert refused.exit_code == 3 and "got 18; wanted a multiple of 4, as siemens-skyra asks" in refused.stderr
+    offered = re.findall(r"--resolution ([0-9.]+) \((\d+) samples\)", refused.stderr)
+    assert [count for _, count in offered] == ["16", "20"]
+    for size, count in offered:
+        result = run("export", tmp_path / "run", *words, "--resolution", size, "--overwrite")
+        assert result.exit_code == 0, result.output
+        assert f"\nMatrix {count} 18 1 \n" in (tmp_path / "a.seq").read_text()
+
+
+@pytest.fixture(scope="module")
+def known(work: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose scan's header says 4 mm, 12 ms, 150 ms, 25 degrees and a protocol."""
+    folder = tmp_path_factory.mktemp("known")
+    trains, place = (tuple(range(24)),), SliceGeometry((10.0, 10.0), 4.0, (1.0, 2.0, 3.0), *np.eye(3).tolist())
+    (folder / "scan.h5").write_bytes(mrd_skeleton_bytes(trains, (24, 20), place))
+    kspace = np.load(work / "scan.npz")["kspace"]
+    with ismrmrd.Dataset(str(folder / "scan.h5"), mode="r+") as file:
+        for i in range(24):
+            readout = file.read_acquisition(i)
+            readout.data[:] = kspace[0, :, i]
+            file.write_acquisition(readout, i)
+        said = ismrmrd.xsd.CreateFromDocument(file.read_xml_header())
+        said.sequenceParameters = ismrmrd.xsd.sequenceParametersType(TR=[150.0], TE=[12.0], flipAngle_deg=[25.0])
+        said.measurementInformation = ismrmrd.xsd.measurementInformationType(
+            protocolName="brain", patientPosition="HFS"
+        )
+        file.write_xml_header(ismrmrd.xsd.ToXML(said).encode())
+    out = ("--method", "zero-filled", "--recipe", "quick.toml", "--out", folder / "recon")
+    assert run("recon", folder / "scan.h5", *out).exit_code == 0
+    return folder / "recon"
+
+
+def test_what_the_scan_had_is_what_its_sequence_has(known: Path, run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("pypulseq")
+    result = run("export", known, "--to", "seq", "--out", tmp_path / "a.seq")
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "a.seq").read_text()
+    for definition in ("TE 0.012", "TR 0.15", "FlipAngle 25", "SliceThickness 0.004", "FOV 0.2 0.24 0.004"):
+        assert f"\n{definition} \n" in text
+    assert "Other than in the scan" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--thickness", "0.005", "--tr", "0.2"),
+            "slices of 5 mm, a repetition time of 200 ms, where it had slices of 4 mm, a repetition time of 150 ms.",
+        ),
+        (
+            ("--etl", "6", "--te", "0.015", "--tr", "0.3"),
+            "a flip angle of 180 degrees, where it had an echo time of 12 ms, a repetition time of 150 ms, "
+            "a flip angle of 25 degrees. In a turbo spin echo they are the time between echoes",
+        ),
+    ],
+)
+def test_what_differs_from_the_scan_is_said(
+    known: Path, run: Run, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    pytest.importorskip("pypulseq")
+    result = run("export", known, "--to", "seq", *words, "--out", tmp_path / "a.seq")
+    assert result.exit_code == 0, result.output
+    assert "Other than in the scan: " in result.stdout and said in result.stdout
+
+
+def test_a_time_of_the_scan_that_cannot_be_played_is_named_as_such(known: Path, run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("pypulseq")
+    result = run("export", known, "--to", "seq", "--bandwidth", "15", "--out", tmp_path / "a.seq")
+    assert result.exit_code == 2 and "It is that of the scan: another one has to be given." in result.stderr
+
+
+def test_the_image_names_protocol_times_and_angle_of_its_scan(known: Path, run: Run, tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    result = run("export", known, "--to", "dicom", "--out", tmp_path / "a.dcm")
+    assert result.exit_code == 0 and "Patient and study" not in result.stdout, result.output
+    file = pydicom.dcmread(tmp_path / "a.dcm")
+    assert (file.EchoTime, file.RepetitionTime, file.FlipAngle, file.ProtocolName) == (12, 150, 25, "brain")

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design.evaluation.output.tables import read_csv
+from mri_design.scan.io.bart import read_pair
+
 Run = Callable[..., Result]
 PLAIN = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
 
@@ -42,7 +45,7 @@ def beyond(work: Path, run: Run) -> Callable[[str], Path]:
 def test_a_plane_is_played(beyond: Callable[[str], Path], run: Run, tmp_path: Path) -> None:
     pypulseq = pytest.importorskip("pypulseq")
     folder = beyond("plane")
-    words = ("--to", "seq", "--fov", "0.24", "--slice", "0.16", "--tr", "0.04", "--out", tmp_path / "a.seq")
+    words = ("--to", "seq", "--fov", "0.24", "--thickness", "0.16", "--tr", "0.04", "--out", tmp_path / "a.seq")
     result = run("export", folder, *words)
     assert result.exit_code == 0, result.output
     assert "gre, 40 samples of a plane of 16 x 16" in result.stdout
@@ -117,11 +120,10 @@ def test_images_of_every_run_are_exported_with_their_error_bars(
 @pytest.mark.parametrize(
     ("encoding", "words", "code", "said"),
     [
-        ("plane", ("--to", "seq", "--slice", "0.1"), 2, "give its extent along ky and kx, as --fov 0.24"),
-        ("plane", ("--to", "seq", "--fov", "0.24"), 2, "as --slice 0.16"),
-        ("plane", ("--to", "csv"), 2, "samples.csv has their order and --to seq makes a sequence"),
-        ("plane-recon", ("--to", "npy"), 2, "--to nifti and --to dicom take its image, mask.npy has the samples"),
-        ("plane-recon", ("--to", "seq", "--fov", "0.24", "--slice", "0.1"), 2, "of the design that chose them"),
+        ("plane", ("--to", "seq", "--thickness", "0.1"), 2, "give its extent along ky and kx, as --fov 0.24"),
+        ("plane", ("--to", "seq", "--fov", "0.24"), 2, "as --thickness 0.16"),
+        ("plane", ("--to", "mrd"), 2, "--to cfl, csv and npy its samples"),
+        ("plane-recon", ("--to", "seq", "--fov", "0.24", "--thickness", "0.1"), 2, "of the design that chose them"),
         ("radial-recon", ("--to", "seq", "--fov", "0.24"), 2, "--to seq makes a sequence of the design that chose it"),
         ("radial", ("--to", "seq"), 2, "give the field of view, as --fov 0.24"),
         ("radial", ("--to", "seq", "--fov", "0.24,0.2"), 2, "spokes have one field of view"),
@@ -143,7 +145,8 @@ def test_refusals(
     said: str,
 ) -> None:
     pytest.importorskip("pypulseq")
-    result = run("export", beyond(encoding), *words, "--out", tmp_path / f"a.{words[1]}")
+    ending = {"mrd": "h5"}.get(words[1], words[1])
+    result = run("export", beyond(encoding), *words, "--out", tmp_path / f"a.{ending}")
     assert result.exit_code == code, result.output
     assert said in result.stderr
     assert list(tmp_path.iterdir()) == []
@@ -159,8 +162,92 @@ def test_samples_that_are_not_those_of_the_mask_are_refused(
         (copy / name).write_bytes((folder / name).read_bytes())
     mask = np.load(folder / "mask.npy")
     np.save(copy / "mask.npy", ~mask)
-    words = ("--to", "seq", "--fov", "0.24", "--slice", "0.16", "--out", tmp_path / "a.seq")
+    words = ("--to", "seq", "--fov", "0.24", "--thickness", "0.16", "--out", tmp_path / "a.seq")
     result = run("export", copy, *words)
     assert result.exit_code == 3 and "40 samples other than those of mask.npy" in result.stderr
     np.save(copy / "mask.npy", mask.astype(np.uint8))
     assert "bool (ky, kz)" in run("export", copy, *words).stderr
+
+
+@pytest.mark.parametrize("encoding", ["plane", "plane-recon"])
+def test_samples_of_a_plane_go_to_tables_arrays_and_bart(
+    beyond: Callable[[str], Path], run: Run, tmp_path: Path, encoding: str
+) -> None:
+    folder, said = beyond(encoding), ""
+    for name in ("a.csv", "a.npy", "a.cfl"):
+        result = run("export", folder, "--to", name[2:], "--out", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        said += result.stdout
+    mask, rows = np.load(folder / "mask.npy"), read_csv(tmp_path / "a.csv")
+    samples = np.load(tmp_path / "a.npy")
+    assert samples.shape == (40, 2) and list(rows[0]) == ["order", "sample", "ky", "kz", "shot", "echo"]
+    found = np.zeros((16, 16), dtype=bool)
+    found[tuple(samples.T)] = True
+    np.testing.assert_array_equal(found, mask)
+    assert [(row["ky"], row["kz"]) for row in rows] == [(y - 8, z - 8) for y, z in samples.tolist()]
+    np.testing.assert_array_equal(read_pair(tmp_path / "a.cfl").squeeze() != 0, mask)
+    assert read_pair(tmp_path / "a.cfl").shape[:3] == (1, 16, 16) and "mask (1 x 16 x 16, for bart pics -p)" in said
+    if encoding == "plane":
+        assert [row["sample"] for row in rows] == [row["sample"] for row in read_csv(folder / "samples.csv")]
+    else:
+        assert "by their numbers, because the run chose no order" in said
+    words = ("--mask", tmp_path / "a.cfl", "--recipe", "plain.toml", "--out", tmp_path / "again")
+    assert run("recon", "phantom:brain", *words).exit_code == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "again/mask.npy"), mask)
+    np.testing.assert_array_equal(np.load(tmp_path / "again/recon.npy"), np.load(beyond("plane-recon") / "recon.npy"))
+
+
+def test_the_order_and_trains_of_a_plane_are_those_of_measurement(run: Run, tmp_path: Path, work: Path) -> None:
+    words = ("--encoding", "plane", "--samples", 40, "--strategy", "vd-polynomial")
+    (work / "trains.toml").write_text(PLAIN + '[design]\ntrain = 4\norder = "centre-out"\n')
+    out = tmp_path / "run"
+    result = run("design", "phantom:brain", *words, "--recipe", "trains.toml", "--out", out)
+    assert result.exit_code == 0, result.output
+    for name in ("a.csv", "a.npy"):
+        assert run("export", out, "--to", name[2:], "--out", tmp_path / name).exit_code == 0
+    played, rows = read_csv(out / "acquisition.csv"), read_csv(tmp_path / "a.csv")
+    assert [row["sample"] for row in rows] == [row["sample"] for row in played]
+    assert [row["echo"] for row in rows] == [row["echo"] for row in played] and rows[3]["echo"] == 4
+    numbers = np.load(tmp_path / "a.npy") @ (16, 1)
+    assert numbers.tolist() == [row["sample"] for row in played]
+
+
+def test_coil_maps_are_kept_drawn_and_exported(run: Run, tmp_path: Path, work: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    (work / "coils.toml").write_text(PLAIN.replace("16", "24\ncoils = 3") + "[coils]\ncalibration_lines = 10\n")
+    scan = tmp_path / "scan"
+    assert run("convert", "phantom:brain", tmp_path / "true.cfl", "--recipe", "coils.toml").exit_code == 0
+    for half in ("hdr", "cfl"):  # without its maps, which have to be estimated
+        shutil.copy(tmp_path / f"true.{half}", scan.with_suffix(f".{half}"))
+    out = tmp_path / "run"
+    result = run("recon", tmp_path / "scan.cfl", "--recipe", "coils.toml", "--out", out, drawn=True)
+    assert result.exit_code == 0, result.output
+    maps = np.load(out / "coil_maps.npy")
+    assert maps.shape == (3, 24, 24) and maps.dtype == np.complex64
+    np.testing.assert_allclose(np.linalg.norm(maps, axis=0), 1, atol=1e-5)
+    assert (out / "figures/coil-maps.png").is_file() and "Coil maps" in (out / "report.html").read_text()
+    for form, name in (("cfl", "a.cfl"), ("npy", "a.npy"), ("nifti", "a.nii")):
+        result = run("export", out, "--to", form, "--out", tmp_path / name)
+        assert result.exit_code == 0 and "coil maps" in result.stdout, result.output
+    np.testing.assert_array_equal(np.load(tmp_path / "a_maps.npy"), maps)
+    np.testing.assert_array_equal(read_pair(tmp_path / "a_maps.cfl").squeeze(), maps.T)
+    file = nibabel.load(tmp_path / "a_maps.nii")
+    np.testing.assert_array_equal(np.asarray(file.dataobj)[:, :, 0], maps.T)
+    # They are those of the scan's own coils, not of whitened ones: as given maps they lead to the same image.
+    words = ("--maps", tmp_path / "a_maps.cfl", "--recipe", "coils.toml", "--out", tmp_path / "again")
+    assert run("recon", tmp_path / "scan.cfl", *words).exit_code == 0
+    np.testing.assert_allclose(np.load(tmp_path / "again/recon.npy"), np.load(out / "recon.npy"), rtol=1e-3, atol=1e-3)
+    (out / "coil_maps.npy").write_bytes((tmp_path / "a.npy").read_bytes())
+    result = run("export", out, "--to", "npy", "--out", tmp_path / "b.npy")
+    assert result.exit_code == 3 and "coil_maps.npy: got int64" in result.stderr
+
+
+@pytest.mark.slow
+def test_coil_maps_of_spokes_are_exported_for_bart(run: Run, tmp_path: Path, work: Path) -> None:
+    pytest.importorskip("finufft")
+    (work / "spokes.toml").write_text(PLAIN.replace("16", "24\ncoils = 3"))
+    words = ("--encoding", "radial", "--shots", 24, "--strategy", "half-turn", "--recipe", "spokes.toml")
+    assert run("design", "phantom:brain", *words, "--out", tmp_path / "run").exit_code == 0
+    result = run("export", tmp_path / "run", "--to", "cfl", "--out", tmp_path / "a.cfl")
+    assert result.exit_code == 0 and "mri-design convert takes samples and trajectory to BART" in result.stdout
+    assert read_pair(tmp_path / "a_maps").shape[:4] == (24, 24, 1, 3) and not (tmp_path / "a.cfl").exists()

@@ -131,3 +131,38 @@ def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(
     np.testing.assert_allclose(made["ramp"], gridded, rtol=1e-4, atol=1e-4 * np.abs(gridded).max())
     assert np.linalg.norm(made["ramp"] - made["none"]) > 0.01 * np.linalg.norm(made["none"])
     assert "density weights those of the file" in " ".join(run("info", tmp_path / "ramp.npz").stdout.split())
+
+
+def test_a_matrix_that_the_file_does_not_say_can_be_given(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    held = dict(np.load(spoke_file))
+    path = tmp_path / "short.npz"
+    np.savez(path, kspace=held["kspace"], trajectory=held["trajectory"] * (1, 0.7), noise_variance=0.007**2)
+    refused = run("recon", path, "--method", "zero-filled", "--out", tmp_path / "none")
+    assert refused.exit_code == 3 and "Give the pixels (ky, kx) of the image: as --matrix N" in refused.stderr
+    words = ("--method", "zero-filled", "--recipe", "quick.toml", "--out", tmp_path / "run")
+    assert run("recon", path, "--matrix", "32,28", *words).exit_code == 0
+    assert np.load(tmp_path / "run/recon.npy").shape == (32, 28)
+    assert "32 x 32 pixels (ky, kx)" in run("info", path, "--matrix", 32).stdout
+    assert run("convert", path, tmp_path / "a.cfl", "--matrix", 32).exit_code == 0
+    assert json.loads((tmp_path / "a.json").read_text())["matrix"] == [32, 32]
+    for value, said in (("3", "4 or more"), ("24,24,24", "one or two"), ("8", "up to 4 and 4"), ("x", "one or two")):
+        result = run("info", path, "--matrix", value)
+        assert result.exit_code in (2, 3) and said in result.stderr, (value, result.output)
+    result = run("info", "scan.npz", "--matrix", 24)
+    assert result.exit_code == 2 and "24 x 24 pixels asked for of scan.npz, which says its own" in result.stderr
+
+
+@pytest.mark.parametrize(("share", "folded"), [(1.0, False), (0.6, True)])
+def test_an_image_that_folds_says_that_its_field_of_view_looks_too_small(
+    run: Run, tmp_path: Path, share: float, folded: bool
+) -> None:
+    spokes = radial_spokes(40, golden_angles(40))
+    made = load_phantom_shots("brain", spokes, shape=40, rng=np.random.default_rng(0))
+    matrix = round(40 * share)
+    path, out = tmp_path / "spokes.npz", tmp_path / "run"
+    known = {"matrix": matrix, "noise_variance": made.noise_variance}
+    np.savez(path, kspace=made.kspace.reshape(40, -1), trajectory=spokes * (matrix / 40), **known)
+    result = run("recon", path, "--method", "map", "--recipe", "quick.toml", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert ("its field of view looks too small" in result.stderr) == folded
+    assert ("field_of_view_doubt" in json.loads((out / "manifest.json").read_text())["settings"]) == folded

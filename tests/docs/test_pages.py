@@ -17,7 +17,7 @@ import mri_design as md
 from mri_design.cli.main import app
 from tests.docs.pages import PAGES, REPOSITORY, blocks, commands
 
-OTHER_PROGRAMS = ("pip install ", "pip wheel ", "conda ", "docker ")
+OTHER_PROGRAMS = ("pip install ", "pip wheel ", "conda ", "docker ", "bart ")
 """Not run: they need a network or another program. Where they name files, the files must exist."""
 FACTOR = 8
 """The pages' scans have this many times as many lines as those of the tests."""

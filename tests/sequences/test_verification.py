@@ -152,3 +152,27 @@ def test_half_a_file_is_none(kept: int, written: Callable[..., Path], generic: S
     with warnings.catch_warnings(), pytest.raises(SequenceError):
         warnings.simplefilter("ignore")  # pypulseq's, about rasters that are not there
         verify(written(GRE, lambda text: text[:kept]), ORDER, GRE, generic)
+
+
+@pytest.mark.parametrize("dummies", [0, 2])
+def test_labels_begin_with_zero_also_where_nothing_is_measured_at_first(
+    asked: SequenceSettings, written: Callable[..., Path], generic: Scanner, dummies: int
+) -> None:
+    asked = replace(asked, dummies=dummies)
+    path = written(asked)
+    sequence = pytest.importorskip("pypulseq").Sequence()
+    sequence.read(str(path))
+    (first,) = sequence.get_block(1).label.values()
+    assert (first.label, first.value) == ("LIN", 0)
+    named = [number for number in sequence.block_events if sequence.get_block(number).label]
+    assert named[0] == 1 and len(named) == 1 + len(ORDER.lines)
+    number = next(
+        i for i, line in enumerate(path.read_text().split("[EXTENSIONS]")[1].split("\n")) if "LABELSET" in line
+    )
+    lines = path.read_text().split("[EXTENSIONS]")
+    rows = lines[1].split("\n")
+    at = next(i for i in range(number + 1, len(rows)) if rows[i].split()[1:2] == ["0"])
+    rows[at] = rows[at].replace(" 0 LIN", " 5 LIN")
+    path.write_text(lines[0] + "[EXTENSIONS]" + "\n".join(rows))
+    with pytest.raises(SequenceError, match=r"block 1: labels that begin as \{'LIN': 5\}, where LIN begin with 0"):
+        verify(path, ORDER, asked, generic)

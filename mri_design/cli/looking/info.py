@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mri_design.cli.options import Contrast, Input, Maps, Phase, RecipeFile, Repetition, SetNumber
+from mri_design.cli.arguments import matrix_of
+from mri_design.cli.options import Contrast, Input, Maps, Matrix, Phase, RecipeFile, Repetition, SetNumber
 from mri_design.cli.terminal import DONE, exits, say
 
 __all__ = ["info"]
@@ -17,6 +18,7 @@ def info(
     phase: Phase = None,
     repetition: Repetition = None,
     set_: SetNumber = None,
+    matrix: Matrix = None,
 ) -> int:
     """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
 
@@ -30,7 +32,7 @@ def info(
     require_no_slices(source, "info tells about all slices of {0}")
     settings, counters = (
         load_recipe(recipe),
-        {"contrast": contrast, "phase": phase, "repetition": repetition, "set": set_},
+        {"contrast": contrast, "phase": phase, "repetition": repetition, "set": set_, "matrix": matrix_of(matrix)},
     )
     if any(number is not None for number in counters.values()):  # to check a recipe anew loads the models
         settings = settings.replacing("input", **counters)

@@ -14,6 +14,7 @@ __all__ = ["files_section", "save_report"]
 _HELD = {
     "recon.npy": "the image, complex64 (ky, kx)",
     "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
+    "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx)",
     "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",
     "lines.csv": "lines in the order of choice",
     "samples.csv": "samples of the plane in the order of choice",

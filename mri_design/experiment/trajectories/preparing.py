@@ -20,7 +20,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.coil_mixing import image_units, inverse_root
+from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, maps_before_mixing
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.dynamic_range import require_dynamic_range
@@ -45,7 +45,7 @@ class PreparedSamples:
         What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
         are scaled to ordinary numbers. White coils stay in units of the noise; for images there is `image_unit`.
     mixing : complex array, shape (coil, coil), optional
-        What samples as read were multiplied by where coils were whitened.
+        What samples as read were multiplied by where coils were whitened, but for a factor.
     """
 
     data: TrajectoryData
@@ -53,6 +53,11 @@ class PreparedSamples:
     maps_source: str
     unit: float = 1.0
     mixing: Array | None = None
+
+    @property
+    def maps_as_read(self) -> Array | None:
+        """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
+        return maps_before_mixing(self.mixing, self.data.coil_maps)
 
     @property
     def noise_doubt(self) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.runs.convert.wording import card_file, described_kspace, left_out, pair_files
+from mri_design.runs.convert.wording import card_file, described_kspace, left_out
 from mri_design.runs.made_files import MadeFiles
 from mri_design.scan.io.atomic import npz_bytes
 from mri_design.scan.trajectories.exchange import maps_to_bart, samples_to_bart, to_bart
 from mri_design.scan.trajectory_data import TrajectoryData
-from mri_design.scan.writing.cfl import stacked_slices
+from mri_design.scan.writing.cfl import pair_files, stacked_slices
 
 __all__ = ["TRAJECTORY_WRITERS"]
 

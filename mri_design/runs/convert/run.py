@@ -17,6 +17,7 @@ from mri_design.runs.made_files import MadeFiles, ending_of
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
+from mri_design.scan.io.samples import volume_note
 from mri_design.scan.left_out import left_out_text
 from mri_design.scan.trajectory_data import TrajectoryData
 
@@ -45,7 +46,8 @@ def convert_file(
     out : Path
         The ending of its name, one of `ENDINGS`, is the format.
     recipe : Recipe
-        Its ``input`` applies to files, its ``simulation`` to phantoms. Images stay images.
+        Its ``input`` applies to files, its ``simulation`` to phantoms. Images stay images. Where its ``design`` is one
+        over a plane, rows and columns of the one slice are ky and kz.
     field_of_view : tuple of float, optional
         (ky, kx) in metres, for formats that have sizes of pixels; by default that of the input, where it says one.
     index : int, optional
@@ -70,9 +72,13 @@ def convert_file(
     phantom = source.startswith(PHANTOM_PREFIX)
     policy = recipe.input
     data = (
-        load_scan(source, recipe) if phantom else read(source, duplicates=policy.duplicates, counters=policy.counters)
+        load_scan(source, recipe)
+        if phantom
+        else read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
     )
     data = data if index is None else data.select_slice(index)
+    if recipe.design.encoding == "plane":
+        data = _as_plane(data, source)
     made = _made(data, source, out, field_of_view)
     if not phantom:
         _refuse_changes_of(Path(source), made)
@@ -94,6 +100,17 @@ def _made(
         return TRAJECTORY_WRITERS[ending](data, out, extents)
     _require(ending, IMAGE_WRITERS, source, "images, from which no k-space is made here")
     return IMAGE_WRITERS[ending](data, out, extents)
+
+
+def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KSpaceData:
+    """The scan with rows and columns as ky and kz."""
+    if not isinstance(data, KSpaceData):
+        raise UsageError(f"{source} holds no k-space on a grid, and so no plane (ky, kz): leave out --encoding")
+    if "volume" in data.card:
+        return data
+    if data.n_slices > 1:
+        raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slice")
+    return replace(data, card={**data.card, "volume": volume_note(1, data.grid_shape)})
 
 
 def _require(ending: str, possible: Collection[str], source: str, what: str, cure: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What is said of files that were converted, and how BART's pairs of files are named."""
+"""What is said of files that were converted, and the cards beside them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData
-from mri_design.scan.writing.cfl import cfl_bytes
 
-__all__ = ["card_file", "described_kspace", "left_out", "pair_files"]
+__all__ = ["card_file", "described_kspace", "left_out"]
 
 _PARTS = {
     "coil_maps": "coil maps",
@@ -30,6 +26,9 @@ _PARTS = {
 def described_kspace(scan: KSpaceData | TrajectoryData) -> str:
     """Sizes in words."""
     n_y, n_x = scan.grid_shape
+    if isinstance(scan, KSpaceData) and "volume" in scan.card:
+        planes = f"{scan.n_slices} plane{'s' * (scan.n_slices > 1)} of {n_y} x {n_x} (ky x kz)"
+        return f"{planes}, {scan.n_coils} coil{'s' * (scan.n_coils > 1)}"
     if isinstance(scan, TrajectoryData):
         what = f"{len(scan.trajectory)} samples on {scan.readouts} readouts for {n_y} x {n_x} pixels (ky x kx)"
     else:
@@ -41,12 +40,6 @@ def left_out(scan: KSpaceData | TrajectoryData, kept: Collection[str]) -> list[s
     """One sentence about what is known of the scan and not ``kept`` in its file; none where that is nothing."""
     lost = [text for part, text in _PARTS.items() if part not in kept and getattr(scan, part, None) is not None]
     return [f"Not in this file: {', '.join(lost)}."] if lost else []
-
-
-def pair_files(stem: Path, array: NDArray[np.generic]) -> dict[Path, bytes]:
-    """NAME.hdr and NAME.cfl with their contents."""
-    header, samples = cfl_bytes(array)
-    return {stem.with_name(f"{stem.name}.hdr"): header, stem.with_name(f"{stem.name}.cfl"): samples}
 
 
 def card_file(stem: Path, facts: Mapping[str, object]) -> dict[Path, bytes]:

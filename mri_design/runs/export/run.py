@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.tables import csv_text
+from mri_design.runs.export.scan_parameters import ScanParameters
 from mri_design.runs.export.stored_images import StoredImages, read_images, read_manifest
-from mri_design.runs.export.stored_order import read_plane, read_shots
+from mri_design.runs.export.stored_order import StoredPlane, read_plane, read_shots
 from mri_design.runs.export.stored_run import StoredRun, read_run
 from mri_design.runs.made_files import (
     NO_SIZES,
@@ -27,13 +28,14 @@ from mri_design.runs.made_files import (
 )
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes
-from mri_design.scan.writing.cfl import cfl_bytes
+from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
+from mri_design.scan.writing.cfl import pair_files
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 from mri_design.sequences.arms import largest_bandwidth
-from mri_design.sequences.orders import PlaneOrder, SpiralOrder, SpokeOrder
-from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.pulseq_file import PulseqFile, pulseq_file
 from mri_design.sequences.scanner import Scanner
 from mri_design.sequences.settings import SequenceSettings
 from mri_design.sequences.verification import Verified
@@ -50,7 +52,7 @@ ENDINGS = {
     "seq": (".seq",),
 }
 """Formats, and how their files may be called."""
-_STD = "_std"
+_STD, _MAPS = "_std", "_maps"
 _UNKNOWN_SIZE = "The run does not say how large pixels are"
 
 
@@ -63,21 +65,24 @@ class SequenceRequest:
     scanner : Scanner
         Whose limits hold.
     settings : callable
-        Takes the field of view (ky, kx) in metres, the number of samples of a readout, and whether the lines come in
-        echo trains; gives the settings.
+        Takes the field of view (ky, kx) in metres, the number of samples of a readout, whether the lines come in echo
+        trains, and what is known of the scan; gives the settings.
     resolution : float, optional
         Pixel size along the readout, metres; by default that of the run's image, or the one along phase encoding.
     slab : float, optional
         Thickness that is excited, metres, where it was given: along kz it is the field of view of a plane.
     bandwidth : float, optional
         Hz for each pixel, where it was given: arms of spirals have the largest one that the scanner can play without.
+    train : int, optional
+        Length of the echo trains into which lines of a run without any are put, one after the other in their order.
     """
 
     scanner: Scanner
-    settings: Callable[[tuple[float, float], int, bool], SequenceSettings]
+    settings: Callable[[tuple[float, float], int, bool, ScanParameters], SequenceSettings]
     resolution: float | None = None
     slab: float | None = None
     bandwidth: float | None = None
+    train: int | None = None
 
 
 @dataclass(frozen=True)
@@ -139,20 +144,26 @@ def export_run(request: ExportRequest) -> MadeFiles:
     MissingPackageError
         Where the format needs a package that is not installed.
     """
-    made = _made(request)
+    made = _made_files(request)
     about = read_manifest(request.folder)["settings"].get("part_of_scan")
     return replace(made, sentences=(*made.sentences, f"Of the run's scan: {about}.")) if about else made
 
 
-def _made(request: ExportRequest) -> MadeFiles:
+def _made_files(request: ExportRequest) -> MadeFiles:
     if request.form == "seq":
         plane, shots = read_plane(request.folder), read_shots(request.folder)
-        if plane is not None:
-            return _seq_of_plane(request, plane)
+        if plane is not None and plane.chosen:
+            return _seq_of_plane(request, read_images(request.folder), plane.order)
         if shots is not None:
-            return _seq_of_shots(request, *shots)
+            return _seq_of_shots(request, read_images(request.folder), *shots)
     if request.form in _OF_IMAGES:
         return _OF_IMAGES[request.form](request, read_images(request.folder))
+    if request.form in _OF_PLANES:
+        images, plane = read_images(request.folder), read_plane(request.folder)
+        if plane is not None:
+            return _OF_PLANES[request.form](request, images, plane)
+        if request.form == "cfl" and images.counted != "lines" and images.maps is not None:
+            return _maps_of_trajectory(request, images.maps)
     return _OF_LINES[request.form](request, read_run(request.folder))
 
 
@@ -179,6 +190,10 @@ def _nifti(request: ExportRequest, run: StoredImages) -> MadeFiles:
         path: nifti_bytes(image, geometry, f"{name}, mri-design", compressed=compressed) for path, name, image in images
     }
     said = [*(f"{name}: {path}" for path, name, _ in images), *what_is_unknown("The run", geometry, WITHOUT_UNIT)]
+    if run.maps is not None:
+        path, text = request.beside(_MAPS), f"{len(run.maps)} coil maps, mri-design"
+        files[path] = nifti_bytes(run.maps[:, np.newaxis], geometry, text, compressed=compressed)
+        said.append(f"coil maps, complex, coil after coil along the fourth axis: {path}")
     return MadeFiles(files, tuple(said))
 
 
@@ -200,23 +215,86 @@ def _dicom(request: ExportRequest, run: StoredImages) -> MadeFiles:
 
 def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
     columns = 1 if run.image is None else run.image.shape[1]
-    header, samples = cfl_bytes(np.broadcast_to(run.mask, (columns, len(run.mask))))
-    files = {request.out.with_suffix(".hdr"): header, request.out: samples}
-    return MadeFiles(files, (f"mask ({columns} x {len(run.mask)}, for bart pics -p): {request.out.with_suffix('')}",))
+    mask = np.broadcast_to(run.mask, (columns, len(run.mask)))
+    said = f"mask ({columns} x {len(run.mask)}, for bart pics -p): {request.out.with_suffix('')}"
+    return _pairs(request, mask, said, None if run.maps is None else maps_to_bart(run.maps))
+
+
+def _cfl_of_plane(request: ExportRequest, run: StoredImages, plane: StoredPlane) -> MadeFiles:
+    rows, columns = plane.shape
+    said = f"mask (1 x {rows} x {columns}, for bart pics -p): {request.out.with_suffix('')}"
+    return _pairs(request, run.mask[np.newaxis], said, None if run.maps is None else planes_to_bart(run.maps))
+
+
+def _maps_of_trajectory(request: ExportRequest, maps: NDArray[np.complex64]) -> MadeFiles:
+    made = _pairs(request, None, "", maps_to_bart(maps))
+    said = "There is no mask of a grid here: mri-design convert takes samples and trajectory to BART."
+    return MadeFiles(made.files, (*made.sentences, said))
+
+
+def _pairs(
+    request: ExportRequest, mask: NDArray[np.bool_] | None, said: str, maps: NDArray[np.complex64] | None
+) -> MadeFiles:
+    """Mask and coil maps as BART's pairs, those that there are."""
+    stem = request.out.with_suffix("")
+    files = {} if mask is None else pair_files(stem, mask)
+    sentences = [said] if said else []
+    if maps is not None:
+        beside = stem.with_name(f"{stem.name}{_MAPS}")
+        files |= pair_files(beside, maps)
+        sentences.append(f"coil maps ({' x '.join(map(str, maps.shape))}, for bart pics): {beside}")
+    return MadeFiles(files, tuple(sentences))
 
 
 def _csv(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    rows: list[dict[str, object]] = []
-    for shot, train in enumerate(run.order.trains):
-        for echo, line in enumerate(train, 1):
-            place = {"order": len(rows), "line": line, "ky": line - run.order.n_lines // 2}
-            rows.append({**place, "shot": shot, "echo": echo})
+    rows = _in_trains(run.order.trains, lambda line: {"line": line, "ky": line - run.order.n_lines // 2})
     return MadeFiles({request.out: csv_text(rows).encode()}, (f"{len(rows)} lines in their order: {request.out}",))
+
+
+def _csv_of_plane(request: ExportRequest, _: StoredImages, plane: StoredPlane) -> MadeFiles:
+    middle_y, middle_z = (side // 2 for side in plane.shape)
+
+    def place(number: int) -> dict[str, int]:
+        row, column = divmod(number, plane.shape[1])
+        return {"sample": number, "ky": row - middle_y, "kz": column - middle_z}
+
+    rows = _in_trains(plane.trains, place)
+    return MadeFiles({request.out: csv_text(rows).encode()}, _counted(plane, request.out))
+
+
+def _in_trains(trains: Sequence[Sequence[int]], place: Callable[[int], dict[str, int]]) -> list[Mapping[str, object]]:
+    """Rows of a table: place in the order, what is measured, shot and echo."""
+    found = [(number, shot, echo) for shot, train in enumerate(trains) for echo, number in enumerate(train, 1)]
+    return [
+        {"order": order, **place(number), "shot": shot, "echo": echo}
+        for order, (number, shot, echo) in enumerate(found)
+    ]
 
 
 def _npy(request: ExportRequest, run: StoredRun) -> MadeFiles:
     lines = np.array(run.order.lines, dtype=np.int64)
-    return MadeFiles({request.out: npy_bytes(lines)}, (f"{len(lines)} lines in their order: {request.out}",))
+    return _with_maps(request, run, lines, (f"{len(lines)} lines in their order: {request.out}",))
+
+
+def _npy_of_plane(request: ExportRequest, run: StoredImages, plane: StoredPlane) -> MadeFiles:
+    samples = np.array(plane.samples, dtype=np.int64)
+    said = "Its columns are the row ky and the column kz of every sample, counted from 0."
+    return _with_maps(request, run, samples, (*_counted(plane, request.out), said))
+
+
+def _with_maps(request: ExportRequest, run: StoredImages, order: NDArray[np.int64], said: tuple[str, ...]) -> MadeFiles:
+    files = {request.out: npy_bytes(order)}
+    if run.maps is not None:
+        beside = request.beside(_MAPS)
+        files[beside] = npy_bytes(run.maps)
+        said = (*said, f"coil maps (coil, row, column): {beside}")
+    return MadeFiles(files, said)
+
+
+def _counted(plane: StoredPlane, out: Path) -> tuple[str, ...]:
+    rows, columns = plane.shape
+    order = "in their order" if plane.chosen else "by their numbers, because the run chose no order"
+    return (f"{len(plane.samples)} samples of a plane of {rows} x {columns}, {order}: {out}",)
 
 
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
@@ -234,73 +312,148 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
     extents = request.field_of_view or _known_extents(run)
     if extents is None:
         raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view in metres, as --fov 0.24")
-    settings = asked.settings(extents, _samples(extents, asked.resolution, run), run.order.echoes > 1)
-    made = pulseq_file(run.order, settings, asked.scanner)
-    echoes = f", echo trains of {run.order.echoes}" if settings.kind == "tse" else ""
-    effective = made.verified.echo_time * (run.order.dc_echo if settings.kind == "tse" else 1)
-    size = " x ".join(f"{1e3 * x / n:.3g}" for x, n in zip(extents, (run.order.n_lines, settings.samples), strict=True))
+    order = _order_in_trains(run.order, asked.train)
+    scan, samples = ScanParameters.of(run), _samples(extents, asked.resolution, run)
+    settings = asked.settings(extents, samples, order.echoes > 1 or asked.train is not None, scan)
+    if settings.kind == "tse" and order.echoes == 1 and asked.train is None:
+        raise InputError(
+            field="echo trains",
+            got="tse of lines that come one by one",
+            wanted="the length of echo trains",
+            cure="Give it as --etl 8, or design in trains (--block 8).",
+        )
+    if settings.kind == "gre" and asked.train is not None:
+        raise InputError(field="echo trains", got=f"--etl {asked.train} of gre", wanted="tse, which has echo trains")
+    made = _made(order, settings, asked.scanner, scan)
+    echoes = f", echo trains of {order.echoes}" if settings.kind == "tse" else ""
+    effective = made.verified.echo_time * (order.dc_echo if settings.kind == "tse" else 1)
+    size = " x ".join(f"{1e3 * x / n:.3g}" for x, n in zip(extents, (order.n_lines, settings.samples), strict=True))
     said = (
-        f"{settings.kind}{echoes}, {len(run.order.lines)} lines: {request.out}",
-        f"Pixels of {size} mm (ky x kx), {_times(made.verified, effective)}.",
+        f"{settings.kind}{echoes}, {len(order.lines)} lines: {request.out}",
+        f"Pixels of {size} mm (ky x kx), slices of {1e3 * settings.slice_thickness:.3g} mm, "
+        f"{_times(made.verified, effective)}.",
     )
-    return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
+    return _sequence(request, made, said, order, settings, scan)
 
 
-def _seq_of_plane(request: ExportRequest, order: PlaneOrder) -> MadeFiles:
+def _order_in_trains(order: LineOrder, length: int | None) -> LineOrder:
+    """The lines in echo trains of a length, one after the other in their order; as they are without one."""
+    if length is None:
+        return order
+    if order.echoes > 1 and length != order.echoes:
+        raise InputError(
+            field="echo trains",
+            got=f"{length} lines a train",
+            wanted=f"{order.echoes}, because the run's lines come in such trains",
+            cure="Leave out --etl.",
+        )
+    return order if order.echoes > 1 else LineOrder.in_trains(order.lines, length, order.n_lines)
+
+
+def _made(order: Order, settings: SequenceSettings, scanner: Scanner, scan: ScanParameters) -> PulseqFile:
+    """The file; a refusal says where a value is that of the scan and nobody asked for it."""
+    try:
+        return pulseq_file(order, settings, scanner)
+    except InputError as error:
+        name = error.field.replace(" ", "_")
+        if name not in scan.known or getattr(settings, name) != scan.known[name]:
+            raise
+        cure = f"{error.cure} It is that of the scan: another one has to be given.".strip()
+        raise InputError(field=error.field, got=error.got, wanted=error.wanted, cure=cure) from error
+
+
+def _sequence(
+    request: ExportRequest,
+    made: PulseqFile,
+    said: tuple[str, ...],
+    order: Order,
+    settings: SequenceSettings,
+    scan: ScanParameters,
+) -> MadeFiles:
+    """The file with what is said of it, and what differs from the scan."""
+    said = (*said, _labelled(order))
+    differing = scan.differing(settings)
+    asked = _asked(request)
+    return MadeFiles(
+        {request.out: made.content}, (*said, *filter(None, [differing]), _found(made.verified, asked.scanner))
+    )
+
+
+def _labelled(order: Order) -> str:
+    """The largest label of each name, beside the count that an interpreter takes from it."""
+    largest = {name: max(values) for name, values in order.labels.items()}
+    sides = dict(zip(largest, order.matrix or (), strict=False))
+    told = [
+        f"{name} up to {value}" + (f", counted as {value + 1} of {sides[name]}" if name in sides else "")
+        for name, value in largest.items()
+    ]
+    return f"Labels: {'; '.join(told)}."
+
+
+def _seq_of_plane(request: ExportRequest, run: StoredImages, order: PlaneOrder) -> MadeFiles:
     asked, extents = _asked(request), request.field_of_view
     if extents is None:
         raise UsageError("the run does not say how large the volume is; give its extent along ky and kx, as --fov 0.24")
     if asked.slab is None:
         raise UsageError(
-            "a plane needs the extent along kz, the thickness of the slab that is excited: as --slice 0.16"
+            "a plane needs the extent along kz, the thickness of the slab that is excited: as --thickness 0.16"
         )
     rows, partitions = order.shape
     count = _divided(extents[1], extents[0] / rows, asked.resolution)
-    made = pulseq_file(order, asked.settings(extents, count, False), asked.scanner)
+    scan = replace(ScanParameters.of(run), slice_thickness=None)  # the slab holds all slices
+    settings = asked.settings(extents, count, False, scan)
+    made = _made(order, settings, asked.scanner, scan)
     lengths = (extents[0] / rows, asked.slab / partitions, extents[1] / count)
     size = " x ".join(f"{1e3 * length:.3g}" for length in lengths)
     said = (
         f"gre, {order.count} samples of a plane of {rows} x {partitions}: {request.out}",
         f"Voxels of {size} mm (ky x kz x kx), {_times(made.verified, made.verified.echo_time)}.",
     )
-    return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
+    return _sequence(request, made, said, order, settings, scan)
 
 
-def _seq_of_shots(request: ExportRequest, order: SpokeOrder | SpiralOrder, samples: int) -> MadeFiles:
-    asked, extents = _asked(request), request.field_of_view
+def _seq_of_shots(
+    request: ExportRequest, run: StoredImages, order: SpokeOrder | SpiralOrder, samples: int
+) -> MadeFiles:
+    asked, extents, scan = _asked(request), request.field_of_view or _known_extents(run), ScanParameters.of(run)
     name = "spokes" if isinstance(order, SpokeOrder) else "spirals"
     if extents is None:
         raise UsageError(f"a run over {name} does not say how large pixels are; give the field of view, as --fov 0.24")
     if asked.resolution is not None:
         raise UsageError(f"the samples of {name} are those of the design: leave out --resolution")
     if isinstance(order, SpiralOrder):
-        return _seq_of_arms(request, asked, order, extents)
+        return _seq_of_arms(request, asked, order, extents, scan)
     if extents[0] != extents[1]:
         raise UsageError("spokes have one field of view: give one length, as --fov 0.24")
     whole = extents[0] * order.oversampling
-    made = pulseq_file(order, asked.settings((whole, whole), samples, False), asked.scanner)
+    settings = asked.settings((whole, whole), samples, False, scan)
+    made = _made(order, settings, asked.scanner, scan)
     size = 1e3 * whole / samples
     said = (
         f"gre, {order.count} spokes of {samples} samples: {request.out}",
         f"Pixels of {size:.3g} mm, {_times(made.verified, made.verified.echo_time)}.",
     )
-    return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
+    return _sequence(request, made, said, order, settings, scan)
 
 
 def _seq_of_arms(
-    request: ExportRequest, asked: SequenceRequest, order: SpiralOrder, extents: tuple[float, float]
+    request: ExportRequest,
+    asked: SequenceRequest,
+    order: SpiralOrder,
+    extents: tuple[float, float],
+    scan: ScanParameters,
 ) -> MadeFiles:
-    settings = asked.settings(extents, order.samples, False)
+    settings = asked.settings(extents, order.samples, False, scan)
     if asked.bandwidth is None:
         settings = replace(settings, bandwidth=largest_bandwidth(order, extents, asked.scanner))
-    made = pulseq_file(order, settings, asked.scanner)
+    made = _made(order, settings, asked.scanner, scan)
     size = " x ".join(f"{1e3 * extent / count:.3g}" for extent, count in zip(extents, order.grid, strict=True))
     said = (
         f"gre, {order.count} arms of spirals of {order.samples} samples in {1e3 / made.verified.bandwidth:.4g} ms: "
         f"{request.out}",
         f"Pixels of {size} mm (ky x kx), {_times(made.verified, made.verified.echo_time)}.",
     )
-    return MadeFiles({request.out: made.content}, (*said, _found(made.verified, asked.scanner)))
+    return _sequence(request, made, said, order, settings, scan)
 
 
 def _asked(request: ExportRequest) -> SequenceRequest:
@@ -322,7 +475,7 @@ def _found(found: Verified, scanner: Scanner) -> str:
     )
 
 
-def _known_extents(run: StoredRun) -> tuple[float, float] | None:
+def _known_extents(run: StoredImages) -> tuple[float, float] | None:
     if run.geometry is None or run.image is None:
         return None
     along_y, along_x = (1e-3 * size * count for size, count in zip(run.geometry.pixel, run.image.shape, strict=True))
@@ -363,6 +516,12 @@ def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
 
 _OF_IMAGES: Mapping[str, Callable[[ExportRequest, StoredImages], MadeFiles]] = {"nifti": _nifti, "dicom": _dicom}
 """Formats of images, which every run may have."""
+_OF_PLANES: Mapping[str, Callable[[ExportRequest, StoredImages, StoredPlane], MadeFiles]] = {
+    "cfl": _cfl_of_plane,
+    "csv": _csv_of_plane,
+    "npy": _npy_of_plane,
+}
+"""Formats of whatever was measured, for samples of a plane."""
 _OF_LINES: Mapping[str, Callable[[ExportRequest, StoredRun], MadeFiles]] = {
     "cfl": _cfl,
     "csv": _csv,

@@ -17,10 +17,11 @@ from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["MOST_TEXT", "StoredImages", "read_images", "read_manifest"]
+__all__ = ["COIL_MAPS", "MOST_TEXT", "StoredImages", "read_images", "read_manifest"]
 
 MOST_TEXT = 64 * 2**20
 """Longest text file of a run, in bytes, that is read."""
+COIL_MAPS = "coil_maps.npy"
 _WANTED = "a folder of design, recon or protocol"
 
 
@@ -40,6 +41,8 @@ class StoredImages:
         The reconstruction.
     std : float32 array, shape as ``image``, or None
         Its error bars.
+    maps : complex64 array, shape (coil, ky, kx), or None
+        Coil maps of the scan's own coils; None where it has one coil.
     geometry : SliceGeometry or None
         Pixel size and place, where the scan's file said.
     source : SourceImage or None
@@ -53,6 +56,7 @@ class StoredImages:
     counted: str
     image: NDArray[np.complex64] | None
     std: NDArray[np.float32] | None
+    maps: NDArray[np.complex64] | None = None
     geometry: SliceGeometry | None
     source: SourceImage | None
     identity: str
@@ -98,6 +102,10 @@ def read_images(folder: Path) -> StoredImages:
         raise InputError(
             field=f"{folder.name}/std.npy", got=f"shape {std.shape}", wanted=f"{image.shape}, as recon.npy"
         )
+    maps = _image(folder / COIL_MAPS, "c", 3)
+    if maps is not None and image is not None and maps.shape[1:] != image.shape:
+        wanted = f"(coil, {image.shape[0]}, {image.shape[1]}), as recon.npy"
+        raise InputError(field=f"{folder.name}/{COIL_MAPS}", got=f"shape {maps.shape}", wanted=wanted)
     stored, source = settings.get("geometry"), settings.get("source_image")
     field = f"{folder.name}/manifest.json"
     return StoredImages(
@@ -106,6 +114,7 @@ def read_images(folder: Path) -> StoredImages:
         counted=what,
         image=image,
         std=std,
+        maps=maps,
         geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
         source=None if source is None else SourceImage.from_settings(field, source),
         identity=str(settings.get("identity", "")),
@@ -148,5 +157,5 @@ def _array(path: Path, kind: str, *axes: int) -> NDArray[Any]:
     return array
 
 
-def _image(path: Path, kind: str) -> NDArray[Any] | None:
-    return _array(path, kind, 2) if path.is_file() else None
+def _image(path: Path, kind: str, axes: int = 2) -> NDArray[Any] | None:
+    return _array(path, kind, axes) if path.is_file() else None

@@ -37,8 +37,8 @@ class ReconRequest:
     recipe : Recipe
         Method, prior, inference.
     mask : Path, optional
-        ``.npy``, bool (ky,): the lines to use, or the readouts of a trajectory; or bool (ky, kz): samples of a
-        plane. All measured ones by default.
+        Of the lines to use, bool (ky,), of the readouts of a trajectory, or of the samples of a plane, bool (ky, kz),
+        as `read_mask` takes it. All measured ones by default.
     maps : Path, optional
         File of coil maps.
     index : int

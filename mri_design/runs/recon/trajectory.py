@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.evaluation.folding import looks_folded
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
@@ -21,7 +22,13 @@ from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 
-__all__ = ["TrajectoryResult", "reconstruct_trajectory"]
+__all__ = ["FOLDED", "TrajectoryResult", "reconstruct_trajectory"]
+
+_WITHOUT_STREAKS = ("mean", "map")
+FOLDED = (
+    "its field of view looks too small: the image is bright up to its edges, and what lies beyond them folds in. "
+    "Compare the trajectory's unit and the matrix (--matrix) with the field of view of the scan"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class TrajectoryResult:
         Signal level that the prior's scales follow.
     images : sequence of NamedImage
         The image, and the gridded one to compare it with.
+    folded : bool
+        Whether the field of view looks too small.
     """
 
     record: Record
@@ -50,6 +59,7 @@ class TrajectoryResult:
     mask: NDArray[np.bool_]
     signal: float
     images: Sequence[NamedImage]
+    folded: bool = False
 
 
 def reconstruct_trajectory(
@@ -94,6 +104,9 @@ def reconstruct_trajectory(
     result = reconstruct_samples(slice_model, method, recipe, np.random.default_rng([run.seed, 2]), options)
     if result.left_out:
         run.progress.say(result.left_out)
+    folded = method in _WITHOUT_STREAKS and looks_folded(result.image)
+    if folded:
+        run.progress.warn(f"{data.name}: {FOLDED}")
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
     unit = scan.image_unit(0)
@@ -101,4 +114,4 @@ def reconstruct_trajectory(
     images = [NamedImage.judged(GRIDDED if method == ZERO_FILLED else method, result.times(unit), reference)]
     images = with_zero_filled(images, slice_model, every_readout, reference, unit)
     stages.begin(REPORT)
-    return TrajectoryResult(record, Ending(status), scan, chosen, signal, images)
+    return TrajectoryResult(record, Ending(status), scan, chosen, signal, images, folded)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design.evaluation.output.page import Section
-from mri_design.runs.recon.trajectory import TrajectoryResult
+from mri_design.runs.recon.trajectory import FOLDED, TrajectoryResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import left_out_settings, left_out_summary, level_settings, level_summary, typical_unit
-from mri_design.runs.sections.images import account_settings, image_sections, save_images
+from mri_design.runs.sections.images import account_settings, image_sections, save_coil_maps, save_images
 from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
 __all__ = ["report_trajectory"]
@@ -52,8 +52,10 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
             run.folder, f"{data.readouts} readouts", data.trajectory, data.grid_shape, "these readouts", data.density
         ),
     ]
+    maps = scan.maps_as_read
     sections = [
         *image_sections(run.folder, result.images, reference, "no-lines", rows, about=about),
+        *save_coil_maps(run.folder, None if maps is None else maps[0], "no-lines", scan.maps_source),
         Section("Trajectory", pictures),
     ]
     assert data.noise_variance is not None
@@ -67,6 +69,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         "coil maps": scan.maps_source,
         **level_summary(*levels),
         **left_out_summary(data),
+        **({"field of view": FOLDED} if result.folded else {}),
         **account,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
@@ -77,6 +80,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         "matrix": list(data.grid_shape),
         **level_settings(*levels),
         **left_out_settings(data),
+        **({"field_of_view_doubt": FOLDED} if result.folded else {}),
         **account_settings(account),
     }
     record = replace(result.record, settings={**result.record.settings, **facts})

@@ -25,11 +25,14 @@ __all__ = [
     "image_sections",
     "layout_of",
     "metric_rows",
+    "save_coil_maps",
     "save_images",
     "save_reconstruction",
     "with_noise_of_reference",
 ]
 
+COIL_MAPS = "coil_maps.npy"
+_COIL_COLUMNS = 4
 Rows = list[dict[str, object]]
 
 
@@ -197,6 +200,34 @@ def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
     folder.write_metrics(rows)
 
 
+def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, source: str) -> list[Section]:
+    """Write coil_maps.npy and return the report's section about them; nothing of one coil.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    maps : complex array, shape (coil, ky, kx), or None
+        Of the coils of the scan's file. Maps of an earlier run do not stay beside another image.
+    orientation : Layout
+        How the source file lays the image.
+    source : str
+        Where they are from, in words.
+    """
+    if maps is None:
+        folder.remove(COIL_MAPS)
+        return []
+    folder.write_image(COIL_MAPS, np.asarray(maps, dtype=np.complex64))
+    panels = [ImagePanel(one, f"coil {number}") for number, one in enumerate(maps, 1)]
+    caption = (
+        f"Magnitude of the coil sensitivity maps, {source}, on one grey scale, coils as the scan's file has them. "
+        "Their root-sum-of-squares is 1 at every pixel, also outside the object. mri-design export takes them to "
+        "BART, NIfTI and NumPy."
+    )
+    drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, orientation, _COIL_COLUMNS), caption)
+    return [Section("Coil maps", [drawn])]
+
+
 def save_reconstruction(
     folder: RunFolder,
     known: KnownScan,
@@ -209,7 +240,8 @@ def save_reconstruction(
     Parameters
     ----------
     folder : RunFolder
-        Where to: recon.npy, std.npy where error bars are known, metrics.csv, figures.
+        Where to: recon.npy, std.npy where error bars are known, metrics.csv, figures, and of several coils
+        coil_maps.npy.
     known : KnownScan
         The slice, and what errors are measured against.
     images : sequence of NamedImage
@@ -224,4 +256,8 @@ def save_reconstruction(
     rows = with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
     save_images(folder, images[0].reconstruction, rows)
     layout = layout_of(known.slice_model.candidates, known.data.orientation)
-    return image_sections(folder, images, known.shown_reference, layout, rows, known.reference_noise, about)
+    maps = known.scan.maps_as_read
+    return [
+        *image_sections(folder, images, known.shown_reference, layout, rows, known.reference_noise, about),
+        *save_coil_maps(folder, None if maps is None else maps[0], layout, known.scan.maps_source),
+    ]

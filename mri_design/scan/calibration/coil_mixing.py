@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["image_units", "inverse_root", "mix_coils"]
+__all__ = ["image_units", "inverse_root", "maps_before_mixing", "mix_coils"]
 
 _AT_ONCE = 1 << 14
 
@@ -50,6 +50,27 @@ def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | No
     gain = mixing[0, 0]
     if maps is None or np.array_equal(mixing, gain * np.eye(len(mixing))):
         return float(1 / abs(gain))
-    seen = np.linalg.norm(mix_coils(np.asarray(np.linalg.inv(mixing), np.complex128), maps[np.newaxis])[0], axis=0)
+    seen = np.linalg.norm(_before_mixing(mixing, maps[np.newaxis])[0], axis=0)
     dark = seen == 0
     return np.asarray(np.where(dark, seen.mean(where=~dark) if not dark.all() else 1.0, seen), dtype=np.float32)
+
+
+def maps_before_mixing(
+    mixing: NDArray[np.complex128] | None, maps: NDArray[np.complex64] | None
+) -> NDArray[np.complex64] | None:
+    """Coil maps (slice, coil, ...) of the coils from which ``mixing`` (None is the identity) made those of ``maps``.
+
+    Their root-sum-of-squares is 1 at every pixel, and 0 where that of ``maps`` is. None where there are no maps, or
+    those of one coil.
+    """
+    if maps is None or maps.shape[1] == 1:
+        return None
+    if mixing is None:
+        return maps
+    seen = _before_mixing(mixing, maps)
+    strength = np.linalg.norm(seen.astype(np.complex128), axis=1, keepdims=True)
+    return (seen / np.where(strength > 0, strength, 1)).astype(np.complex64)
+
+
+def _before_mixing(mixing: NDArray[np.complex128], maps: NDArray[np.complex64]) -> NDArray[np.complex64]:
+    return mix_coils(np.asarray(np.linalg.inv(mixing), dtype=np.complex128), maps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ _EDGES = {_PER_PIXEL: 0.5, _RADIANS: np.pi}
 """How far a trajectory reaches, in other units, that fills k-space whatever the grid."""
 _LOOKS = {_PER_PIXEL: 0.0, _RADIANS: 0.8 * np.pi}
 """From which reach on, up to that edge, a trajectory without ``matrix`` looks like one in these units."""
+_COLUMNS = ("ky", "kx", "kz")
 _AXES = {1: "sample", 2: "readout, sample"}
 _LIKE_SQUARE = 0.05
 """Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
@@ -50,12 +52,12 @@ def along_trajectory(
     ----------
     arrays : mapping of str to array
         ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2), columns ky and kx,
-        or (sample, 3) with kz = 0 behind them; in the place of the axis of samples both may have two, (readout,
-        sample). ``matrix``, the pixels (ky, kx) or one number for both, may stand in the card instead, or be left out
-        where the trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that far.
-        ``density``, of the axes of samples, are density compensation weights of any scale.
-        ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of
-        slices they are the same for all.
+        or (sample, 3) with a third column kz of zeros; the card's ``trajectory_axes`` names the columns in another
+        order, as ``["kx", "ky", "kz"]``. In the place of the axis of samples both may have two, (readout, sample).
+        ``matrix``, the pixels (ky, kx) or one number for both, may stand in the card instead, or be left out where the
+        trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that far. ``density``, of
+        the axes of samples, are density compensation weights of any scale. ``coil_maps`` and ``reference`` lie on the
+        grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of slices they are the same for all.
     limits : ReadLimits
         Bounds on slices, coils and the sides of the image.
     name, noise_variance, card
@@ -67,16 +69,19 @@ def along_trajectory(
         For arrays that do not fit together, a matrix that is none or cannot be told, positions that cannot be in the
         card's unit, and as `TrajectoryData`.
     """
-    kspace, trajectory = arrays["kspace"], arrays["trajectory"]
+    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], card)
     if trajectory.shape[-1:] == (3,) and not trajectory[..., 2].any():  # kz of a plane
         trajectory = trajectory[..., :2]
     axes = trajectory.shape[:-1]
     if len(axes) not in (1, 2) or trajectory.shape[-1] != 2 or trajectory.dtype.kind not in "fiu":
-        third = ", whose third column is not zero" if trajectory.shape[-1:] == (3,) else ""
+        three = trajectory.shape[-1:] == (3,)
+        third = ", whose column kz is not zero" if three else ""
+        cure = 'If its columns have another order, the card says it: "trajectory_axes": ["kx", "ky", "kz"].'
         raise InputError(
             field="trajectory",
             got=f"{trajectory.dtype} {trajectory.shape}{third}",
             wanted="real numbers (sample, 2) or (readout, sample, 2): ky and kx in cycles per field of view",
+            cure=cure if three else "",
         )
     lead = kspace.shape[: kspace.ndim - len(axes)]
     if kspace.shape[len(lead) :] != axes or len(lead) > 2:
@@ -120,6 +125,22 @@ def _density(stored: NDArray[Any] | None, axes: tuple[int, ...]) -> NDArray[np.f
             cure="Leave the array out: the weights are then computed from the trajectory.",
         )
     return stored.reshape(-1).astype(np.float64)
+
+
+def _in_order(trajectory: NDArray[Any], card: Mapping[str, str]) -> NDArray[Any]:
+    """The columns ky, kx and perhaps kz of a trajectory whose card may name them in another order."""
+    if "trajectory_axes" not in card:
+        return trajectory
+    named = re.findall(r"k[xyz]", card["trajectory_axes"])
+    wanted = _COLUMNS[: trajectory.shape[-1]]
+    if sorted(named) != sorted(wanted) or len(wanted) < 2:
+        raise InputError(
+            field="trajectory_axes",
+            got=card["trajectory_axes"][:60],
+            wanted=f"the names of the {trajectory.shape[-1]} columns of the trajectory, kx and ky, and kz of a third",
+            cure='As in "trajectory_axes": ["kx", "ky", "kz"].',
+        )
+    return trajectory[..., [named.index(name) for name in wanted]]
 
 
 def _unit(card: Mapping[str, str]) -> str:
@@ -172,7 +193,8 @@ def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: Read
     reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
     told = f"{held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
     cure = (
-        'Add the pixels (ky, kx) of the image: an array matrix, or "matrix": [N, N] in the JSON card beside the file.'
+        'Give the pixels (ky, kx) of the image: as --matrix N, an array matrix, or "matrix": [N, N] in the JSON card '
+        "beside the file."
     )
     looks = next((unit for unit in _LOOKS if _LOOKS[unit] < reach.max() <= _EDGES[unit] * (1 + ROUNDING)), None)
     if looks is not None:

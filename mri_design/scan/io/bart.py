@@ -33,6 +33,8 @@ AXES: tuple[str, ...] = (
 
 _DATA = ("read", "phs1", "phs2", "coil", "slice")
 _LONGEST_HEADER = 2**20
+_GATHERED = 4.0
+"""Least energy of a plane's strongest column over that of the median one; shots have nearly the same energy."""
 _CURES = {"avg": "Average first: `bart avg -w $(bart bitmask 14) NAME averaged`.", "maps": "Take one set of maps."}
 
 
@@ -100,15 +102,16 @@ def _samples(path: Path, shape: tuple[int, ...], number: int = 0) -> NDArray[np.
 
 
 def read(
-    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS, matrix: tuple[int, int] | None = None
 ) -> KSpaceData | TrajectoryData | ImageStack:
     """Read k-space, or with a card ``kind`` ("image domain ...") images, that BART or its like wrote.
 
     Axes are BART's: readout, phase encode, second phase encode, coil and, 14th, slice; all others must have length 1.
-    A volume becomes one plane (ky, kz) for each readout position. Samples along a trajectory have a readout of
-    length 1, (1, sample, shot, coil), and their trajectory (3, sample, shot) in a pair NAME_traj beside them, or the
-    one that the card names as ``trajectory``; there it may say the ``matrix`` of the image, too. The card NAME.json
-    may also say ``noise_variance`` and ``zero_filled_k1_columns``.
+    A volume becomes one plane (ky, kz) for each readout position; (1, ky, kz, coil) is one such plane. Samples along a
+    trajectory have a readout of length 1, too, (1, sample, shot, coil), and their trajectory (3, sample, shot) in a
+    pair NAME_traj beside them, or the one that the card names as ``trajectory``; there it may say the ``matrix`` of the
+    image. The card NAME.json may also say ``noise_variance``, ``zero_filled_k1_columns``, and, as ``"encoding":
+    "plane"``, that samples without readouts are those of a plane.
 
     Parameters
     ----------
@@ -116,6 +119,8 @@ def read(
         NAME, NAME.hdr or NAME.cfl.
     limits : ReadLimits
         Bounds that the files are held to before anything is allocated.
+    matrix : tuple of int, optional
+        Pixels (ky, kx) of the image along a trajectory, in the place of what the files say.
 
     Raises
     ------
@@ -125,7 +130,7 @@ def read(
     """
     path = Path(path)
     header, samples = pair_of(path)
-    card = read_card(samples, limits)
+    card = read_card(samples, limits, matrix)
     stored = read_pair(path, limits)
     with errors_named(header):
         _refuse_further_axes(stored)
@@ -133,7 +138,7 @@ def read(
         if not card.image_domain:
             _refuse_mask(array)
         card = replace(card, text={**(card.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
-        if array.shape[0] == 1 and not card.image_domain:
+        if array.shape[0] == 1 and not card.image_domain and not _is_plane(samples, array, card):
             return _along_trajectory(samples, array, card, limits)
         dims = ("x", "y", "z", "coil", "slice") if card.image_domain else ("k0", "k1", "k2", "coil", "slice")
         kept = [axis for axis in range(5) if array.shape[axis] > 1 or axis < 2]
@@ -144,13 +149,13 @@ def read(
 
 
 def outline(
-    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS, matrix: tuple[int, int] | None = None
 ) -> ScanOutline | TrajectoryData | ImageOutline:
     """What `read` would read; of slices with two in memory at most, and the middle one kept.
 
     Parameters
     ----------
-    path, limits
+    path, limits, matrix
         As for `read`.
 
     Raises
@@ -159,7 +164,7 @@ def outline(
         As `read`, but for lines of other slices that should have been empty.
     """
     header, samples = pair_of(Path(path))
-    card = read_card(samples, limits)
+    card = read_card(samples, limits, matrix)
     shape = _checked_lengths(header, samples, limits) if header.exists() and samples.exists() else ()
     lengths = dict(zip(AXES, shape, strict=False))
     count = lengths.get("slice", 1)
@@ -179,7 +184,7 @@ def outline(
                 seen = outline_of_images(samples, "image", images, shape, replace(told, dims=None), limits)
                 assert seen is not None  # three axes
                 return seen
-    return outline_of_whole(read(path, limits=limits))
+    return outline_of_whole(read(path, limits=limits, matrix=matrix))
 
 
 def _lengths(header: Path) -> tuple[int, ...]:
@@ -236,24 +241,46 @@ def _mask_error(ones: int) -> InputError:
         field="samples",
         got=f"only zeros and {ones} ones: a mask, which is a design and no data",
         wanted="measured samples",
-        cure="Give the scan. `bart pics -p` takes this mask; `mri-design recon --mask` takes the run's mask.npy.",
+        cure="Give the scan. `mri-design recon --mask` and `bart pics -p` take this mask.",
     )
+
+
+def _is_plane(samples: Path, array: NDArray[np.complex64], card: ArrayCard) -> bool:
+    """Whether samples (1, ...) are those of a plane (ky, kz), not of shots along a trajectory.
+
+    Both have the same axes. A plane has no trajectory beside it, and either its card says so (``"encoding": "plane"``)
+    or the energy gathers in the middle of both its phase encodes, as it does not over shots.
+    """
+    if (card.text or {}).get("encoding") == "plane":
+        return True
+    if "trajectory" in (card.text or {}) or _trajectory_beside(samples, card) is not None or min(array.shape[1:3]) < 4:
+        return False
+    energies = np.sum(np.abs(array) ** 2, axis=(0, 1, 3, 4))
+    held = energies[energies > 0]
+    return held.size > 0 and float(held.max()) > _GATHERED * float(np.median(held))
+
+
+def _trajectory_beside(samples: Path, card: ArrayCard) -> Path | None:
+    """The pair in the same folder with the trajectory of samples, by its usual name or that of the card."""
+    named = (card.text or {}).get("trajectory", f"{samples.stem}_traj")
+    plain = Path(named).name == named
+    return samples.with_name(named) if plain and pair_of(samples.with_name(named))[0].exists() else None
 
 
 def _along_trajectory(
     samples: Path, array: NDArray[np.complex64], card: ArrayCard, limits: ReadLimits
 ) -> KSpaceData | TrajectoryData | ImageStack:
     """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
-    named = (card.text or {}).get("trajectory", f"{samples.stem}_traj")
-    if Path(named).name != named or not pair_of(samples.with_name(named))[0].exists():
+    beside = _trajectory_beside(samples, card)
+    if beside is None:
         raise InputError(
             field="axis 0 (read)",
             got="one sample in a readout, and no trajectory beside it",
             wanted=f"readouts, or a trajectory in the pair {samples.stem}_traj in the same folder",
-            cure="Name another pair of the folder as 'trajectory' in the card. For a plane (ky, kz) without readout, "
-            "put one of its axes first: `bart transpose 0 2 NAME plane`.",
+            cure="Name another pair of the folder as 'trajectory' in the card. If these are samples of a plane "
+            '(1, ky, kz, coil), say "encoding": "plane" there.',
         )
-    trajectory = from_bart(read_pair(samples.with_name(named), limits))
+    trajectory = from_bart(read_pair(beside, limits))
     kspace = np.transpose(array[0], (3, 2, 1, 0))  # (slice, coil, shot, sample)
     arrays: dict[str, NDArray[Any]] = {"kspace": kspace, "trajectory": trajectory}
     return scan_of_arrays(samples, "kspace", arrays, card, limits)

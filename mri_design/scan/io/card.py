@@ -39,6 +39,9 @@ class ArrayCard:
         The same of the members of an archive, by name.
     key : str, optional
         Member of an npz archive that holds the array.
+    matrix : tuple of int, optional
+        Pixels (ky, kx) of the image along a trajectory, where somebody asked for them; those of the card are in
+        ``text``.
     text : mapping of str to str
         Every field, for people.
     """
@@ -52,11 +55,21 @@ class ArrayCard:
     shape: tuple[int, ...] | None = None
     member_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     key: str | None = None
+    matrix: tuple[int, int] | None = None
     text: Mapping[str, str] | None = None
 
 
-def read_card(path: Path, limits: ReadLimits) -> ArrayCard:
-    """The card beside the array at ``path`` (same stem, ``.json``), or an empty one where there is none.
+def read_card(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = None) -> ArrayCard:
+    """The card beside the array at ``path`` (same stem, ``.json``), or one without fields where there is none.
+
+    Parameters
+    ----------
+    path : Path
+        The array.
+    limits : ReadLimits
+        Bound on the card's length.
+    matrix : tuple of int, optional
+        That of the result.
 
     Raises
     ------
@@ -66,7 +79,7 @@ def read_card(path: Path, limits: ReadLimits) -> ArrayCard:
     """
     card_path = path.with_suffix(".json")
     if not card_path.exists() or card_path == path:
-        return ArrayCard(text={})
+        return ArrayCard(text={}, matrix=matrix)
     if check_file(card_path) > limits.max_text_bytes:
         raise InputError(field=str(card_path), got="an over-long card", wanted=f"at most {limits.max_text_bytes} bytes")
     try:
@@ -91,6 +104,7 @@ def read_card(path: Path, limits: ReadLimits) -> ArrayCard:
         shape=shape,
         member_shapes=member_shapes,
         key=_text(card_path, content, "key"),
+        matrix=matrix,
         text=text,
     )
 

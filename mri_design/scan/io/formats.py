@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mri_design.errors import InputError, require_instance
@@ -44,6 +44,7 @@ def read(
     limits: ReadLimits = DEFAULT_LIMITS,
     duplicates: ismrmrd.DuplicatePolicy = "error",
     counters: Mapping[str, int] | None = None,
+    matrix: tuple[int, int] | None = None,
     isolated: bool = True,
 ) -> KSpaceData | TrajectoryData | ImageStack:
     """Read a scan or a stack of images in any supported format.
@@ -60,6 +61,9 @@ def read(
     counters : mapping of str to int, optional
         Which "contrast", "phase", "repetition" and "set" of raw data to read, by the file's own numbers; the first of
         those that are not named. Other formats have none but number 0.
+    matrix : tuple of int, optional
+        Pixels (ky, kx) of the image of samples along a trajectory in NumPy or BART files, in the place of what these
+        say.
     isolated : bool
         Read HDF5 in a process of its own (half a second more), because damaged files can crash or stall its
         library. Only files that are trusted should be read without.
@@ -72,6 +76,8 @@ def read(
         Where the format is unknown or the file does not pass its reader's checks.
     """
     path, counters, kind = *_checked(path, counters), _format_of(path)
+    if matrix is not None:
+        return _on_matrix(path, kind, _READERS_OF_CARDS, limits, matrix)
     if kind == "HDF5" and isolated:
         scan = read_isolated(path, limits=limits, duplicates=duplicates, counters=counters)
         assert not isinstance(scan, ScanOutline)
@@ -90,13 +96,14 @@ def outline(
     limits: ReadLimits = DEFAULT_LIMITS,
     duplicates: ismrmrd.DuplicatePolicy = "error",
     counters: Mapping[str, int] | None = None,
+    matrix: tuple[int, int] | None = None,
     isolated: bool = True,
 ) -> ScanOutline | TrajectoryData | ImageOutline:
     """What `read` would read, told without all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters
     ----------
-    path, limits, duplicates, counters, isolated
+    path, limits, duplicates, counters, matrix, isolated
         As for `read`.
 
     Raises
@@ -107,6 +114,8 @@ def outline(
         As `read`, but for samples that were not looked at.
     """
     path, counters, kind = *_checked(path, counters), _format_of(path)
+    if matrix is not None:
+        return _on_matrix(path, kind, _OUTLINES_OF_CARDS, limits, matrix)
     if kind == "HDF5" and isolated:
         told = read_isolated(path, limits=limits, duplicates=duplicates, counters=counters, whole=False)
         assert not isinstance(told, KSpaceData)
@@ -119,7 +128,7 @@ def outline(
     return _OUTLINES[kind](path, limits=limits)
 
 
-_READERS = {
+_READERS: Mapping[str, Callable[..., KSpaceData | TrajectoryData | ImageStack]] = {
     "BART": bart.read,
     "NumPy": npy.read,
     "DICOM": dicom.read,
@@ -128,7 +137,7 @@ _READERS = {
     "HDF5": fastmri.read,
 }
 """Readers of formats without series to choose from; of HDF5 files, that of those which hold no raw data."""
-_OUTLINES = {
+_OUTLINES: Mapping[str, Callable[..., ScanOutline | TrajectoryData | ImageOutline]] = {
     "BART": bart.outline,
     "NumPy": npy.outline,
     "DICOM": dicom.outline,
@@ -137,6 +146,26 @@ _OUTLINES = {
     "HDF5": fastmri.outline,
 }
 """The same, for what they hold without all of it."""
+
+
+_READERS_OF_CARDS: Mapping[str, Callable[..., object]] = {"BART": bart.read, "NumPy": npy.read}
+_OUTLINES_OF_CARDS: Mapping[str, Callable[..., object]] = {"BART": bart.outline, "NumPy": npy.outline}
+"""Those of `_READERS` and `_OUTLINES` whose files may hold trajectories without a matrix."""
+
+
+def _on_matrix(
+    path: Path, kind: str, readers: Mapping[str, Callable[..., object]], limits: ReadLimits, matrix: tuple[int, int]
+) -> TrajectoryData:
+    """Samples along a trajectory, for whose image somebody asked for a matrix."""
+    told = readers[kind](path, limits=limits, matrix=matrix) if kind in readers else None
+    if not isinstance(told, TrajectoryData):
+        raise InputError(
+            field="matrix",
+            got=f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own",
+            wanted="samples along a trajectory, in NumPy or BART files",
+            cure="Leave out --matrix, or matrix under [input] in the recipe.",
+        )
+    return told
 
 
 def _format_of(path: str | os.PathLike[str]) -> str:

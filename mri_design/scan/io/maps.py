@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.bart import is_bart, read_pair
+from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC, read_npy_stream
 from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 from mri_design.scan.io.samples import to_complex64
-from mri_design.scan.trajectories.exchange import maps_from_bart
+from mri_design.scan.trajectories.exchange import maps_from_bart, planes_from_bart
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["with_maps"]
@@ -36,8 +36,9 @@ def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) ->
     path : Path
         A ``.npy`` array, or a ``.npz`` archive with a member ``coil_maps``, ``maps`` or ``sensitivities``: (coil, row,
         column), the same for all slices, or (slice, coil, row, column). Rows and columns lie as in the scan's own
-        file. Or BART's pair of files, (x, y, 1, coil), with the phase encode along y. They are scaled to a
-        root-sum-of-squares of 1 at every pixel; pixels without any stay 0.
+        file. Or BART's pair of files: (x, y, 1, coil), with the phase encode along y and slices along the 14th axis, or
+        of planes (x, ky, kz, coil). They are scaled to a root-sum-of-squares of 1 at every pixel; pixels without any
+        stay 0.
     limits : ReadLimits
         Bounds of untrusted files.
 
@@ -47,7 +48,7 @@ def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) ->
         For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
     """
     from_bart = is_bart(path)
-    stored = maps_from_bart(read_pair(path, limits)) if from_bart else _stored(path, limits)
+    stored = _of_bart(read_pair(path, limits)) if from_bart else _stored(path, limits)
     turned = isinstance(data, KSpaceData) and data.orientation == "ky-columns" and not from_bart
     if turned and stored.ndim >= 2:
         stored = stored.swapaxes(-1, -2)
@@ -73,6 +74,14 @@ def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) ->
     )
     unit = (maps / np.where(strength > 0, strength, 1)).astype(np.complex64)
     return replace(data, coil_maps=unit, card={**data.card, "coil_maps_file": note})
+
+
+def _of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
+    """Maps (coil, ky, kx) or (slice, coil, ky, kx); of planes (x, coil, ky, kz)."""
+    if pair.shape[AXES.index("phs2")] > 1:
+        return planes_from_bart(pair)
+    slices = np.moveaxis(pair, AXES.index("slice"), 0)
+    return np.stack([maps_from_bart(one) for one in slices]) if len(slices) > 1 else maps_from_bart(pair)
 
 
 def _stored(path: Path, limits: ReadLimits) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from mri_design.scan.sampling import ROUND_OFF
 __all__ = [
     "measured_lines",
     "readout_positions",
+    "readouts_of_positions",
     "to_complex64",
     "to_float32",
     "volume_note",
@@ -59,9 +60,16 @@ def within_single_precision(field: str) -> Iterator[list[NDArray[np.complex64]]]
         _refuse_overflow(field, result)
 
 
+def readouts_of_positions(planes: NDArray[np.complex64]) -> NDArray[np.complex64]:
+    """The k-space (kx, coil, ky, kz) whose `readout_positions` are these planes (x, coil, ky, kz); one stays itself."""
+    spread = np.fft.ifftshift(planes, axes=0)
+    return np.fft.fftshift(np.fft.fft(spread, axis=0, norm="ortho"), axes=0).astype(np.complex64)
+
+
 def volume_note(count: int, plane: tuple[int, ...]) -> str:
     """What became of a volume, for its card: so many planes of a shape (ky, kz), as of `readout_positions`."""
-    return f"{count} readout positions, each a plane (ky, kz) of {plane}"
+    positions = "1 readout position," if count == 1 else f"{count} readout positions, each"
+    return f"{positions} a plane (ky, kz) of {plane}"
 
 
 def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:

@@ -72,6 +72,8 @@ def scan_of_arrays(
             raise InputError(
                 field=f"{name}: shape", got=f"{arrays[name].shape}", wanted=f"{declared}, as its card says"
             )
+    if card.matrix is not None:
+        arrays = {**arrays, "matrix": np.array(card.matrix)}
     if "trajectory" in arrays and key == "kspace":
         noise_variance = _noise_variance(arrays.get("noise_variance"), card)
         covariance = _noise_covariance(arrays.get("noise_covariance"))

@@ -3,7 +3,7 @@
 | | trajectory | image axes, maps | samples of the image, on even grids |
 |---|---|---|---|
 | here | (..., 2): ky, kx; cycles per field of view | (ky, kx), (coil, ky, kx) | scaled by 1 / sqrt(N_y N_x) |
-| BART | (3, sample, shot): kx, ky, kz; the same unit | (x, y, z, coil) | equal |
+| BART | (3, sample, shot): kx, ky, kz; the same unit | (x, y, z, coil); planes x = 1, y, z | equal |
 | SigPy | (..., 2) in the order of the image's axes; the same unit | (y, x), (coil, y, x) | equal |
 | mri-nufft | (shot, sample, 2) in that order; [-1/2, 1/2] or [-pi, pi] | (y, x), (coil, y, x) | half of ours |
 
@@ -31,6 +31,8 @@ __all__ = [
     "from_sigpy",
     "maps_from_bart",
     "maps_to_bart",
+    "planes_from_bart",
+    "planes_to_bart",
     "samples_from_bart",
     "samples_to_bart",
     "to_bart",
@@ -242,10 +244,38 @@ def maps_from_bart(maps: ArrayLike) -> NDArray[Any]:
     return _four_axes("maps", maps, "BART's (x, y, 1, coil)", single=2)[:, :, 0].T
 
 
-def _four_axes(field: str, array: ArrayLike, wanted: str, *, single: int) -> NDArray[Any]:
+def planes_to_bart(planes: ArrayLike) -> NDArray[np.complex64]:
+    """Planes (ky, kz) as BART has them: (x, coil, ky, kz) becomes (x, ky, kz, coil), one plane (1, ky, kz, coil).
+
+    K-space, coil maps and masks all have these axes. One plane (coil, ky, kz) may be given without the first of ours.
+
+    Raises
+    ------
+    InputError
+        For another number of axes.
+    """
+    values = number_array("planes", planes)
+    if values.ndim not in (3, 4):
+        raise InputError(field="planes", got=f"shape {values.shape}", wanted="(x, coil, ky, kz) or (coil, ky, kz)")
+    return np.moveaxis(values.reshape((-1, *values.shape[-3:])), 1, 3).astype(np.complex64)
+
+
+def planes_from_bart(planes: ArrayLike) -> NDArray[Any]:
+    """BART's (x, ky, kz, coil) as planes of ours, (x, coil, ky, kz); trailing axes may be left out.
+
+    Raises
+    ------
+    InputError
+        For other shapes.
+    """
+    return np.moveaxis(_four_axes("planes", planes, "BART's (x, ky, kz, coil)"), 3, 1)
+
+
+def _four_axes(field: str, array: ArrayLike, wanted: str, *, single: int | None = None) -> NDArray[Any]:
     """BART's first four axes; the others, and the one that is named, must have length 1."""
     values = number_array(field, array)
     lengths = [*values.shape, 1, 1]
-    if values.ndim < 2 or lengths[single] != 1 or int(np.prod(lengths[4:])) != 1:
+    alone = single is None or lengths[single] == 1
+    if values.ndim < 2 or not alone or int(np.prod(lengths[4:])) != 1:
         raise InputError(field=field, got=f"shape {values.shape}", wanted=wanted)
     return values.reshape(lengths[:4])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cfl_bytes", "stacked_slices"]
+__all__ = ["cfl_bytes", "pair_files", "stacked_slices"]
 
 _DIMENSIONS, _SLICE = 16, 13
 
@@ -34,3 +35,9 @@ def stacked_slices(slices: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]
     """Arrays of BART's first four axes, one of each slice, as one array whose 14th axis is the slice."""
     first, *_ = slices
     return np.stack(slices, axis=-1).reshape(*first.shape, *[1] * (_SLICE - first.ndim), len(slices))
+
+
+def pair_files(stem: Path, array: NDArray[np.generic]) -> dict[Path, bytes]:
+    """NAME.hdr and NAME.cfl with their contents."""
+    header, samples = cfl_bytes(array)
+    return {stem.with_name(f"{stem.name}.hdr"): header, stem.with_name(f"{stem.name}.cfl"): samples}

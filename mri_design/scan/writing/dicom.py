@@ -20,6 +20,8 @@ __all__ = ["DicomLabels", "dicom_bytes"]
 _GREYS = 65535
 _LONGEST, _FEWEST_DIGITS = 64, 12
 """Characters of a unique identifier, and digits that are enough to tell one from all others below the same root."""
+_COSINE_DIGITS = 6
+"""Behind the point of a direction's cosines: more is the round-off of other programs, by which viewers split series."""
 _OF_PLACE = ("FrameOfReferenceUID", "PositionReferenceIndicator")
 
 
@@ -56,9 +58,10 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
 
     Grey values times ``RescaleSlope`` are the image. The patient, the study and, for an image whose place is known, the
     frame of reference are those of the source, which the file refers to if it is an image. What the source does not say
-    is empty, and the study, then, gets an identifier that is made from the contents. Series and image always have
-    identifiers of their own that are made from the contents, so that equal images give equal bytes; that of the series
-    begins with the root that raw data give for it, if they give one that leaves room.
+    is empty, and the study, then, gets an identifier that is made from the contents. Protocol, echo and repetition time
+    and flip angle are those of the source, where it says them. Series and image always have identifiers of their own
+    that are made from the contents, so that equal images give equal bytes; that of the series begins with the root that
+    raw data give for it, if they give one that leaves room.
 
     Parameters
     ----------
@@ -114,7 +117,7 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
     if geometry is not None and geometry.placed:
         _, phase, read, _ = geometry.vectors
         made.ImagePositionPatient = [_decimal(x) for x in geometry.first_pixel((pixels.shape[0], pixels.shape[1]))]
-        made.ImageOrientationPatient = [_decimal(x) for x in (*read, *phase)]
+        made.ImageOrientationPatient = [f"{round(float(x), _COSINE_DIGITS) + 0.0:.8g}" for x in (*read, *phase)]
         made.FrameOfReferenceUID = _identifier(b"frame", labels.study.encode())
         made.PositionReferenceIndicator = ""
     if labels.source is not None:

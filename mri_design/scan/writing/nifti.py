@@ -19,14 +19,19 @@ _SCANNER, _UNKNOWN = 1, 0
 
 
 def nifti_bytes(
-    image: NDArray[np.floating], geometry: SliceGeometry | None, description: str, *, compressed: bool = True
+    image: NDArray[np.floating] | NDArray[np.complexfloating],
+    geometry: SliceGeometry | None,
+    description: str,
+    *,
+    compressed: bool = True,
 ) -> bytes:
-    """Real images as a NIfTI volume (kx, ky, slice) of float32.
+    """Images as a NIfTI volume (kx, ky, slice): real ones of float32, complex ones of complex64.
 
     Parameters
     ----------
-    image : real array, shape (ky, kx) or (slice, ky, kx)
-        Magnitude, or standard deviation. Slices follow one another at the distance of their thickness.
+    image : array, shape (ky, kx), (slice, ky, kx) or (volume, slice, ky, kx)
+        Magnitude, standard deviation, or coil maps, coil after coil along the file's fourth axis. Slices follow one
+        another at the distance of their thickness.
     geometry : SliceGeometry
         Pixel size, and place of the first slice where it is known: only then does the file say that its affine leads to
         the scanner's coordinates. None writes sizes of 1 without a unit, which is how NIfTI leaves them unknown. A
@@ -43,7 +48,9 @@ def nifti_bytes(
     """
     nibabel = optional_package("nibabel", "export")
     rows, columns = image.shape[-2:]
-    volume = np.ascontiguousarray(image.reshape(-1, rows, columns).T, dtype=np.float32)
+    kind = np.complex64 if np.iscomplexobj(image) else np.float32
+    shape = image.shape if image.ndim == 4 else (-1, rows, columns)
+    volume = np.ascontiguousarray(image.reshape(shape).T, dtype=kind)
     affine = (geometry or _NO_SIZES).affine((rows, columns))
     made = nibabel.Nifti1Image(volume, affine)
     code = _SCANNER if geometry is not None and geometry.placed else _UNKNOWN
@@ -52,6 +59,6 @@ def nifti_bytes(
     made.header.set_xyzt_units("unknown" if geometry is None else "mm")
     unsaid = f"; {THICKNESS_UNKNOWN}" if geometry is not None and geometry.thickness is None else ""
     made.header["descrip"] = (description[: _LONGEST - len(unsaid)] + unsaid).encode("ascii", "replace")
-    made.header["cal_max"] = float(volume.max())
+    made.header["cal_max"] = float(np.abs(volume).max())
     content: bytes = made.to_bytes()
     return gzip.compress(content, mtime=0) if compressed else content

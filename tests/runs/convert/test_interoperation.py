@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.convert.run import convert_file
 from mri_design.runs.export.run import ExportRequest, export_run
@@ -17,6 +18,7 @@ from mri_design.scan.calibration.centred_fft import to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.io.bart import read_pair
+from mri_design.scan.io.formats import read
 from mri_design.scan.simulation.scenes import load_phantom
 
 SHAPE, LINES, WEIGHT = (16, 12), [1, 3, 5, 6, 7, 8, 9, 10, 13, 15], 0.05
@@ -79,3 +81,49 @@ def test_sigpy_reconstructs_from_the_same_files(data: KSpaceData, expected: np.n
     mask, scan, maps = (read_pair(tmp_path / name).squeeze().T for name in ("mask", "scan", "scan_maps"))
     solved = SenseRecon(scan, maps, lamda=WEIGHT, weights=mask.real, max_iter=200, show_pbar=False).run()
     assert np.linalg.norm(solved - expected) < 1e-3 * np.linalg.norm(expected)
+
+
+@needs_bart
+def test_a_plane_of_bart_goes_there_and_back(tmp_path: Path) -> None:
+    """BART undersamples and reconstructs the plane that `convert` wrote, and its mask chooses our samples."""
+    scan = load_phantom("brain", shape=(16, 12), n_coils=4, rng=np.random.default_rng(0))
+    write_npz(tmp_path / "scan.npz", {"kspace": scan.kspace, "coil_maps": scan.coil_maps})
+    plane = Recipe().replacing("design", encoding="plane")
+    write_made_files(convert_file(str(tmp_path / "scan.npz"), tmp_path / "plane.cfl", plane))
+    assert read_pair(tmp_path / "plane").shape[:4] == read_pair(tmp_path / "plane_maps").shape[:4] == (1, 16, 12, 4)
+    _bart(tmp_path, "pics", "-d0", "-S", "-l2", "-r", "1e-4", "-i", "100", "plane", "plane_maps", "image")
+    image = read_pair(tmp_path / "image").reshape(16, 12)
+    assert scan.reference is not None
+    assert np.linalg.norm(image - scan.reference[0]) < 0.1 * np.linalg.norm(scan.reference)
+    _bart(tmp_path, "fft", "-u", "6", "image", "again")  # rows and columns are BART's axes 1 and 2
+    back = read(tmp_path / "again.cfl")
+    assert isinstance(back, KSpaceData) and "plane (ky, kz)" in back.card["volume"]
+    np.testing.assert_allclose(back.kspace[0, 0], to_kspace(image), atol=1e-4 * np.abs(back.kspace).max())
+
+
+def test_a_volume_goes_to_bart_and_back(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    stored = (rng.standard_normal((3, 8, 6, 12)) + 1j * rng.standard_normal((3, 8, 6, 12))).astype(np.complex64)
+    stored[:, 2, 3] = 0
+    np.save(tmp_path / "volume.npy", stored)
+    (tmp_path / "volume.json").write_text(json.dumps({"dims": ["coil", "ky", "kz", "kx"], "noise_variance": 0.5}))
+    write_made_files(convert_file(str(tmp_path / "volume.npy"), tmp_path / "bart.cfl", Recipe()))
+    np.testing.assert_allclose(read_pair(tmp_path / "bart").squeeze(), stored.transpose(3, 1, 2, 0), atol=1e-5)
+    first, again = read(tmp_path / "volume.npy"), read(tmp_path / "bart.cfl")
+    assert isinstance(first, KSpaceData) and isinstance(again, KSpaceData) and again.noise_variance == 0.5
+    np.testing.assert_allclose(again.kspace, first.kspace, atol=1e-5)
+    assert np.argwhere(~again.samplings[0].samples).tolist() == [[2, 3]]
+    write_made_files(convert_file(str(tmp_path / "bart.cfl"), tmp_path / "one.cfl", Recipe(), index=4))
+    assert read_pair(tmp_path / "one").shape[:4] == (1, 8, 6, 3)
+    alone = read(tmp_path / "one.cfl")  # noise alone, which does not look like a plane: the card says it
+    assert isinstance(alone, KSpaceData)
+    np.testing.assert_allclose(alone.kspace, first.kspace[4:5], atol=1e-5)
+
+
+def test_slices_are_no_plane(tmp_path: Path) -> None:
+    kspace = np.ones((3, 1, 8, 6), dtype=np.complex64)
+    np.save(tmp_path / "slices.npy", kspace)
+    plane = Recipe().replacing("design", encoding="plane")
+    with pytest.raises(UsageError, match=r"3 slices, and a plane .* is one: choose it with --slice"):
+        convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane)
+    convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane, index=1)

@@ -246,8 +246,8 @@ def test_volumes_become_no_lines(convert: Convert, tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     write_npy(tmp_path / "volume.npy", rng.standard_normal((2, 6, 5, 4)) + 1j * rng.standard_normal((2, 6, 5, 4)))
     write_json(tmp_path / "volume.json", {"dims": ["coil", "ky", "kz", "kx"]})
-    for name in ("a.h5", "a.cfl"):
-        with pytest.raises(UsageError, match=r"is a volume.*Give a name that ends in \.npz or \.npy"):
+    for name in ("a.h5", "a.mrd"):
+        with pytest.raises(UsageError, match=r"is a volume.*Give a name that ends in \.cfl, \.npz or \.npy"):
             convert(tmp_path / "volume.npy", name)
     convert(tmp_path / "volume.npy", "a.npz")
     before, after = read(tmp_path / "volume.npy"), read(tmp_path / "out" / "a.npz")

@@ -12,6 +12,7 @@ import pytest
 
 from mri_design.errors import InputError, UsageError
 from mri_design.runs.export.run import ENDINGS, ExportRequest, SequenceRequest, export_run
+from mri_design.runs.export.scan_parameters import ScanParameters
 from mri_design.runs.made_files import write_made_files
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import outline
@@ -20,7 +21,7 @@ from mri_design.sequences.settings import SequenceSettings
 from tests.runs.export.conftest import IMAGE, LINES, PLACED, STD, TRAINS
 
 
-def _settings(extents: tuple[float, float], samples: int, in_trains: bool) -> SequenceSettings:
+def _settings(extents: tuple[float, float], samples: int, in_trains: bool, scan: ScanParameters) -> SequenceSettings:
     return SequenceSettings(
         kind="tse" if in_trains else "gre",
         field_of_view=extents,
@@ -144,7 +145,7 @@ def test_seq_plays_trains_as_turbo_spin_echo(folder: Callable[..., Path], tmp_pa
     )
     exported = export_run(request)
     assert exported.sentences[0].startswith("tse, echo trains of 2, 5 lines")
-    assert "Pixels of 15 x 10 mm (ky x kx), effective echo time 15 ms" in exported.sentences[1]
+    assert "Pixels of 15 x 10 mm (ky x kx), slices of 5 mm, effective echo time 15 ms" in exported.sentences[1]
     assert b"\nMatrix 20 16 1 \n" in exported.files[tmp_path / "l.seq"]
 
 

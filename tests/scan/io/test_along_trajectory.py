@@ -84,8 +84,30 @@ def test_a_third_column_of_zeros_is_kz_of_the_plane(tmp_path: Path, flat: bool) 
     np.testing.assert_array_equal(scan.trajectory, POINTS.reshape(15, 2))
     for bad in (1e-3, np.nan):
         spatial[1, 2, 2] = bad
-        with pytest.raises(InputError, match=r"trajectory: got float64 \(3, 5, 3\), whose third column is not zero"):
+        with pytest.raises(
+            InputError, match=r"trajectory: got float64 \(3, 5, 3\), whose column kz is not zero.*trajectory_axes"
+        ):
             read(saved(tmp_path, trajectory=spatial))
+
+
+@pytest.mark.parametrize(
+    ("axes", "columns"), [(["kx", "ky", "kz"], (1, 0, 2)), (["kz", "ky", "kx"], (2, 0, 1)), (["kx", "ky"], (1, 0))]
+)
+def test_columns_may_have_another_order_that_the_card_says(
+    tmp_path: Path, axes: list[str], columns: tuple[int, ...]
+) -> None:
+    spatial = np.concatenate([POINTS, np.zeros((3, 5, 1))], axis=-1)
+    path = saved(tmp_path, trajectory=spatial[..., columns])
+    (tmp_path / "scan.json").write_text(json.dumps({"trajectory_axes": axes}))
+    np.testing.assert_array_equal(scan_of(path).trajectory, POINTS.reshape(15, 2))
+
+
+@pytest.mark.parametrize("axes", [["kx", "ky"], ["kx", "kx", "kz"], ["x", "y", "z"], "yes"])
+def test_axes_that_are_not_those_of_the_columns_are_refused(tmp_path: Path, axes: object) -> None:
+    path = saved(tmp_path, trajectory=np.concatenate([POINTS, np.zeros((3, 5, 1))], axis=-1))
+    (tmp_path / "scan.json").write_text(json.dumps({"trajectory_axes": axes}))
+    with pytest.raises(InputError, match=r"trajectory_axes: got .*; wanted the names of the 3 columns"):
+        read(path)
 
 
 FILLED = POINTS / np.abs(POINTS).max(axis=(0, 1)) * (8, 6)

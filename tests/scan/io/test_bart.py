@@ -103,6 +103,44 @@ def test_a_volume_becomes_planes_along_its_readout(tmp_path: Path) -> None:
     np.testing.assert_allclose(scan.kspace, images, atol=1e-5)
 
 
+def plane_samples(rows: int = 16, columns: int = 12, coils: int = 2) -> np.ndarray:
+    """(1, ky, kz, coil) whose energy gathers around the middle, as that of any object does."""
+    y, z = np.arange(rows) - rows // 2, np.arange(columns) - columns // 2
+    falls = 1 / (1 + np.hypot(y[:, None], z)) ** 2
+    return (complex_numbers(1, rows, columns, coils) * falls[None, ..., None]).astype(np.complex64)
+
+
+@pytest.mark.parametrize("card", [None, {"encoding": "plane"}])
+def test_two_phase_encodes_without_readouts_are_a_plane(tmp_path: Path, card: dict[str, object] | None) -> None:
+    stored = plane_samples() if card is None else complex_numbers(1, 16, 12, 2)
+    stored[0, 3, 4] = 0
+    path = write_pair(tmp_path / "plane", stored, card)
+    scan = read(path)
+    assert isinstance(scan, KSpaceData) and scan.card["volume"] == "1 readout position, a plane (ky, kz) of (16, 12)"
+    np.testing.assert_array_equal(scan.kspace, np.moveaxis(stored, 3, 1))
+    assert np.argwhere(~scan.samplings[0].samples).tolist() == [[3, 4]]
+    assert_told(outline(path), scan)
+
+
+def test_shots_that_lost_their_trajectory_are_no_plane(tmp_path: Path) -> None:
+    along = 1 / (1 + np.abs(np.arange(16) - 8)) ** 2
+    shots = (complex_numbers(1, 16, 12, 2) * along[None, :, None, None]).astype(np.complex64)
+    with pytest.raises(InputError, match=r"no trajectory beside it.*ksp_traj"):
+        read(write_pair(tmp_path / "ksp", shots))
+
+
+def test_maps_of_planes_and_of_slices_lie_on_their_scans(tmp_path: Path) -> None:
+    maps = complex_numbers(1, 16, 12, 2)
+    unit = maps / np.linalg.norm(maps, axis=3, keepdims=True)
+    found = with_maps(read(write_pair(tmp_path / "p", plane_samples())), write_pair(tmp_path / "m", maps)).coil_maps
+    np.testing.assert_allclose(found, np.moveaxis(unit, 3, 1), rtol=1e-5)
+    maps = complex_numbers(6, 8, 1, 2, *[1] * 9, 3)
+    scan = read(write_pair(tmp_path / "s", complex_numbers(*maps.shape)))
+    found = with_maps(scan, write_pair(tmp_path / "sm", maps)).coil_maps
+    unit = (maps / np.linalg.norm(maps, axis=3, keepdims=True)).reshape(6, 8, 2, 3)
+    np.testing.assert_allclose(found, unit.transpose(3, 2, 1, 0), rtol=1e-5)
+
+
 @pytest.mark.parametrize("card", [None, {"trajectory": "spokes", "matrix": [32, 28]}])
 def test_samples_find_their_trajectory_beside_them(tmp_path: Path, card: dict[str, object] | None) -> None:
     spokes = radial_spokes(24, np.array([0.0, 1.0, np.pi / 2]))
@@ -175,7 +213,7 @@ def test_a_pair_that_is_none_is_refused(tmp_path: Path, header: str | None, byte
         ((6, 8, 1, 2, 2), None, r"axis 4 \(maps\): got 2 entries"),
         ((6, 8, 1, 2, *[1] * 6, 3), None, r"axis 10 \(time\).*bart slice 10 0"),
         ((6, 8, 1, 2, *[1] * 10, 3), None, r"axis 14 \(avg\).*bart avg"),
-        ((1, 8, 6, 2), None, "no trajectory beside it.*ksp_traj.*bart transpose 0 2"),
+        ((1, 8, 6, 2), None, 'no trajectory beside it.*ksp_traj.*"encoding": "plane"'),
         ((1, 8, 6, 2), {"trajectory": "../ksp_traj"}, "no trajectory beside it"),
         ((6, 8, 5, 2, *[1] * 9, 3), None, "a volume's axes alone"),
         ((6, 8, 1, 2), {"kind": "image domain"}, "combined over coils"),

@@ -19,6 +19,8 @@ from mri_design.scan.trajectories.exchange import (
     from_sigpy,
     maps_from_bart,
     maps_to_bart,
+    planes_from_bart,
+    planes_to_bart,
     samples_from_bart,
     samples_to_bart,
     to_bart,
@@ -126,6 +128,19 @@ def test_samples_and_maps_of_bart_there_and_back():
             samples_from_bart(wrong)
     with pytest.raises(InputError, match="kspace"):
         samples_to_bart(samples[0, 0])
+
+
+def test_planes_of_bart_there_and_back():
+    planes = np.random.default_rng(2).standard_normal((3, 4, 6, 5))  # x, coil, ky, kz
+    there = planes_to_bart(planes)
+    assert there.shape == (3, 6, 5, 4) and planes_to_bart(planes[1]).shape == (1, 6, 5, 4)
+    assert there[2, 1, 3, 0] == np.complex64(planes[2, 0, 1, 3])
+    np.testing.assert_allclose(planes_from_bart(there[..., None]), planes, rtol=1e-6)
+    for wrong in (planes[0, 0], planes[None]):
+        with pytest.raises(InputError, match="planes"):
+            planes_to_bart(wrong)
+    with pytest.raises(InputError, match="planes"):
+        planes_from_bart(np.zeros((3, 6, 5, 4, 2)))
 
 
 @pytest.mark.slow

@@ -50,6 +50,14 @@ def test_the_place_is_that_of_the_first_pixel(content: bytes) -> None:
     assert "PixelSpacing" not in unknown and "SliceThickness" not in unknown
 
 
+def test_directions_have_six_digits_behind_the_point(content: bytes) -> None:
+    turned = 1e-9 + 0.5235987755982988
+    phase, read = (-np.sin(turned), np.cos(turned), 0.0), (np.cos(turned), np.sin(turned), -1e-17)
+    place = SliceGeometry((1.5, 2.0), 5.0, (0.0, 0.0, 0.0), phase, read, (0.0, 0.0, 1.0))
+    stored = _read(dicom_bytes(IMAGE, place, LABELS)).ImageOrientationPatient
+    assert [str(cosine) for cosine in stored] == ["0.866025", "0.5", "0", "-0.5", "0.866025", "0"]
+
+
 def test_nobody_is_invented(content: bytes) -> None:
     read = _read(content)
     assert list(read.ImageType) == ["DERIVED", "SECONDARY", "OTHER"]

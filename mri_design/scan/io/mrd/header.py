@@ -50,6 +50,8 @@ _SAID = {
     "SeriesInstanceUIDRoot": f"{_MEASUREMENT}/seriesInstanceUIDRoot",
 }
 """Where the header says what DICOM calls so."""
+_MEASURED = {"RepetitionTime": "TR", "EchoTime": "TE", "FlipAngle": "flipAngle_deg"}
+"""Parameters of the sequence, of which the header may have several."""
 _DATE, _ZONE = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"(?:Z|[+-]\d{2}:\d{2})$")
 _CONJUGATED = ("siemens",)
 """How names of makers begin whose samples are known to go with exp(2πi k·r) along the directions of their headers, see
@@ -250,7 +252,18 @@ def _identifiers(root: ET.Element) -> dict[str, str]:
     said = {name: (root.findtext(f"{{*}}{path.replace('/', '/{*}')}") or "").strip() for name, path in _SAID.items()}
     for name in ("PatientBirthDate", "StudyDate"):
         said[name] = _date(said[name])
-    return {**said, "StudyTime": _time(said["StudyTime"])}
+    measured = {name: _alone(root, parameter) for name, parameter in _MEASURED.items()}
+    return {**said, "StudyTime": _time(said["StudyTime"]), **measured}
+
+
+def _alone(root: ET.Element, parameter: str) -> str:
+    """The one value of a parameter of the sequence; empty where there are several, none, or one that means nothing."""
+    texts = {(found.text or "").strip() for found in root.findall(f"{{*}}sequenceParameters/{{*}}{parameter}")}
+    try:
+        (number,) = map(float, texts)
+    except ValueError:
+        return ""
+    return f"{number:.9g}" if 1e-3 <= number < 1e6 else ""
 
 
 def _date(text: str) -> str:

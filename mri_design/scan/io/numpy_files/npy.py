@@ -39,7 +39,7 @@ _WHOLE = ("measured", "noise_variance", "noise_covariance")
 
 
 def read(
-    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS, matrix: tuple[int, int] | None = None
 ) -> KSpaceData | TrajectoryData | ImageStack:
     """Read k-space or images from a .npy or .npz file.
 
@@ -49,8 +49,8 @@ def read(
     encode; a volume has coil and k0 k1 k2 or kx ky kz, one of images x y z), ``phase_encode_axis``,
     ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``kind`` ("image domain ..."), ``dtype``
     ("... pairs (real, imag)": a last axis of two), ``shape`` (of the array, or a table with those of members), ``key``
-    and, along a trajectory, ``matrix`` and ``trajectory_unit``. Only the first repetition is read; the card
-    of the result says how many there were.
+    and, along a trajectory, ``matrix``, ``trajectory_unit`` and ``trajectory_axes``. Only the first repetition is read;
+    the card of the result says how many there were.
 
     An archive holds ``kspace`` or ``image``, or the member that the card's ``key`` names; beside k-space also
     ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis), and
@@ -65,6 +65,8 @@ def read(
         The array file.
     limits : ReadLimits
         Bounds that the file is held to before anything is allocated.
+    matrix : tuple of int, optional
+        Pixels (ky, kx) of the image along a trajectory, in the place of what the file says.
 
     Raises
     ------
@@ -73,7 +75,7 @@ def read(
     """
     path = Path(path)
     size = check_file(path)
-    card = read_card(path, limits)
+    card = read_card(path, limits, matrix)
     with errors_named(path):
         key, arrays, left = _load(path, size, card, limits)
         if left:
@@ -82,13 +84,13 @@ def read(
 
 
 def outline(
-    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS
+    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS, matrix: tuple[int, int] | None = None
 ) -> ScanOutline | TrajectoryData | ImageOutline:
     """What `read` would read; of slices and of images with two in memory at most, and the middle slice kept.
 
     Parameters
     ----------
-    path, limits
+    path, limits, matrix
         As for `read`.
 
     Raises
@@ -98,7 +100,7 @@ def outline(
     """
     path = Path(path)
     size = check_file(path)
-    card = read_card(path, limits)
+    card = read_card(path, limits, matrix)
     with errors_named(path):
         with path.open("rb") as stream:
             alone = stream.read(len(MAGIC)) == MAGIC
@@ -107,7 +109,7 @@ def outline(
         told = told if alone else _of_archive(path, card, limits)
     if told is not None:
         return told
-    return outline_of_whole(read(path, limits=limits))
+    return outline_of_whole(read(path, limits=limits, matrix=matrix))
 
 
 def _of_array(

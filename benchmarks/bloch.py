@@ -1,0 +1,322 @@
+"""Exported sequences read by other programs, simulated with the Bloch equations, and reconstructed to the phantom.
+
+    pip install MRzeroCore pypulseqpp finufft
+    OMP_NUM_THREADS=1 python benchmarks/bloch.py
+
+writes readers.csv, bloch.csv, bloch.md and bloch.png into results/interoperation; a few minutes. MRzeroCore needs
+PyTorch: install its CPU build first (``pip install torch --index-url https://download.pytorch.org/whl/cpu``). The
+package, its extras and its continuous integration need none of these. ``--quick`` is the same at a small size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+import MRzeroCore
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from parts.pulseq_text import played
+from parts.second_reader import read_by_pypulseqpp
+
+import mri_design as md
+from mri_design.evaluation.output.manifest import installed_versions
+from mri_design.evaluation.output.picture import drawn_files
+from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.plots import image_grid
+from mri_design.evaluation.plots.images import ImagePanel
+from mri_design.scan.io.atomic import write_bytes, write_text
+from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.sequences.arms import largest_bandwidth
+from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import load_scanner
+from mri_design.sequences.settings import SequenceSettings
+
+OUT = Path(__file__).parents[1] / "results/interoperation"
+COMMAND = "OMP_NUM_THREADS=1 python benchmarks/bloch.py"
+SEED, MATRIX, PLANE, SIDE, SLAB = 0, 64, 16, 0.22, 0.16
+SCANNER = load_scanner("generic")
+Image = NDArray[np.complexfloating] | NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One exported sequence and what it shall show.
+
+    Parameters
+    ----------
+    name : str
+        Of the kind.
+    order, settings
+        What is played.
+    density : float array, shape (x, y, z)
+        Proton density of the phantom.
+    t1, t2 : float
+        Its relaxation times everywhere, seconds.
+    reconstruct : callable
+        Takes the signal (readout, sample) and gives the image with the axes of ``density``.
+    """
+
+    name: str
+    order: Order
+    settings: SequenceSettings
+    density: NDArray[np.float64]
+    t1: float
+    t2: float
+    reconstruct: Callable[[NDArray[np.complex128]], Image]
+
+
+def cases(matrix: int, plane: int) -> list[Case]:
+    """Every kind: lines in random order, all samples of a plane in random order, spokes and arms."""
+    rng = np.random.default_rng(SEED)
+    flat = np.abs(_reference("brain", matrix)[0]).T[:, :, np.newaxis]
+    solid = np.abs(_reference("head-3d", plane)).transpose(0, 1, 2)
+    common = SequenceSettings(
+        kind="gre",
+        field_of_view=(SIDE, SIDE),
+        samples=matrix,
+        echo_time=0.010,
+        repetition_time=0.030,
+        flip_angle=15.0,
+        bandwidth=250.0,
+        dummies=60,
+    )
+    lines = tuple(rng.permutation(matrix).tolist())
+    one_by_one = LineOrder.of_lines(lines, matrix)
+    trains = LineOrder.in_trains(lines, 8, matrix)
+    echoes = replace(common, kind="tse", echo_time=0.016, repetition_time=3.0, flip_angle=180.0, dummies=1)
+    samples = [divmod(int(number), plane) for number in rng.permutation(plane * plane)]
+    grid = PlaneOrder(tuple(samples), (plane, plane))
+    slab = replace(common, samples=plane, slice_thickness=SLAB)
+    spokes = SpokeOrder(tuple(md.equispaced_angles(round(1.6 * matrix)).tolist()))
+    limits = md.GradientLimits(amplitude=0.02, slew=80.0)
+    arm = md.spiral_readout(matrix, md.nyquist_turns(matrix, 12), limits, field_of_view=SIDE).samples
+    arms = SpiralOrder(md.turned(arm, md.interleaf_angles(13, "one-missing")), (matrix, matrix))
+    fastest = largest_bandwidth(arms, (SIDE, SIDE), SCANNER)
+    swirl = replace(common, samples=arms.samples, bandwidth=fastest, repetition_time=0.05)
+    return [
+        Case("lines, gre", one_by_one, common, flat, 1.0, 0.1, lambda signal: _from_lines(signal, one_by_one)),
+        Case("lines, tse", trains, echoes, flat, 4.0, 2.0, lambda signal: _from_lines(signal, trains)),
+        Case("plane, gre", grid, slab, solid, 1.0, 0.1, lambda signal: _from_plane(signal, grid)),
+        Case("spokes, gre", spokes, common, flat, 1.0, 0.1, lambda signal: _from_shots(signal, spokes, matrix)),
+        Case("spirals, gre", arms, swirl, flat, 1.0, 0.1, lambda signal: _from_shots(signal, arms, matrix)),
+    ]
+
+
+def _reference(name: str, side: int) -> NDArray[np.complex64]:
+    reference = load_phantom(name, shape=(side, side), rng=np.random.default_rng(SEED)).reference
+    assert reference is not None
+    return reference
+
+
+def _from_lines(signal: NDArray[np.complex128], order: LineOrder) -> Image:
+    kspace = np.zeros((order.n_lines, signal.shape[1]), dtype=complex)
+    kspace[list(order.labels["LIN"])] = signal
+    return _image_of(kspace).T[:, :, np.newaxis]
+
+
+def _from_plane(signal: NDArray[np.complex128], order: PlaneOrder) -> Image:
+    kspace = np.zeros((*order.shape, signal.shape[1]), dtype=complex)
+    kspace[list(order.labels["LIN"]), list(order.labels["PAR"])] = signal
+    return _image_of(kspace).transpose(2, 0, 1)
+
+
+def _image_of(kspace: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    return np.asarray(np.fft.fftshift(np.fft.ifftn(np.fft.ifftshift(kspace))))
+
+
+def _from_shots(signal: NDArray[np.complex128], order: SpokeOrder | SpiralOrder, matrix: int) -> Image:
+    """Least squares along the trajectory of the design."""
+    places = order.places(signal.shape[1])[[1, 0]].transpose(1, 2, 0)
+    noise_variance = float((1e-3 * np.abs(signal).max()) ** 2)
+    scan = md.TrajectoryData(
+        signal.reshape(1, 1, -1).astype(np.complex64),
+        places.reshape(-1, 2),
+        (matrix, matrix),
+        readouts=len(signal),
+        noise_variance=noise_variance,
+    )
+    recipe = md.load_recipe("local")
+    model = md.prepare_samples(scan, recipe).slice_model(0, recipe)
+    made = md.reconstruct_samples(model, "least-squares", recipe, np.random.default_rng(SEED))
+    return np.asarray(made.image).T[:, :, np.newaxis]
+
+
+def readers(case: Case, path: Path) -> list[Row]:
+    """What each program finds in the file: labels, and the largest distance from the design, cycles a field of view."""
+    made = pulseq_file(case.order, case.settings, SCANNER)
+    write_bytes(path, made.content)
+    wanted = case.order.places(case.settings.samples)
+    along_y, along_x = case.settings.field_of_view
+    scale = np.array([along_x, along_y, case.settings.slice_thickness])[:, np.newaxis, np.newaxis]
+    text = played(path.read_text(encoding="utf-8"))
+    second, labels = read_by_pypulseqpp(path)
+    third = MRzeroCore.Sequence.import_file(str(path)).get_kspace().numpy()[:, :3].T
+    designed = {name: list(values) for name, values in case.order.labels.items()}
+    found: dict[str, tuple[float, str]] = {"pypulseq": (made.verified.largest_error, "yes")}
+    for name, places, told in (
+        ("the text alone", text.places.transpose(2, 0, 1), text.labels),
+        ("pypulseqpp", second.reshape(wanted.shape), labels),
+        ("MRzeroCore", third.reshape(wanted.shape), None),
+    ):
+        same = None if told is None else all(list(told[label]) == values for label, values in designed.items())
+        said = "not read" if same is None else "yes" if same else "no"
+        found[name] = (float(np.abs(places * scale - wanted).max()), said)
+    return [
+        {
+            "sequence": case.name,
+            "readouts": case.order.count,
+            "reader": name,
+            "largest error": error,
+            "labels exact": said,
+        }
+        for name, (error, said) in found.items()
+    ]
+
+
+def simulated(case: Case, path: Path) -> tuple[Row, Image]:
+    """The signal of the file by MRzeroCore's phase distribution graphs, and the image of it, scaled to the phantom."""
+    began, shape = time.perf_counter(), case.density.shape
+    along_y, along_x = case.settings.field_of_view
+    thick = case.settings.slice_thickness / shape[2]
+    sizes = torch.diag(1e3 * torch.tensor([along_x / shape[0], along_y / shape[1], thick, 1e-3]))
+    ones = torch.ones(shape)
+    density = torch.as_tensor(case.density.copy(), dtype=torch.float32)
+    phantom = MRzeroCore.VoxelGridPhantom(
+        *(density, case.t1 * ones, case.t2 * ones, 1e3 * ones, 0 * ones, 0 * ones, ones[np.newaxis], ones[np.newaxis]),
+        affine=sizes,
+    )
+    data, sequence = phantom.build(), MRzeroCore.Sequence.import_file(str(path))
+    graph = MRzeroCore.compute_graph(sequence, data, 200, 3e-4)
+    signal = MRzeroCore.execute_graph(graph, sequence, data, print_progress=False).numpy()
+    image, error = _scaled(case, signal.reshape(case.order.count, case.settings.samples).astype(complex))
+    row: Row = {
+        "sequence": case.name,
+        "grid": " x ".join(str(side) for side in shape if side > 1),
+        "readouts": case.order.count,
+        "T1, s": case.t1,
+        "T2, s": case.t2,
+        "relative error": error,
+        "of exact samples": _scaled(case, _exact_samples(case))[1],
+        "with an axis reversed": min(_error(case, np.flip(image, axis)) for axis, side in enumerate(shape) if side > 1),
+        "seconds": time.perf_counter() - began,
+    }
+    return row, image
+
+
+def _scaled(case: Case, signal: NDArray[np.complex128]) -> tuple[Image, float]:
+    """The image of a signal, scaled to the phantom, and its relative error."""
+    image = np.asarray(case.reconstruct(signal))
+    image = image * (np.vdot(image, case.density) / np.vdot(image, image))
+    return image, _error(case, image)
+
+
+def _error(case: Case, image: Image) -> float:
+    return float(np.linalg.norm(image - case.density) / np.linalg.norm(case.density))
+
+
+def _exact_samples(case: Case) -> NDArray[np.complex128]:
+    """What the phantom's voxels have at the designed places, (readout, sample), by the sum that says it."""
+    places = case.order.places(case.settings.samples)
+    waves = [
+        np.exp(-2j * np.pi * k[..., np.newaxis] * (np.arange(side) - side // 2) / side)
+        for k, side in zip(places, case.density.shape, strict=True)
+    ]
+    return np.asarray(np.einsum("rsx,rsy,rsz,xyz->rs", *waves, case.density, optimize=True))
+
+
+def page(found: list[Row], rows: list[Row]) -> str:
+    """bloch.md."""
+    versions = installed_versions(("mri-design", "numpy", "pypulseq"))
+    versions |= {name: version(name) for name in ("pypulseqpp", "MRzeroCore", "torch")}
+    return "\n".join(
+        [
+            "# Exported sequences in other programs",
+            "",
+            f"`{COMMAND}` makes everything here; what it needs is in its first lines. Versions: "
+            + ", ".join(f"{name} {number}" for name, number in versions.items())
+            + f"; seed {SEED}.",
+            "",
+            "## Readers",
+            "",
+            "The same files, one of each kind that `export --to seq` writes, read by four programs: pypulseq, which",
+            "wrote them; this repository's own reader of the text; pypulseqpp, which is written in C++; and the",
+            "importer of MRzeroCore. The largest error is the distance of a sample from its designed place, in",
+            "cycles for each field of view (or slice); labels are `LIN` and, of a plane, `PAR`. pypulseqpp runs in",
+            "a process of its own: imported beside pypulseq, it makes that program's check of the timing find",
+            "faults that are none.",
+            "",
+            markdown_text(found),
+            "## Bloch simulation",
+            "",
+            "MRzeroCore simulates what each file makes of a phantom: proton densities of the brain of ellipses, or",
+            "of the head of ellipsoids, with one T1 and T2 everywhere, no off-resonance and instantaneous pulses.",
+            "Lines and samples of the plane are measured in random order, all of them, and placed by their labels",
+            "for a Fourier transform; spokes and spirals are reconstructed by least squares along the designed",
+            "trajectory. The image is scaled by one complex number, and its error is relative to the phantom;",
+            "beside it stands the error of the same reconstruction from exact samples at the designed places, which",
+            "spokes and spirals have because they leave out the corners of k-space. What the sequences add are the",
+            "approach to the steady state (60 excitations come before), imperfect spoiling and, of the turbo spin",
+            "echo, the decay along its trains of 8 echoes. The last column of errors is that of the same image with",
+            "one axis reversed, the least of all axes.",
+            "",
+            markdown_text(rows),
+            "![phantom, reconstruction and ten times their difference of every sequence](bloch.png)",
+            "",
+        ]
+    )
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, default=OUT)
+    asked = parser.parse_args()
+    found: list[Row] = []
+    rows: list[Row] = []
+    panels: list[ImagePanel] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sequence.seq"
+        for case in cases(*((24, 8) if asked.quick else (MATRIX, PLANE))):
+            found += readers(case, path)
+            row, image = simulated(case, path)
+            rows.append(row)
+            shown, true = (_middle(pixels) for pixels in (image, case.density))
+            if panels and panels[0].image.shape != true.shape:  # a grid of pictures has one shape
+                shown, true = (_enlarged(pixels, panels[0].image.shape[0]) for pixels in (shown, true))
+            said = f"error {100 * float(str(row['relative error'])):.2f} %"
+            panels += [
+                ImagePanel(true, f"{case.name}: phantom"),
+                ImagePanel(shown, "reconstruction", said),
+                ImagePanel(10 * (shown - true), "10 x difference"),
+            ]
+            print(row)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    write_text(asked.out / "readers.csv", csv_text(found))
+    write_text(asked.out / "bloch.csv", csv_text(rows))
+    write_text(asked.out / "bloch.md", page(found, rows))
+    write_bytes(asked.out / "bloch.png", drawn_files(image_grid(panels))[0])
+
+
+def _middle(volume: Image) -> Image:
+    """Rows y and columns x of the middle slice, scaled to 1."""
+    slice_ = volume[:, :, volume.shape[2] // 2].T
+    return slice_ / np.abs(volume).max()
+
+
+def _enlarged(pixels: Image, side: int) -> Image:
+    """A square picture with more pixels, each the nearest one of the old."""
+    at = np.arange(side) * len(pixels) // side
+    return pixels[np.ix_(at, at)]
+
+
+if __name__ == "__main__":
+    main()
