@@ -167,11 +167,11 @@ def text_of(rows: list[Row], lines: int, streams: Path | None) -> str:
     checks = ("same lines as design", "told that it is done, then closed")
     good = [name for name in names if all(row[c] == "yes" for row in rows if row["client"] == name for c in checks)]
     of = (
-        """Two scans that the ISMRMRD library's generator made, 64 x 64 with four coils, twofold readout oversampling and a
-noise readout: one with all lines, one with every second line and 16 calibration lines."""
+        """Two scans that the ISMRMRD library's generator made, 64 x 64 with four coils, twofold readout oversampling
+and a noise readout: one with all lines, one with every second line and 16 calibration lines."""
         if streams is not None
-        else """Two scans of a phantom with four coils and noise readouts: one with all lines, one with every second line and
-calibration lines."""
+        else """Two scans of a phantom with four coils and noise readouts: one with all lines, one with every
+second line and calibration lines."""
     )
     versions = ", ".join(f"{name} {one}" for name, one in installed_versions(("numpy", "ismrmrd")).items())
     shown = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
