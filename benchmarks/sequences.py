@@ -136,6 +136,9 @@ def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
             "A designed mask, its data and maps lead BART and SigPy to [the same image](same-image.md), as the",
             "solvers of SciPy and PyLops with this package's operators.",
             "",
+            "The files of other programs and of scanners are [read as they are meant](foreign-files.md), "
+            "a marker's place included.",
+            "",
             "## Targets",
             "",
             markdown_text(goals),
