@@ -138,6 +138,9 @@ def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
             "[Clients of other projects](clients.md) that stream MRD data lead `adapt` to the lines of `design`.",
             "[Other programs](bloch.md) read one file of each kind, and a Bloch simulation of it leads back to the phantom.",
             "",
+            "The files of other programs and of scanners are [read as they are meant](foreign-files.md), "
+            "a marker's place included.",
+            "",
             "## Targets",
             "",
             markdown_text(goals),
