@@ -27,7 +27,7 @@ def assert_refused(result: Result, code: int, *words: str) -> None:
     [
         (["dsign", "scan.npz"], "No such command"),
         (["design", "scan.npz", "--out", "x"], "when does the design end?"),
-        (["design", "scan.npz", "--lines", "many", "--out", "x"], "should be a valid integer"),
+        (["design", "scan.npz", "--lines", "many", "--out", "x"], "'many' is no whole number"),
         (["design", "scan.npz", "--lines", "0", "--out", "x"], "Invalid value for '--lines'"),
         (["design", "scan.npz", "--lines", "8", "--seed", "-1", "--out", "x"], "Invalid value for '--seed'"),
         (["design", "scan.npz", "--lines", "8", "--shiny", "--out", "x"], "No such option"),
