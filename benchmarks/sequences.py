@@ -136,7 +136,7 @@ def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
             "A designed mask, its data and maps lead BART and SigPy to [the same image](same-image.md), as the",
             "solvers of SciPy and PyLops with this package's operators.",
             "[Clients of other projects](clients.md) that stream MRD data lead `adapt` to the lines of `design`.",
-            "[Other programs](bloch.md) read one file of each kind, and a Bloch simulation of it leads back to the phantom.",
+            "[Other programs](bloch.md) read one file of each kind, whose Bloch simulation leads back to the phantom.",
             "",
             "The files of other programs and of scanners are [read as they are meant](foreign-files.md), "
             "a marker's place included.",
