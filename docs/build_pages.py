@@ -62,7 +62,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let links to the repository lead to its copies, and put in the tables of settings."""
     if page.file.src_uri.startswith("results/"):
-        page.meta["search"] = {"boost": 0.2}  # tables of numbers hold every word: pages that explain it come first
+        page.meta["search"] = {"boost": 0.01}  # tables of numbers hold every word: pages that explain it come first
     if page.file.src_uri.startswith(("results/", "api/", "notebooks/")):
         return markdown
     markdown = re.sub(r"\]\(\.\./notebooks/(\w+)\.py", r"](notebooks/\1.md", markdown)

@@ -536,7 +536,7 @@ def test_lines_that_are_no_numbers_of_lines_are_refused(small_slice: md.MRSlice)
     for start in (["a"], [1.5]):
         assert_refused(
             lambda start=start: md.run_design([one], strategy, 8, recipe, seed=0, start=start),  # type: ignore[misc]
-            "lines[0]: got",
+            "different line numbers from 0 to 31",
         )
     assert_refused(lambda: md.reconstruct(one, range(10**12), "mean", recipe, rng), "lines: got 1000000000000 of them")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.constraints import Constraints, LineConstraints, open_moves
-from mri_design.errors import InputError, require_counts
+from mri_design.errors import InputError
 from mri_design.operators.encodings import Encoding
 
 __all__ = ["LineCandidates"]
@@ -60,8 +61,12 @@ class LineCandidates:
 
     def __post_init__(self) -> None:
         n = len(self.measurable)
-        require_counts(least=0, most=n - 1, **{f"lines[{place}]": line for place, line in enumerate(self.acquired)})
-        if len(set(self.acquired)) < len(self.acquired) or any(not 0 <= line < n for line in self.acquired):
+        whole = all(isinstance(line, Integral) and not isinstance(line, bool) for line in self.acquired)
+        if (
+            not whole
+            or len(set(self.acquired)) < len(self.acquired)
+            or any(not 0 <= line < n for line in self.acquired)
+        ):
             raise InputError(field="lines", got=str(self.acquired), wanted=f"different line numbers from 0 to {n - 1}")
         if not all(self.measurable[line] for line in self.acquired):
             raise InputError(field="lines", got=str(self.acquired), wanted="lines that hold data")

@@ -232,7 +232,7 @@ def test_a_trained_order_does_not_replace_another_file(run: Run, tmp_path: Path)
 
 def test_an_out_that_is_a_file_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    assert_refused(run("recon", "scan.npz", "--out", tmp_path / "file"), 3, "File exists")
+    assert_refused(run("recon", "scan.npz", "--out", tmp_path / "file"), 3, "a file in the place of a folder")
     assert (tmp_path / "file").read_text() == "mine"
 
 

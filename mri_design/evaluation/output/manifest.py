@@ -18,6 +18,7 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.experiment.inputs import PHANTOM_PREFIX
 from mri_design.experiment.strategy_names import reads_file, strategy_label
+from mri_design.scan.io.safe import check_file
 from mri_design.status import Status
 
 __all__ = ["InputFile", "Manifest", "installed_versions", "manifest_text"]
@@ -65,6 +66,8 @@ class InputFile:
         InputError
             Where the file cannot be read.
         """
+        if Path(path).is_dir() or not Path(path).exists():
+            check_file(Path(path))  # which says what to do
         try:
             with open(path, "rb") as source:
                 return cls(Path(path).name, hashlib.file_digest(source, "sha256").hexdigest())

@@ -277,7 +277,10 @@ def _make_folder(path: Path) -> bool:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(field=str(path), got=error.strerror or str(error), wanted=wanted) from error
+        in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
+        got = "a file in the place of a folder" if in_the_way else error.strerror or str(error)
+        cure = "Give another --out." if in_the_way else "Give another --out, or make the folder writable."
+        raise InputError(field=str(path), got=got, wanted=wanted, cure=cure) from error
     return new
 
 

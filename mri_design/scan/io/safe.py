@@ -89,6 +89,7 @@ def check_file(path: Path) -> int:
                 field=str(path),
                 got="a folder" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket",
                 wanted="a regular file",
+                cure="Name a file in it." if stat.S_ISDIR(status.st_mode) else "Save what it gives to a file first.",
             )
         with path.open("rb") as stream:
             head = stream.read(64)
@@ -96,9 +97,17 @@ def check_file(path: Path) -> int:
         raise
     except (OSError, ValueError) as error:  # ValueError: a path with an embedded null byte
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(field=str(path), got=reason, wanted="a readable file") from error
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        cure = "Look at the spelling and the folder." if missing else "Look at the rights to read it."
+        cure = cure if isinstance(error, OSError) else ""
+        raise InputError(field=str(path), got=reason, wanted="a readable file", cure=cure) from error
     if not head:
-        raise InputError(field=str(path), got="an empty file", wanted="k-space or images")
+        raise InputError(
+            field=str(path),
+            got="an empty file",
+            wanted="a file that holds something",
+            cure="Copy or download it again; look whether the program that wrote it had room on the disk.",
+        )
     if head.startswith(_POINTERS):
         raise InputError(
             field=str(path),
