@@ -277,9 +277,9 @@ class LinearOperator(ABC):
     def as_scipy(self) -> sparse_linalg.LinearOperator:
         """This operator on flat vectors in double precision, for use with scipy.sparse.linalg.
 
-        Complex-linear operators are complex there and real ones real. One that is only real-linear (it takes real parts,
-        or has them) is no linear map of complex vectors: it becomes a real operator on stacked (real parts, imaginary
-        parts), whose matrix is that of `to_dense_real`.
+        Complex-linear operators are complex there and real ones real. One that is only real-linear (it takes real
+        parts, or has them) is no linear map of complex vectors: it becomes a real operator on stacked (real parts,
+        imaginary parts), whose matrix is that of `to_dense_real`.
         """
         if self.complex_linear or not (self.in_complex or self.out_complex):
             return sparse_linalg.LinearOperator(

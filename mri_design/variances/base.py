@@ -110,6 +110,6 @@ def not_positive_definite() -> InputError:
     return InputError(
         field="posterior precision",
         got="a matrix that is not positive definite",
-        wanted="X and B without a common null space",
-        cure="Add a block of sites on the pixels.",
+        wanted="X and B without a common null space, and site precisions that rounding leaves something of beside X",
+        cure="Add a block of sites on the pixels; or, where the noise variance is tiny, give a larger one.",
     )

@@ -281,3 +281,32 @@ def test_a_plane_starts_with_the_calibration_square_that_was_measured(side: int,
     scan = KSpaceData(kspace, held.any(axis=1), noise_variance=data.noise_variance)
     recipe = Recipe.model_validate({"design": {"encoding": "plane"}})
     assert prepare(scan, recipe).calibration_lines == used
+
+
+@pytest.mark.parametrize(("coils", "least"), [(1, 1e-8), (4, 1e-4)])
+def test_noise_that_cannot_be_reckoned_with_is_raised_and_this_is_said(small: Recipe, coils: int, least: float) -> None:
+    data = load_input("phantom:t2w", simulating(small, matrix=32, coils=coils, noise=1e-3))
+    ordinary, tiny = (prepare(replace(data, noise_variance=sd**2), small) for sd in (0.01, 1e-12))
+    assert not ordinary.noise_raised and ordinary.data.noise_variance == 0.01**2
+    assert tiny.noise_raised and tiny.noise_raised in tiny.noise_source
+    assert tiny.data.noise_variance is not None and np.sqrt(tiny.data.noise_variance) > least
+
+
+@pytest.mark.parametrize("method", ["mean", "map"])
+@pytest.mark.parametrize(("model", "coils"), [("modulus", 1), ("aware", 1), ("modulus", 2)])
+@pytest.mark.slow
+def test_less_noise_is_no_worse(small: Recipe, method: str, model: str, coils: int) -> None:
+    """Of the same scan but for its noise; single precision, or a preconditioner for much noise, gave another image."""
+    errors = []
+    for noise in (1e-3, 1e-6):
+        recipe = simulating(small, matrix=32, noise=noise, coils=coils)
+        recipe = recipe.model_copy(update={"phase": recipe.phase.model_copy(update={"model": model})})
+        scan = prepare(load_input("phantom:t2w", recipe), recipe)
+        lines = [0, 4, 8, *range(11, 22), 24, 28]
+        found = reconstruct(
+            scan.slice_model(0, recipe), lines, method, recipe, np.random.default_rng(0), with_std=False
+        )
+        truth = scan.reference(0)
+        assert found.convergence.converged and truth is not None
+        errors.append(np.linalg.norm(np.abs(found.image) - np.abs(truth)) / np.linalg.norm(truth))
+    assert max(errors[1:]) < 1.01 * errors[0]

@@ -138,3 +138,13 @@ def test_a_role_that_was_said_stays_with_a_copy_and_a_derived_one_is_derived_ane
     assert replace(derived, offset=np.ones(2)).is_likelihood
     assert replace(replace(derived, offset=np.ones(2)), offset=None).role == "prior"
     assert replace(derived, potential=Poisson([1, 2])).is_likelihood
+
+
+@pytest.mark.parametrize(("ratio", "double"), [(100.0, False), (300.0, True)])
+def test_data_with_little_noise_become_double(ratio: float, double: bool) -> None:
+    """The condition number grows as the squared ratio of signal to noise."""
+    X = cartesian([0, 3], SHAPE)
+    data = np.full(X.out_shape, np.sqrt(3), dtype=np.complex64)  # of energy 30: one per pixel
+    assert np.sum(np.abs(data) ** 2) == pytest.approx(30)
+    model = GeneralizedLinearModel(X, data, ratio**-2, (pixels(),))
+    assert model.data.dtype == (np.complex128 if double else np.complex64)

@@ -12,6 +12,7 @@ from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.measurement import cartesian
+from mri_design.operators.phased import PhasedParts
 
 
 def inner(a: np.ndarray, b: np.ndarray) -> float:
@@ -148,9 +149,37 @@ def test_scipy_solvers_take_an_operator(double_operator, draw):
     A = double_operator
     u, v = draw(A, 26), draw(A, 27, side="out")
     interop = A.as_scipy()
-    assert interop.shape == (v.size, u.size)
-    np.testing.assert_allclose(interop @ u.ravel(), A(u).ravel(), rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(interop.rmatvec(v.ravel()), A.adjoint(v).ravel(), rtol=1e-13, atol=1e-13)
+    stacked = (A.in_complex or A.out_complex) and not A.complex_linear
+
+    def flat(array):
+        return (
+            np.concatenate([array.real.ravel(), array.imag.ravel()])
+            if stacked and np.iscomplexobj(array)
+            else array.ravel()
+        )
+
+    assert interop.shape == (flat(v).size, flat(u).size)
+    assert np.iscomplexobj(np.zeros(0, interop.dtype)) == A.complex_linear
+    np.testing.assert_allclose(interop @ flat(u), flat(A(u)), rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(interop.rmatvec(flat(v)), flat(A.adjoint(v)), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        RealAndImaginary((4, 3)),
+        RealImage((4, 3)),
+        PhasedParts(FiniteDifferences((4, 3)), np.exp(1j * np.arange(12.0).reshape(4, 3))),
+    ],
+    ids=lambda operator: type(operator).__name__,
+)
+def test_pylops_finds_real_linear_operators_adjoint(operator) -> None:
+    """Its dot test draws complex vectors for a complex operator; real-linear ones have to be real."""
+    pylops = pytest.importorskip("pylops")
+    interop = operator.as_scipy()
+    np.testing.assert_allclose(interop @ np.eye(interop.shape[1]), operator.to_dense_real(), atol=1e-13)
+    kind = 3 if np.issubdtype(interop.dtype, np.complexfloating) else 0
+    assert pylops.utils.dottest(pylops.aslinearoperator(interop), *interop.shape, complexflag=kind, rtol=1e-10)
 
 
 def test_scipy_finds_singular_values_and_solutions(coil_lines):

@@ -12,6 +12,7 @@ from mri_design.inference.base import WarmStart, cold_start, pooled_variances
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.operators.dense import Dense
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.measurement import cartesian
 from mri_design.potentials.gaussian import Gaussian
@@ -278,3 +279,22 @@ def test_warm_starts_of_another_model_are_refused(change, match):
     )
     with pytest.raises(InputError, match=match):
         DoubleLoop().infer(model, np.random.default_rng(0), warm_start=replace(cold_start(model), **change))
+
+
+def test_loops_go_on_as_long_as_they_gain() -> None:
+    """A lasso that needs more loops than any fixed small number."""
+    rng = np.random.default_rng(0)
+    X, u = rng.standard_normal((40, 80)), np.zeros(80)
+    u[:8] = 3 * rng.standard_normal(8)
+    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(0.01)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u, 1e-6, blocks)
+    converged = DoubleLoop(Exact()).infer(model, rng).convergence
+    assert converged.converged and converged.iterations > 6 and converged.advice == ""
+    short = DoubleLoop(Exact(), outer_iterations=6).infer(model, rng).convergence
+    assert short.status is Status.MAX_ITERATIONS and short.advice == "raise outer_iterations (6)"
+
+
+def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
+    noisy = DoubleLoop(MonteCarlo(4, tolerance=1e-9, max_iterations=2)).infer(tiny_model("moduli", scale=3.0), rng)
+    assert noisy.convergence.status is Status.STALLED and noisy.convergence.iterations < 100
+    assert "MonteCarlo" in noisy.convergence.advice

@@ -268,3 +268,25 @@ def test_senseless_settings_are_refused() -> None:
     block = SiteBlock("labels", Dense(np.ones((2, 3))), Logistic(np.ones(2)))
     with pytest.raises(InputError, match="null space"):
         md.VariationalGaussian(Exact()).infer(GeneralizedLinearModel.of_sites([block]), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.1])
+@pytest.mark.parametrize("rate", [0.1, 10.0])
+def test_a_cold_start_is_proper_where_data_leave_directions_open(noise: float, rate: float) -> None:
+    """X^H y of columns that are not scaled is far from E s, and what Laplace sites ask for there is nothing."""
+    rng = np.random.default_rng(0)
+    X, u = rng.standard_normal((20, 40)), np.zeros(40)
+    u[:4] = 3 * rng.standard_normal(4)
+    blocks = (SiteBlock("sparse", Identity((40,), is_complex=False), Laplace(rate * noise)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u + noise * rng.standard_normal(20), noise**2, blocks)
+    cold = VariationalGaussian(Exact()).infer(model, rng)
+    loop = DoubleLoop(Exact()).infer(model, rng)
+    warm = VariationalGaussian(Exact()).infer(model, rng, warm_start=WarmStart.from_posterior(loop))
+    assert cold.convergence.converged and warm.convergence.converged
+    assert cold.criterion[-1] == pytest.approx(warm.criterion[-1], abs=1e-3)
+    assert cold.criterion[-1] < loop.criterion[-1]
+
+
+def test_an_end_at_the_limit_names_the_setting_to_raise() -> None:
+    short = VariationalGaussian(Exact(), iterations=2).infer(mixed(1), np.random.default_rng(0))
+    assert not short.convergence.converged and "raise iterations (2)" in short.convergence.advice
