@@ -136,16 +136,21 @@ def test_the_defaults_can_be_played_with_256_lines_on_the_default_scanner(kind: 
     assert pulseq_file(LineOrder(trains, 256), settings, load_scanner("generic")).verified.largest_error < 1e-3
 
 
-def test_what_a_scan_s_header_says_reaches_the_image(run: Run, tmp_path: Path, work: Path) -> None:
-    nibabel = pytest.importorskip("nibabel")
-    trains, place = (tuple(range(24)),), SliceGeometry((2.0, 2.5), 4.0, (1.0, 2.0, 3.0), *np.eye(3).tolist())
-    (tmp_path / "scan.h5").write_bytes(mrd_skeleton_bytes(trains, (24, 20), place))
+def _write_scan(path: Path, work: Path, place: SliceGeometry) -> None:
+    """The scan of the work folder as an ISMRMRD file with a place."""
+    path.write_bytes(mrd_skeleton_bytes((tuple(range(24)),), (24, 20), place))
     kspace = np.load(work / "scan.npz")["kspace"]
-    with ismrmrd.Dataset(str(tmp_path / "scan.h5"), mode="r+") as file:
+    with ismrmrd.Dataset(str(path), mode="r+") as file:
         for i in range(24):
             readout = file.read_acquisition(i)
             readout.data[:] = kspace[0, :, i]
             file.write_acquisition(readout, i)
+
+
+def test_what_a_scan_s_header_says_reaches_the_image(run: Run, tmp_path: Path, work: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    place = SliceGeometry((2.0, 2.5), 4.0, (1.0, 2.0, 3.0), *np.eye(3).tolist())
+    _write_scan(tmp_path / "scan.h5", work, place)
     out = ["--method", "zero-filled", "--recipe", "quick.toml", "--out", tmp_path / "recon"]
     assert run("recon", tmp_path / "scan.h5", *out).exit_code == 0
     result = run("export", tmp_path / "recon", "--to", "nifti", "--out", tmp_path / "a.nii")
@@ -249,14 +254,9 @@ def test_a_number_of_samples_that_the_scanner_does_not_take_is_refused_with_reso
 def known(work: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose scan's header says 4 mm, 12 ms, 150 ms, 25 degrees and a protocol."""
     folder = tmp_path_factory.mktemp("known")
-    trains, place = (tuple(range(24)),), SliceGeometry((10.0, 10.0), 4.0, (1.0, 2.0, 3.0), *np.eye(3).tolist())
-    (folder / "scan.h5").write_bytes(mrd_skeleton_bytes(trains, (24, 20), place))
-    kspace = np.load(work / "scan.npz")["kspace"]
+    place = SliceGeometry((10.0, 10.0), 4.0, (1.0, 2.0, 3.0), *np.eye(3).tolist())
+    _write_scan(folder / "scan.h5", work, place)
     with ismrmrd.Dataset(str(folder / "scan.h5"), mode="r+") as file:
-        for i in range(24):
-            readout = file.read_acquisition(i)
-            readout.data[:] = kspace[0, :, i]
-            file.write_acquisition(readout, i)
         said = ismrmrd.xsd.CreateFromDocument(file.read_xml_header())
         said.sequenceParameters = ismrmrd.xsd.sequenceParametersType(TR=[150.0], TE=[12.0], flipAngle_deg=[25.0])
         said.measurementInformation = ismrmrd.xsd.measurementInformationType(
