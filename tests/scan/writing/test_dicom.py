@@ -79,10 +79,10 @@ def test_identifiers_follow_from_the_contents(content: bytes) -> None:
 
 @pytest.fixture
 def source() -> SourceImage:
-    """A frame of an image of somebody with an umlaut."""
+    """A frame of an enhanced image of somebody with an umlaut."""
     study = {"StudyInstanceUID": "1.2.3", "StudyDate": "20200304", "AccessionNumber": "A7", "StudyID": "5"}
     patient = {"PatientName": "Müller^Eva", "PatientID": "77", "PatientBirthDate": "19800102", "PatientSex": "F"}
-    image = {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.4", "SOPInstanceUID": "1.2.3.4", "FrameOfReferenceUID": "1.2.9"}
+    image = {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.4.1", "SOPInstanceUID": "1.2.3.4", "FrameOfReferenceUID": "1.2.9"}
     return SourceImage({**study, **patient, **image}, 3, 2)
 
 
