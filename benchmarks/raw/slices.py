@@ -558,11 +558,20 @@ def readouts_longer_than_the_grid() -> Built:
 
 @SLICES.add()
 def other_channels_in_one_readout() -> Built:
-    """One readout with fewer channels."""
+    """One readout with more channels."""
     file = raw()
     file.add_lines(scan())
-    file.acquisitions[5].resize(NX, COILS - 1)
+    file.acquisitions[5].resize(NX, COILS + 1)
     return file, Expected(refused="[5]: active_channels")
+
+
+@SLICES.add()
+def readouts_of_a_body_coil() -> Built:
+    """Readouts of fewer channels, as of a body coil."""
+    file = raw()
+    file.add(np.full((COILS - 1, NX), 99), kspace_encode_step_1=0)
+    file.add_lines(scan())
+    return file, Expected(kspace=scan(), card={"readouts_of_fewer_channels": "1 of"})
 
 
 @SLICES.add()

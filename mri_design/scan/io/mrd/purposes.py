@@ -107,7 +107,7 @@ def sort_by_purpose(
     there = {name: number for name, number in chosen.items() if (heads["idx"][name][calibration] == number).any()}
     calibration = _of_one_series(field, heads, calibration, there, COUNTERS, {})
     imaging = _of_one_series(field, heads, imaging, chosen, ("encoding_space_ref", *COUNTERS), notes)
-    imaging = _of_most_channels(heads, imaging, header, notes)
+    imaging = _of_most_channels(heads, imaging, notes)
     first = int(np.argmax(imaging))
     encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
     return Purposes(np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes)
@@ -142,17 +142,13 @@ def _of_one_series(
     return keep
 
 
-def _of_most_channels(
-    heads: NDArray[Any], imaging: NDArray[np.bool_], header: MrdHeader, notes: dict[str, str]
-) -> NDArray[np.bool_]:
-    """Those of ``imaging`` without readouts of fewer channels than the image's, as of a body coil.
+def _of_most_channels(heads: NDArray[Any], imaging: NDArray[np.bool_], notes: dict[str, str]) -> NDArray[np.bool_]:
+    """Those of ``imaging`` without readouts of fewer channels than most have, as of a body coil.
 
-    The image's are as many as the header says that there are or, where no readout has that many, as most have.
     Readouts of more channels stay, and are refused by number.
     """
-    channels = heads["active_channels"][imaging]
-    there, counts = np.unique(channels, return_counts=True)
-    wanted = header.channels if header.channels in there else int(there[np.argmax(counts)])
+    there, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
+    wanted = int(there[counts == counts.max()].max())
     fewer = imaging & (heads["active_channels"] < wanted)
     if not fewer.any():
         return imaging
