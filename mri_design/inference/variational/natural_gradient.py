@@ -218,7 +218,7 @@ def _kept(phi: float | None, new: float | None, state: SiteState, trial: SiteSta
     if phi is None or new is None:
         return 1.0 if trial.distance < 1.2 * state.distance else 0.0
     predicted = state.predicted_decrease(trial)
-    rounding = 1e-10 * (1 + abs(phi))  # of log|A| too, where A is ill-conditioned
+    rounding = 1e-12 * (1 + abs(phi))
     if predicted < rounding and new - phi < rounding:
         return 0.5 if trial.distance < state.distance else 0.0
     return (phi - new) / predicted if predicted > 0 else float(new < phi)
