@@ -12,6 +12,7 @@ from mri_design.inference.base import WarmStart, cold_start, pooled_variances
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.marginals import Variances
 from mri_design.operators.dense import Dense
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.measurement import cartesian
@@ -286,8 +287,8 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
     rng = np.random.default_rng(0)
     X, u = rng.standard_normal((40, 80)), np.zeros(80)
     u[:8] = 3 * rng.standard_normal(8)
-    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(0.01)),)
-    model = GeneralizedLinearModel(Dense(X), X @ u, 1e-6, blocks)
+    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(1e-4)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u + 1e-3 * np.random.default_rng(1).standard_normal(40), 1e-6, blocks)
     converged = DoubleLoop(Exact()).infer(model, rng).convergence
     assert converged.converged and converged.iterations > 6 and converged.advice == ""
     short = DoubleLoop(Exact(), outer_iterations=6).infer(model, rng).convergence
@@ -295,6 +296,16 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
 
 
 def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
-    noisy = DoubleLoop(MonteCarlo(4, tolerance=1e-9, max_iterations=2)).infer(tiny_model("moduli", scale=3.0), rng)
-    assert noisy.convergence.status is Status.STALLED and noisy.convergence.iterations < 100
-    assert "MonteCarlo" in noisy.convergence.advice
+    """Of variances that are never the same twice."""
+
+    class Restless:
+        calls = 0
+
+        def __call__(self, *asked) -> Variances:
+            self.calls += 1
+            found = Exact()(*asked)
+            return replace(found, values=tuple(z * (1 + self.calls % 2) for z in found.values))
+
+    restless = DoubleLoop(Restless()).infer(tiny_model("moduli", scale=3.0), rng).convergence
+    assert restless.status is Status.STALLED and restless.iterations < 20
+    assert restless.advice.startswith("loosen tolerance (0.01)")

@@ -270,15 +270,15 @@ def test_senseless_settings_are_refused() -> None:
         md.VariationalGaussian(Exact()).infer(GeneralizedLinearModel.of_sites([block]), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("noise", [1e-3, 0.1])
+@pytest.mark.parametrize("noise", [1e-2, 1.0])
 @pytest.mark.parametrize("rate", [0.1, 10.0])
 def test_a_cold_start_is_proper_where_data_leave_directions_open(noise: float, rate: float) -> None:
     """X^H y of columns that are not scaled is far from E s, and what Laplace sites ask for there is nothing."""
     rng = np.random.default_rng(0)
-    X, u = rng.standard_normal((20, 40)), np.zeros(40)
-    u[:4] = 3 * rng.standard_normal(4)
-    blocks = (SiteBlock("sparse", Identity((40,), is_complex=False), Laplace(rate * noise)),)
-    model = GeneralizedLinearModel(Dense(X), X @ u + noise * rng.standard_normal(20), noise**2, blocks)
+    X, u = rng.standard_normal((40, 80)), np.zeros(80)
+    u[:8] = 3 * rng.standard_normal(8)
+    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(rate * noise)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u + noise * rng.standard_normal(40), noise**2, blocks)
     cold = VariationalGaussian(Exact()).infer(model, rng)
     loop = DoubleLoop(Exact()).infer(model, rng)
     warm = VariationalGaussian(Exact()).infer(model, rng, warm_start=WarmStart.from_posterior(loop))
