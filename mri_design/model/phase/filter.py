@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.fft
 
-from mri_design.model.circulant_inverse import phased_circulant_inverse
+from mri_design.model.circulant_inverse import PhasedCirculantInverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.phased import PhasedParts
@@ -17,7 +17,7 @@ __all__ = ["phased_preconditioner"]
 
 def phased_preconditioner(
     measurement: LinearOperator, blocks: Sequence[SiteBlock], site_precisions: Sequence[Array]
-) -> Callable[[Array], Array] | None:
+) -> PhasedCirculantInverse | None:
     """r -> (something near A)^-1 r where blocks know a phase; None where none does or a spectrum is not known.
 
     Notes
@@ -29,7 +29,7 @@ def phased_preconditioner(
     results/benchmarks/measured-once.md.
     """
     first = next((block.analysis for block in blocks if isinstance(block.analysis, PhasedParts)), None)
-    straight = measurement.circulant_spectrum()
+    straight = None if first is None else measurement.circulant_spectrum()
     if first is None or straight is None or len(measurement.in_shape) != 2:
         return None
     real, imaginary = np.zeros(straight.shape), np.zeros(straight.shape)
@@ -49,7 +49,7 @@ def phased_preconditioner(
         imaginary += pair[1]
     floor = np.finfo(np.float32).tiny
     turned = np.maximum(_convolved(straight, first.rotation), 0)
-    return phased_circulant_inverse(turned, np.maximum(real, floor), np.maximum(imaginary, floor), first.rotation)
+    return PhasedCirculantInverse.of(turned, np.maximum(real, floor), np.maximum(imaginary, floor), first.rotation)
 
 
 def _convolved(spectrum: Array, rotation: Array) -> Array:

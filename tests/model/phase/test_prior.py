@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.model.circulant_inverse import mirrored, phased_circulant_inverse
+from mri_design.model.circulant_inverse import PhasedCirculantInverse, mirrored
 from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, SparsityBlock, phase_refined, phase_variants
 from mri_design.model.phase.map import PhaseMap
 from mri_design.model.phase.prior import PhasePrior
@@ -128,7 +128,7 @@ def test_the_preconditioner_inverts_what_it_is_made_for():
     v = np.conj(rotation) * u
     filtered = np.fft.ifft2(shared * np.fft.fft2(v)) + np.fft.ifft2(real * np.fft.fft2(v.real)).real
     filtered = rotation * (filtered + 1j * np.fft.ifft2(imaginary * np.fft.fft2(v.imag)).real)
-    precondition = phased_circulant_inverse(shared, real, imaginary, rotation)
+    precondition = PhasedCirculantInverse.of(shared, real, imaginary, rotation)
     np.testing.assert_allclose(precondition(filtered), u, atol=1e-10)
     single = precondition(filtered.astype(np.complex64))
     assert single.dtype == np.complex64
