@@ -17,6 +17,8 @@ __all__ = ["ConjugateGradients", "conjugate_gradients", "real_inner", "squared_n
 
 Array = NDArray[Any]
 
+RUN = 4096
+"""Numbers whose products are added up in their own precision."""
 RECENT = 3
 """Iterations whose mean step and mean momentum tell how far `ConjugateGradients.extrapolated` goes."""
 MOST_MOMENTUM = 0.5
@@ -24,7 +26,7 @@ MOST_MOMENTUM = 0.5
 
 
 def real_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
-    """Re<a, b> over the last ``n_axes`` axes, accumulated in double precision.
+    """Re<a, b> over the last ``n_axes`` axes: short runs in their own precision, and these in double precision.
 
     Parameters
     ----------
@@ -33,12 +35,16 @@ def real_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
     n_axes : int
         Trailing axes that make up one vector; the others are a batch.
     """
-    flat_a = a.reshape(*a.shape[: a.ndim - n_axes], -1)
-    flat_b = b.reshape(*b.shape[: b.ndim - n_axes], -1)
+    batch = a.shape[: a.ndim - n_axes]
+    flat_a, flat_b = (np.ascontiguousarray(v).reshape(*batch, -1) for v in (a, b))
     if np.iscomplexobj(flat_a):
-        flat_a = np.ascontiguousarray(flat_a).view(flat_a.real.dtype)
-        flat_b = np.ascontiguousarray(flat_b).view(flat_b.real.dtype)
-    return np.einsum("...i,...i->...", flat_a, flat_b, dtype=np.float64)
+        flat_a, flat_b = (v.view(v.real.dtype) for v in (flat_a, flat_b))
+    size = flat_a.shape[-1]
+    whole = size // RUN * RUN
+    runs_a, runs_b = (v[..., :whole].reshape(*batch, -1, RUN) for v in (flat_a, flat_b))
+    runs = np.einsum("...i,...i->...", runs_a, runs_b).sum(axis=-1, dtype=np.float64)
+    rest = np.einsum("...i,...i->...", flat_a[..., whole:], flat_b[..., whole:], dtype=np.float64)
+    return np.asarray(runs + rest)
 
 
 def squared_norm(a: Array) -> float:

@@ -104,23 +104,26 @@ class PhasedCirculantInverse:
 
     def __call__(self, r: Array) -> Array:
         """R G^-1 R^H r, for one image or a batch, in the precision of r."""
-        turn, back, on_own, on_other = self._in_precision(r.dtype)
-        w = scipy.fft.fft2(back * r, overwrite_x=True)
+        from mri_design.operators.kernels.fft.circulant import filter_parts, in_groups, suits_both
+
+        compiled = suits_both(r.shape, r.dtype)
+        if r.dtype not in self._kept:
+            turn, part = self.rotation.astype(r.dtype), r.real.dtype
+            each = [in_groups(v, r.dtype) if compiled else v.astype(part) for v in (self.own, self.other)]
+            self._kept[r.dtype] = turn, np.stack(each)
+        turn, weights = self._kept[r.dtype]
+        if compiled:
+            return filter_parts(r, weights, turn)
+        w = scipy.fft.fft2(np.conj(turn) * r, overwrite_x=True)
         opposite = mirrored(w)
         np.conj(opposite, out=opposite)
-        np.multiply(on_other, opposite, out=opposite)
-        opposite += np.multiply(on_own, w, out=w)
+        np.multiply(weights[1], opposite, out=opposite)
+        opposite += np.multiply(weights[0], w, out=w)
         solution = np.asarray(scipy.fft.ifft2(opposite, overwrite_x=True))
         return np.multiply(turn, solution, out=solution)
 
-    def _in_precision(self, dtype: np.dtype[Any]) -> tuple[Array, Array, Array, Array]:
-        if dtype not in self._kept:
-            turn, part = self.rotation.astype(dtype), dtype.type(0).real.dtype
-            self._kept[dtype] = turn, np.conj(turn), self.own.astype(part), self.other.astype(part)
-        return self._kept[dtype]
-
     @cached_property
-    def _kept(self) -> dict[np.dtype[Any], tuple[Array, Array, Array, Array]]:
+    def _kept(self) -> dict[np.dtype[Any], tuple[Array, Array]]:
         return {}
 
 

@@ -73,9 +73,13 @@ def edge_products(neighbours: Array, a: Array, b: Array, factors: Array, togethe
     cross, power : real arrays, shape (K, ky, kx), or (1, ky, kx) of their sums
     """
     shape = (1 if together else len(neighbours), *a.shape)
-    cross, power = np.zeros((2, *shape), dtype=a.real.dtype)
-    pairs = np.stack([v.reshape(-1).view(a.real.dtype).reshape(-1, 2) for v in (a, b)], axis=1).reshape(-1, 4)
-    _edges(neighbours, pairs, factors.reshape(-1), *(v.reshape(len(v), -1) for v in (cross, power)))
+    power = np.empty(shape, dtype=a.real.dtype)
+    cross = power if b is a else np.empty_like(power)
+    sums = tuple(v.reshape(len(v), -1) for v in (cross, power))
+    if b is a:
+        _edge_powers(neighbours, *_numbers(b), factors.reshape(-1), sums[1])
+    else:
+        _edges(neighbours, *_numbers(a, b), np.empty((a.size, 4), dtype=a.real.dtype), factors.reshape(-1), *sums)
     return cross, power
 
 
@@ -122,12 +126,38 @@ def _differences(a, b, factors, n_columns, cross, power):
 
 
 @compiled
-def _edges(neighbours, pairs, factors, cross, power):
+def _edges(neighbours, a, b, pairs, factors, cross, power):
+    """Numbers of both images lie side by side in ``pairs``: those of a neighbour are somewhere else, but together."""
+    for i in range(factors.size):
+        pairs[i, 0], pairs[i, 1], pairs[i, 2], pairs[i, 3] = a[2 * i], a[2 * i + 1], b[2 * i], b[2 * i + 1]
     several = cross.shape[0] > 1
-    for k in range(neighbours.shape[0]):
-        row = k if several else 0
-        for i in range(neighbours.shape[1]):
-            j, f = neighbours[k, i], factors[i]
-            re, im = pairs[j, 2] - pairs[i, 2], pairs[j, 3] - pairs[i, 3]
-            cross[row, i] += (pairs[j, 0] - pairs[i, 0]) * re + f * ((pairs[j, 1] - pairs[i, 1]) * im)
-            power[row, i] += re * re + f * (im * im)
+    for i in range(factors.size):
+        re_a, im_a, re_b, im_b, f = pairs[i, 0], pairs[i, 1], pairs[i, 2], pairs[i, 3], factors[i]
+        both = own = factors.dtype.type(0)
+        for k in range(neighbours.shape[0]):
+            j = neighbours[k, i]
+            re, im = pairs[j, 2] - re_b, pairs[j, 3] - im_b
+            both += (pairs[j, 0] - re_a) * re + f * ((pairs[j, 1] - im_a) * im)
+            own += re * re + f * (im * im)
+            if several:
+                cross[k, i], power[k, i] = both, own
+                both = own = factors.dtype.type(0)
+        if not several:
+            cross[0, i], power[0, i] = both, own
+
+
+@compiled
+def _edge_powers(neighbours, b, factors, power):
+    several = power.shape[0] > 1
+    for i in range(factors.size):
+        here, beside, f = b[2 * i], b[2 * i + 1], factors[i]
+        own = factors.dtype.type(0)
+        for k in range(neighbours.shape[0]):
+            j = 2 * neighbours[k, i]
+            re, im = b[j] - here, b[j + 1] - beside
+            own += re * re + f * (im * im)
+            if several:
+                power[k, i] = own
+                own = factors.dtype.type(0)
+        if not several:
+            power[0, i] = own
