@@ -108,6 +108,11 @@ class PhasedParts(LinearOperator):
             np.multiply(v[..., 1], self._factors(v.dtype), out=parts[..., 1])
         return self.turned(self.analysis._adjoint(from_parts(parts)))
 
+    def weighted_adjoint(self, weights: Array, v: Array) -> Array:
+        """With the factors of the imaginary parts among the weights, which are fewer than the coefficients."""
+        each = self._with_factors(weights, self._factors(weights.dtype))
+        return self.turned(self.analysis.adjoint(from_parts(each * self._checked(v, self.out_shape))))
+
     def part_weights(self, weights: Array) -> Array:
         """Weights (..., 2) of the parts of ``analysis(e^{-i phi} u)`` without their factors, in their own precision.
 
@@ -115,13 +120,17 @@ class PhasedParts(LinearOperator):
         pixel, the result has length one too. Part by part: numpy is slow along an axis of two.
         """
         given = np.asarray(weights)
+        return self._with_factors(given, self._squares(given.dtype))
+
+    def _with_factors(self, weights: Array, factors: Array) -> Array:
+        """Weights of both parts, those of the imaginary one multiplied by factors."""
         shape = self.out_shape
-        if given.ndim == len(shape) > self.imaginary.ndim + 1:
-            shape = (given.shape[0], *shape[1:])
-        each = given if given.ndim == len(shape) else np.broadcast_to(given, shape)
-        parts = np.empty(shape, dtype=given.dtype)
+        if weights.ndim == len(shape) > factors.ndim + 1:
+            shape = (weights.shape[0], *shape[1:])
+        each = weights if weights.ndim == len(shape) else np.broadcast_to(weights, shape)
+        parts = np.empty(shape, dtype=weights.dtype)
         parts[..., 0] = each[..., 0]
-        np.multiply(each[..., -1], self._squares(given.dtype), out=parts[..., 1])
+        np.multiply(each[..., -1], factors, out=parts[..., 1])
         return parts
 
     def _squares(self, dtype: np.dtype[Any]) -> Array:
