@@ -13,7 +13,7 @@ from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.excess import RemainingExcess, rounding_of, stalled_status
 from mri_design.estimation.line_search import Line, SitePowers, minimising_length, moved, site_products
 from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.krylov.conjugate_gradients import real_inner, squared_norm
+from mri_design.krylov.conjugate_gradients import quick_inner, squared_norm
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.products import Products, pooled_products
@@ -208,7 +208,7 @@ class _Point:
 
     def predicted_decrease(self, direction: Array) -> float:
         """By how much J would fall to its minimum if it were the quadratic that ``direction`` solves."""
-        return -float(real_inner(self.gradient, direction, direction.ndim)) / self.problem.model.noise_variance
+        return -float(quick_inner(self.gradient, direction, direction.ndim)) / self.problem.model.noise_variance
 
     @property
     def rounding(self) -> float:
@@ -223,8 +223,8 @@ class _Point:
             return None
         gram_direction = self.gram(direction)
         s_direction = self.place.directions(direction)
-        data_descent = -float(real_inner(self.data_gradient, direction, direction.ndim)) / model.noise_variance
-        curvature = float(real_inner(direction, gram_direction, direction.ndim)) / model.noise_variance
+        data_descent = -float(quick_inner(self.data_gradient, direction, direction.ndim)) / model.noise_variance
+        curvature = float(quick_inner(direction, gram_direction, direction.ndim)) / model.noise_variance
         line = Line(
             self.problem.penalties,
             self.place.along(direction, s_direction),

@@ -34,14 +34,14 @@ def phased_preconditioner(
         return None
     real, imaginary = np.zeros(straight.shape), np.zeros(straight.shape)
     for block, pi in zip(blocks, site_precisions, strict=True):
-        operator, weights = block.analysis, np.broadcast_to(pi, block.analysis.out_shape)
+        operator = block.analysis
         if not (isinstance(operator, PhasedParts) and operator.rotation is first.rotation):
-            spectrum = operator.circulant_spectrum(weights)
+            spectrum = operator.circulant_spectrum(np.broadcast_to(pi, operator.out_shape))
             if spectrum is None:
                 return None
             straight = straight + spectrum
             continue
-        each = operator.part_weights(weights.astype(float, copy=False))
+        each = operator.part_weights(np.asarray(pi, dtype=float))
         pair = [operator.analysis.circulant_spectrum(each[..., k]) for k in (0, 1)]
         if pair[0] is None or pair[1] is None:
             return None
