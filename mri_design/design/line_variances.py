@@ -21,6 +21,8 @@ from mri_design.operators.base import Array
 from mri_design.operators.measurement import CartesianLines
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
+from mri_design.variances.control_variate import LEAST
+from mri_design.variances.phased import PhasedControl
 
 __all__ = [
     "all_lines",
@@ -31,6 +33,8 @@ __all__ = [
     "line_moments",
     "line_variances",
     "mean_power",
+    "phased_line_moments",
+    "phased_line_variances",
     "residual_energies",
     "with_unseen_lines",
 ]
@@ -75,9 +79,13 @@ def line_variances(posterior: GaussianPosterior, rng: np.random.Generator, draws
     float array, shape (ky, x)
     """
     made, every = posterior.marginals, all_lines(posterior)
-    control = None if made.explained is None else CirculantControl.of(posterior.precision)
-    if control is not None and control.sites is not None and made.samples is not None and made.explained is not None:
-        return controlled_line_variances(made.samples, made.explained, control, every)
+    if made.samples is not None and made.explained is not None:
+        phased = PhasedControl.of(posterior.precision)
+        if phased is not None:
+            return phased_line_variances(made.samples, made.explained, phased, every)
+        control = CirculantControl.of(posterior.precision)
+        if control is not None and control.sites is not None:
+            return controlled_line_variances(made.samples, made.explained, control, every)
     values = every.columns(posterior.deviations(rng, draws))
     return np.asarray(np.mean(np.abs(values[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
 
@@ -186,6 +194,42 @@ def controlled_line_variances(
     first, second = line_moments(control)
     left = mean_squares(encoding.columns(draws)[:, 0], encoding.columns(explained)[:, 0], first / second)
     return np.asarray(first**2 / second + left / 2)
+
+
+def phased_line_variances(
+    draws: Array, explained: Array, control: PhasedControl, encoding: CartesianLines
+) -> NDArray[np.float64]:
+    """The same beside sites that know the phase, where the control's first moment alone is known.
+
+    Every line takes the share of the control that explains most of it, over the columns of other draws: those of even
+    numbers for those of odd numbers, and the other way round.
+    """
+    s, t = encoding.columns(draws)[:, 0], encoding.columns(explained)[:, 0]
+    own, power, both = np.abs(s) ** 2, np.abs(t) ** 2, np.real(np.conj(s) * t)
+    shares = np.empty((len(s), s.shape[1], 1))
+    for turn in range(2):
+        of_s, of_t, of_both = (np.sum(v[1 - turn :: 2], axis=(0, 2), dtype=np.float64) for v in (own, power, both))
+        bound = of_s * of_t + of_both**2
+        shares[turn::2, :, 0] = 2 * of_s * of_both / np.where(bound > 0, bound, 1)
+    known = 2 * phased_line_moments(control)
+    terms = own + shares * (known - both)
+    return np.asarray(np.maximum(terms.mean(axis=0), LEAST * own.mean(axis=0)) / 2)
+
+
+def phased_line_moments(control: PhasedControl) -> NDArray[np.float64]:
+    """diag(E P E^T) per real component, shape (ky, x).
+
+    Notes
+    -----
+    Along a column of the image the circulant's eigenvalues are those averaged over kx. Division by the phase spreads
+    them by the power spectrum of that column of exp(i phi). What is antilinear in P cancels in the sum of real and
+    imaginary parts.
+    """
+    inverse = control.inverse
+    column = inverse.own.mean(axis=1, keepdims=True)
+    power = np.abs(scipy.fft.fft(inverse.rotation, axis=0)) ** 2 / len(column) ** 2
+    spread = scipy.fft.ifft(scipy.fft.fft(column, axis=0) * scipy.fft.fft(power, axis=0), axis=0).real
+    return np.asarray(scipy.fft.fftshift(spread, axes=0))
 
 
 def line_moments(control: CirculantControl) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.excess import rounding_of, stalled_status
-from mri_design.estimation.line_search import bound_along, minimising_length, moved
+from mri_design.estimation.line_search import Line, minimising_length, moved, powers_along
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
 from mri_design.model.precision import PosteriorPrecision
@@ -99,11 +99,12 @@ class IRLS:
             s_direction = tuple(block.analysis(direction) for block in model.blocks)
             data_descent = float(real_inner(residual, x_direction, residual.ndim)) / model.noise_variance
             data_curvature = squared_norm(x_direction) / model.noise_variance
-            bound = bound_along(problem, data_descent, data_curvature, s, s_direction)
+            powers = powers_along(problem, s, s_direction)
+            line = Line(problem.penalties, powers, data_descent + model.odd_part(s_direction), data_curvature)
             # The accelerated length may overshoot where J bends sharply; the full step lies under the bound.
-            for length in (minimising_length(bound), 1.0):
+            for length in (minimising_length(line.bound), 1.0):
                 new_residual = residual - residual.real.dtype.type(length) * x_direction
-                new_s = moved(s, s_direction, length)
+                new_s = tuple(moved(a, d, length) for a, d in zip(s, s_direction, strict=True))
                 new_value = problem.value(new_residual, new_s)
                 if new_value <= value:
                     break

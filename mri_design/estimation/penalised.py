@@ -9,13 +9,14 @@ section 4.2, in the closed form that follows from g alone); with z -> 0 it is th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from mri_design.krylov.conjugate_gradients import squared_norm
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
 
@@ -108,17 +109,23 @@ class PenalisedProblem:
             total += float(np.sum(penalty.value(x), dtype=np.float64))
         return total
 
-    def site_slopes(self, coefficients: tuple[Array, ...], site_precisions: tuple[Array, ...]) -> tuple[Array, ...]:
-        """pi s - sigma b per block: sigma^2 / 2 times the gradient of `penalty_value` in s."""
-        sigma, slopes = float(np.sqrt(self.model.noise_variance)), []
-        for block, s, pi in zip(self.model.blocks, coefficients, site_precisions, strict=True):
-            slope = pi * s
-            if np.any(block.potential.shift):
-                slope = (slope - sigma * np.asarray(block.potential.shift)).astype(s.dtype, copy=False)
-            slopes.append(slope)
-        return tuple(slopes)
+    def site_slope(self, block: SiteBlock, s: Array, site_precision: Array) -> Array:
+        """pi s - sigma b: sigma^2 / 2 times the gradient of what a block adds to J, in its coefficients s."""
+        slope = site_precision * s
+        if not np.any(block.potential.shift):
+            return slope
+        pull = float(np.sqrt(self.model.noise_variance)) * np.asarray(block.potential.shift)
+        return np.asarray(slope - pull).astype(s.dtype, copy=False)
 
-    def site_gradient(self, coefficients: tuple[Array, ...], site_precisions: tuple[Array, ...]) -> Array:
-        """sigma^2 / 2 times the gradient of `penalty_value` in u: sum over blocks of B^H (pi s - sigma b)."""
-        pairs = zip(self.model.blocks, self.site_slopes(coefficients, site_precisions), strict=True)
-        return np.asarray(sum(block.analysis.adjoint(slope) for block, slope in pairs))
+    def site_slopes(self, coefficients: tuple[Array, ...], site_precisions: tuple[Array, ...]) -> tuple[Array, ...]:
+        """`site_slope` of every block."""
+        triples = zip(self.model.blocks, coefficients, site_precisions, strict=True)
+        return tuple(self.site_slope(block, s, pi) for block, s, pi in triples)
+
+    def site_gradient(self, coefficients: Sequence[Array | None], site_precisions: tuple[Array, ...]) -> Array | float:
+        """sigma^2 / 2 times the gradient of `penalty_value` in u: sum over blocks of B^H (pi s - sigma b).
+
+        Blocks without coefficients are left out; zero where all are.
+        """
+        triples = zip(self.model.blocks, coefficients, site_precisions, strict=True)
+        return sum(block.analysis.adjoint(self.site_slope(block, s, pi)) for block, s, pi in triples if s is not None)

@@ -15,6 +15,7 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.mr_image import MRSlice, non_locally_refined
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.products import pooled_products
 from mri_design.operators.base import Array
 from mri_design.potentials.laplace import Laplace
 from mri_design.variances.columns import ExactByColumns
@@ -228,6 +229,12 @@ def _carried(posterior: GaussianPosterior, model: GeneralizedLinearModel) -> War
         elif draws is None:
             z.append(np.asarray(block.potential.start_variance, dtype=posterior.mean.real.dtype))
         else:
-            power = np.mean(np.abs(block.analysis(draws)) ** 2, axis=0)
-            z.append(np.maximum(block.pooled(power), np.finfo(np.float32).tiny))
+            power = np.mean([_power(block, draw) for draw in draws], axis=0)
+            z.append(np.maximum(power, np.finfo(np.float32).tiny))
     return WarmStart(posterior.mean, tuple(z), draws)
+
+
+def _power(block: SiteBlock, draw: Array) -> Array:
+    """|s|^2 of every site of a block."""
+    (products,) = pooled_products([block], draw, draw)
+    return block.site_power(block.analysis(draw)) if products is None else products[1]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-__all__ = ["circulant_inverse", "mirrored", "phased_circulant_inverse"]
+__all__ = ["PhasedCirculantInverse", "circulant_inverse", "mirrored"]
 
 Array = NDArray[Any]
 
@@ -52,46 +54,77 @@ def _twice(response: Array, real: np.dtype[Any]) -> Array:
     return np.repeat(response, 2, axis=-1).astype(real)
 
 
-def phased_circulant_inverse(
-    shared: NDArray[np.floating], real: NDArray[np.floating], imaginary: NDArray[np.floating], rotation: Array
-) -> Callable[[Array], Array]:
-    """r -> R G^-1 R^H r, where G acts on a + i b as ``shared`` + (``real`` on a, ``imaginary`` on b).
+@dataclass(frozen=True)
+class PhasedCirculantInverse:
+    """r -> R G^-1 R^H r, where G acts on a + i b as a circulant that both share, and one of its own on each of them.
 
     Parameters
     ----------
-    shared, real, imaginary : float arrays, shape (ky, kx)
-        Eigenvalues of circulants in FFT order; the last two symmetric under k -> -k (real filters), and with the first
-        positive.
+    own, other : float arrays, shape (ky, kx)
+        G^-1 in FFT order: on Fourier coefficients w it gives ``own(k) w(k) + other(k) conj(w(-k))``.
     rotation : complex array, shape (ky, kx)
         R, of modulus one.
 
     Notes
     -----
-    G leaves pairs (w(k), conj w(-k)) of Fourier coefficients to themselves: on each it is the matrix
-    ((shared(k) + m, d), (d, shared(-k) + m)) with m = (real + imaginary) / 2 and d = (real - imaginary) / 2, whose
-    inverse is written down. Only real-linear, and symmetric with respect to Re<., .>.
+    Only real-linear, and symmetric with respect to Re<., .>.
     """
-    m, d = (real + imaginary) / 2, (real - imaginary) / 2
-    here, opposite = shared + m, mirrored(shared) + m
-    determinant = here * opposite - d**2
-    own, other = opposite / determinant, -d / determinant
 
-    kept: dict[np.dtype[Any], tuple[Array, Array, Array, Array]] = {}
+    own: Array
+    other: Array
+    rotation: Array
 
-    def precondition(r: Array) -> Array:
-        if r.dtype not in kept:
-            turn, part = rotation.astype(r.dtype), r.real.dtype
-            kept[r.dtype] = turn, np.conj(turn), own.astype(part), other.astype(part)
-        turn, back, on_own, on_other = kept[r.dtype]
-        w = scipy.fft.fft2(back * r, overwrite_x=True)
+    @classmethod
+    def of(
+        cls,
+        shared: NDArray[np.floating],
+        real: NDArray[np.floating],
+        imaginary: NDArray[np.floating],
+        rotation: Array,
+    ) -> PhasedCirculantInverse:
+        """From the eigenvalues of the circulants: G is ``shared`` + (``real`` on a, ``imaginary`` on b).
+
+        Parameters
+        ----------
+        shared, real, imaginary : float arrays, shape (ky, kx)
+            In FFT order; the last two symmetric under k -> -k (real filters), and with the first positive.
+        rotation : complex array, shape (ky, kx)
+            R.
+
+        Notes
+        -----
+        G leaves pairs (w(k), conj w(-k)) of Fourier coefficients to themselves: on each it is the matrix
+        ((shared(k) + m, d), (d, shared(-k) + m)) with m = (real + imaginary) / 2 and d = (real - imaginary) / 2, whose
+        inverse is written down.
+        """
+        m, d = (real + imaginary) / 2, (real - imaginary) / 2
+        here, opposite = shared + m, mirrored(shared) + m
+        determinant = here * opposite - d**2
+        return cls(opposite / determinant, -d / determinant, rotation)
+
+    def __call__(self, r: Array) -> Array:
+        """R G^-1 R^H r, for one image or a batch, in the precision of r."""
+        from mri_design.operators.kernels.fft.circulant import filter_parts, in_groups, suits_both
+
+        compiled = suits_both(r.shape, r.dtype)
+        if r.dtype not in self._kept:
+            turn, part = self.rotation.astype(r.dtype), r.real.dtype
+            each = [in_groups(v, r.dtype) if compiled else v.astype(part) for v in (self.own, self.other)]
+            self._kept[r.dtype] = turn, np.stack(each)
+        turn, weights = self._kept[r.dtype]
+        if compiled:
+            return filter_parts(r, weights, turn)
+        w = scipy.fft.fft2(np.conj(turn) * r, overwrite_x=True)
         opposite = mirrored(w)
         np.conj(opposite, out=opposite)
-        np.multiply(on_other, opposite, out=opposite)
-        opposite += np.multiply(on_own, w, out=w)
+        np.multiply(weights[1], opposite, out=opposite)
+        opposite += np.multiply(weights[0], w, out=w)
         solution = np.asarray(scipy.fft.ifft2(opposite, overwrite_x=True))
         return np.multiply(turn, solution, out=solution)
 
-    return precondition
+    @cached_property
+    def _kept(self) -> dict[np.dtype[Any], tuple[Array, Array]]:
+        return {}
 
 
 def mirrored(spectrum: Array) -> Array:

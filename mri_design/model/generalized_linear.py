@@ -303,11 +303,11 @@ class GeneralizedLinearModel:
         """s = B u - offset, one array per block."""
         return tuple(block.coefficients(u) for block in self.blocks)
 
-    def odd_part(self, coefficients: tuple[Array, ...]) -> float:
-        """sum_i b_i s_i / sigma over the sites that have one."""
+    def odd_part(self, coefficients: Sequence[Array | None]) -> float:
+        """sum_i b_i s_i / sigma over the sites that have one; of others no coefficients are needed."""
         total = 0.0
         for block, s in zip(self.blocks, coefficients, strict=True):
-            if np.any(block.potential.shift):
+            if s is not None and np.any(block.potential.shift):
                 total += float(np.sum(block.potential.shift * s, dtype=np.float64))
         return total / float(np.sqrt(self.noise_variance))
 

@@ -131,7 +131,7 @@ class PosteriorPrecision:
         draws = in_chunks(self.measurement.adjoint_of_noise, noise, at_once)
         for block, pi in zip(self.blocks, self.site_precisions, strict=True):
             noise = made(block.analysis, rng, count, real)
-            draws = draws + in_chunks(partial(_adjoint_of_weighted, block.analysis, np.sqrt(pi)), noise, at_once)
+            draws = draws + in_chunks(partial(block.analysis.weighted_adjoint, np.sqrt(pi)), noise, at_once)
         return draws
 
     def dense_real(self, limit: int = 9000) -> Array:
@@ -148,10 +148,6 @@ class PosteriorPrecision:
                 weights = np.concatenate([weights, weights])
             total += b.T @ (weights[:, None] * b)
         return np.asarray(total)
-
-
-def _adjoint_of_weighted(analysis: LinearOperator, weights: Array, noise: Array) -> Array:
-    return analysis.adjoint(weights * noise)
 
 
 def _noise_anew(operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:

@@ -74,6 +74,8 @@ def _add_terms(terms: Sequence[Term], u: Array, total: Array, *, apart: bool = F
         differences, on_slopes = terms[slopes]
         assert isinstance(differences, FiniteDifferences)
         add = differences.add_weighted_parts if apart else differences.add_weighted_gram
+        if apart and len(on_slopes) == 1:
+            on_slopes = np.broadcast_to(on_slopes, (2, *on_slopes.shape[1:]))  # each of them is contiguous
         add(on_slopes, u, total, pixels=None if pixels is None else terms[pixels][1])
         done = (slopes, pixels)
     for k, (operator, w) in enumerate(terms):

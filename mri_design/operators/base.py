@@ -122,6 +122,10 @@ class LinearOperator(ABC):
             )
         return array
 
+    def weighted_adjoint(self, weights: Array, v: Array) -> Array:
+        """A^H diag(weights) v; subclasses may fuse it."""
+        return self.adjoint(weights * v)
+
     def weighted_gram(self, weights: Array, u: Array) -> Array:
         """A^H diag(weights) A u; subclasses may fuse it."""
         return self._adjoint(weights * self._apply(u))

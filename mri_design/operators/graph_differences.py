@@ -56,6 +56,11 @@ class GraphDifferences(LinearOperator):
         down, right = (rows - own_rows) % given.shape[1], (columns - own_columns) % given.shape[2]
         self._steps = (down * given.shape[2] + right).ravel()
 
+    @property
+    def flat_neighbours(self) -> Array:
+        """`neighbours` of pixels that are numbered too, (K, size)."""
+        return self._flat
+
     def _apply(self, u: Array) -> Array:
         from mri_design.operators.kernels.graph import along_edges
 

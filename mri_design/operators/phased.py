@@ -9,6 +9,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.kernels.suitable import laid_out
 
 __all__ = ["PhasedParts"]
 
@@ -63,6 +64,7 @@ class PhasedParts(LinearOperator):
                 got=f"shape {self.imaginary.shape}, or numbers that are not positive",
                 wanted=f"positive factors on coefficients {analysis.out_shape}",
             )
+        self._imaginary: dict[np.dtype[Any], Array] = {}
         self._powers: dict[np.dtype[Any], Array] = {}
         self._turns: dict[np.dtype[Any], tuple[Array, Array]] = {}
 
@@ -82,29 +84,53 @@ class PhasedParts(LinearOperator):
         return self._turns[dtype]
 
     @cached_property
-    def _emphasis(self) -> Array | None:
-        """Factors of both parts; None where all are one."""
-        return None if (self.imaginary == 1).all() else np.stack([np.ones_like(self.imaginary), self.imaginary], -1)
+    def _emphasised(self) -> bool:
+        """Whether imaginary parts are multiplied by anything but one."""
+        return not bool((self.imaginary == 1).all())
 
-    def _emphasised(self, parts: Array) -> Array:
-        return parts if self._emphasis is None else parts * self._emphasis.astype(parts.dtype)
+    def _factors(self, dtype: np.dtype[Any]) -> Array:
+        """Factors of the imaginary parts."""
+        if dtype not in self._imaginary:
+            self._imaginary[dtype] = self.imaginary.astype(dtype)
+        return self._imaginary[dtype]
 
     def _apply(self, u: Array) -> Array:
-        return self._emphasised(in_parts(self.analysis._apply(self.turned_back(u))))
+        parts = in_parts(self.analysis._apply(self.turned_back(u)))
+        if self._emphasised:
+            np.multiply(parts[..., 1], self._factors(parts.dtype), out=parts[..., 1])
+        return parts
 
     def _adjoint(self, v: Array) -> Array:
-        return self.turned(self.analysis._adjoint(from_parts(self._emphasised(v))))
+        parts = v
+        if self._emphasised:
+            parts = np.empty_like(v)
+            parts[..., 0] = v[..., 0]
+            np.multiply(v[..., 1], self._factors(v.dtype), out=parts[..., 1])
+        return self.turned(self.analysis._adjoint(from_parts(parts)))
+
+    def weighted_adjoint(self, weights: Array, v: Array) -> Array:
+        """With the factors of the imaginary parts among the weights, which are fewer than the coefficients."""
+        each = self._with_factors(weights, self._factors(weights.dtype))
+        return self.turned(self.analysis.adjoint(from_parts(each * self._checked(v, self.out_shape))))
 
     def part_weights(self, weights: Array) -> Array:
         """Weights (..., 2) of the parts of ``analysis(e^{-i phi} u)`` without their factors, in their own precision.
 
-        ``weights`` are broadcastable to the coefficients. Part by part: numpy is slow along an axis of two.
+        ``weights`` are broadcastable to the coefficients; along a first axis of length one, as that of all edges of a
+        pixel, the result has length one too. Part by part: numpy is slow along an axis of two.
         """
         given = np.asarray(weights)
-        each = given if given.ndim == len(self.out_shape) else np.broadcast_to(given, self.out_shape)
-        parts = np.empty(self.out_shape, dtype=given.dtype)
+        return self._with_factors(given, self._squares(given.dtype))
+
+    def _with_factors(self, weights: Array, factors: Array) -> Array:
+        """Weights of both parts, those of the imaginary one multiplied by factors."""
+        shape = self.out_shape
+        if weights.ndim == len(shape) > factors.ndim + 1:
+            shape = (weights.shape[0], *shape[1:])
+        each = weights if weights.ndim == len(shape) else np.broadcast_to(weights, shape)
+        parts = np.empty(shape, dtype=weights.dtype)
         parts[..., 0] = each[..., 0]
-        np.multiply(each[..., -1], self._squares(given.dtype), out=parts[..., 1])
+        np.multiply(each[..., -1], factors, out=parts[..., 1])
         return parts
 
     def _squares(self, dtype: np.dtype[Any]) -> Array:
@@ -113,12 +139,20 @@ class PhasedParts(LinearOperator):
             self._powers[dtype] = (self.imaginary**2).astype(dtype)
         return self._powers[dtype]
 
+    def squares_on_pixels(self, dtype: np.dtype[Any]) -> Array | None:
+        """Squared factors of the imaginary parts as an image; None where those of a pixel differ."""
+        if self.imaginary.ndim > len(self.in_shape) or len(self.in_shape) != 2:
+            return None
+        if self.analysis.out_shape[-2:] != self.in_shape:
+            return None
+        return laid_out(self._squares(dtype), self.in_shape, np.empty(0, dtype=dtype))
+
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         of_parts = self.part_weights(np.broadcast_to(np.asarray(weights, dtype=float), self.out_shape))
         return self.analysis.circulant_spectrum(of_parts.mean(axis=-1))
 
     def gram_spectrum(self) -> Array | None:
-        spectrum = self.analysis.gram_spectrum() if self._emphasis is None else None
+        spectrum = None if self._emphasised else self.analysis.gram_spectrum()
         constant = spectrum is not None and np.ptp(spectrum) <= 1e-12 * np.max(np.abs(spectrum))
         return spectrum if constant else None  # a multiple of the identity commutes with the phase
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from mri_design.potentials.base import DualForm, SuperGaussian, Values, log_sphere, positive_scale
 from mri_design.potentials.expectation import LEAST, Expectation
 
-__all__ = ["Laplace", "mean_modulus"]
+__all__ = ["TINY", "Laplace", "mean_modulus"]
 
 
 def mean_modulus(mean: ArrayLike, variance: ArrayLike, dimensions: int = 1) -> Expectation:
@@ -58,7 +58,8 @@ def _kummer(a: float, b: float, x: Values) -> Values:
     return np.asarray(np.where(x > 50.0, lead * total, near))
 
 
-TINY = 1e-12  # keeps 1/sqrt(x) finite; x and z are in units of the noise variance
+TINY = 1e-12
+"""Keeps 1 / sqrt(x) finite; x and z are in units of the noise variance."""
 
 
 class Laplace(SuperGaussian):
@@ -83,6 +84,10 @@ class Laplace(SuperGaussian):
 
     def dg(self, x: Values) -> Values:
         return -self._tau(x) / (2 * np.sqrt(np.maximum(x, TINY)))
+
+    def site_precision(self, x_plus_z: Values) -> Values:
+        root = np.sqrt(np.maximum(x_plus_z, TINY))
+        return self._tau(x_plus_z) / root
 
     def d2g(self, x: Values) -> Values:
         return self._tau(x) / (4 * np.maximum(x, TINY) ** 1.5)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy.fft
-from scipy.ndimage import uniform_filter
 
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.precision import PosteriorPrecision
@@ -16,9 +15,6 @@ from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.variances.base import not_positive_definite
 
 __all__ = ["CirculantControl"]
-
-AROUND = 5
-"""Pixels a side over which shares are averaged."""
 
 
 @dataclass(frozen=True)
@@ -92,34 +88,10 @@ class CirculantControl:
             second[filters.band] = filters.mean_power(measured) + correlated[:: filters.stride, :: filters.stride]
         return first, second
 
-    def powers(self, s: Array, t: Array) -> tuple[Array, Array, Array]:
-        """|s|^2, |t|^2 and Re t s*, draw by draw, each the mean over the coefficients of a pixel."""
-        over = tuple(range(1, s.ndim - 2))
-        own, control, both = (
-            power.mean(axis=over, keepdims=True) if over else power
-            for power in (np.abs(s) ** 2, np.abs(t) ** 2, np.real(t * np.conj(s)))
-        )
-        return own, control, both
-
-    def shares(self, powers: Sequence[Array], totals: Sequence[Array]) -> Array:
-        """w, draw by draw, for which the mean of |s|^2 + w (E t s* - Re t s*) scatters least, from all other draws.
-
-        For Gaussians that is 2 E|s|^2 E ts* / (E|s|^2 E|t|^2 + (E ts*)^2), with means over draws and over a few pixels
-        around each.
-
-        Parameters
-        ----------
-        powers : three arrays, shape (some, ..., ky, kx)
-            `powers` of some of the draws.
-        totals : three arrays, shape (..., ky, kx)
-            Their sums over all draws.
-        """
-        size = [1] * (powers[0].ndim - 2) + [min(AROUND, n) for n in powers[0].shape[-2:]]
-        own, control, both = (
-            uniform_filter(total - each, size=size, mode="wrap") for each, total in zip(powers, totals, strict=True)
-        )
-        bound = own * control + both**2
-        return np.asarray(2 * own * both / np.where(bound > 0, bound, 1))
+    @property
+    def whole_gram(self) -> bool:
+        """Whether X^H X is circulant itself, so that P explains most of a draw."""
+        return self.gram is not None
 
     @cached_property
     def _spread_sites(self) -> list[tuple[Array, Array]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -27,12 +27,16 @@ from mri_design.variances.base import (
 )
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
+from mri_design.variances.phased import PhasedControl
+from mri_design.variances.regressed import Shares
 from mri_design.variances.solved_draws import SolvedDraws
 
 __all__ = ["ControlName", "ControlVariate"]
 
 LEAST = 0.1
 """Least z beside that of the plain draws, where the scatter of a few terms would make it smaller, or negative."""
+
+Control = CirculantControl | ColumnControl | PhasedControl
 
 ControlName = Literal["auto", "circulant", "columns", "none"]
 
@@ -159,15 +163,19 @@ class ControlVariate:
             if self.with_bias
             else None,
             samples=solved.draws,
-            explained=explained if isinstance(control, CirculantControl) else None,
+            explained=None if isinstance(control, ColumnControl) else explained,
             image=image,
             log_determinant=2 * control.factors.log_determinant
             if isinstance(control, ColumnControl) and exact
             else None,
         )
 
-    def _control(self, precision: PosteriorPrecision) -> CirculantControl | ColumnControl | None:
+    def _control(self, precision: PosteriorPrecision) -> Control | None:
         X, automatic = precision.measurement, self.control == "auto"
+        if self.control in ("auto", "circulant"):
+            phased = PhasedControl.of(precision)
+            if phased is not None:
+                return phased
         if self.control == "circulant" or (automatic and (X.couples_columns or X.gram_spectrum() is not None)):
             circulant = CirculantControl.of(precision)
             if circulant is not None or not automatic:
@@ -180,7 +188,7 @@ class ControlVariate:
     def _solved(
         self,
         precision: PosteriorPrecision,
-        control: CirculantControl | ColumnControl | None,
+        control: Control | None,
         b: Array,
         explained: Array | None,
         previous: Variances | None,
@@ -193,7 +201,7 @@ class ControlVariate:
         else:
             nearer = warm is None or isinstance(control, ColumnControl)  # P b
             start, preconditioner = explained if nearer else warm, control.image
-            weaker = isinstance(control, CirculantControl) and control.gram is None
+            weaker = not isinstance(control, ColumnControl) and not control.whole_gram
             tolerance, spent = self.tolerance ** (1.5 if weaker else 1.0), 1
             tolerance *= _lacking(precision, control, b[:1], explained[:1])
         solver = ConjugateGradients(
@@ -230,7 +238,7 @@ class _Estimate:
 
 def _estimate(
     analysis: LinearOperator,
-    control: CirculantControl | ColumnControl | None,
+    control: Control | None,
     draws: Array,
     explained: Array | None,
     at_once: int | None,
@@ -248,9 +256,7 @@ def _estimate(
         return _Estimate(value, z.error, value, lambda _: plain, known=False)
     if moments[1] is not None:
         return _controlled(analysis, moments[0], moments[1], draws, explained, each)
-    return _partly_controlled(
-        analysis, control if isinstance(control, CirculantControl) else None, moments[0], draws, explained, each
-    )
+    return _partly_controlled(analysis, not isinstance(control, ColumnControl), moments[0], draws, explained, each)
 
 
 def _controlled(
@@ -274,57 +280,34 @@ def _controlled(
 
 
 def _partly_controlled(
-    analysis: LinearOperator,
-    circulant: CirculantControl | None,
-    first: Array,
-    draws: Array,
-    explained: Array,
-    each: Sequence[slice],
+    analysis: LinearOperator, shared: bool, first: Array, draws: Array, explained: Array, each: Sequence[slice]
 ) -> _Estimate:
-    """`_estimate` where the first moment alone is known: a circulant then explains a share of its own of every draw."""
+    """`_estimate` where the first moment alone is known: with ``shared``, a share of the control is taken off."""
+    numbers = np.arange(len(draws))
 
-    def pairs() -> Iterable[tuple[Array, Array]]:
-        return ((analysis(draws[some]), analysis(explained[some])) for some in each)
+    def pairs() -> Iterator[tuple[NDArray[np.int64], Array, Array]]:
+        return ((numbers[some], analysis(draws[some]), analysis(explained[some])) for some in each)
 
     all_at_once = list(pairs()) if len(each) == 1 else None
-    totals: list[Array] = []
-    if circulant is not None:
-        for s, t in all_at_once or pairs():
-            sums = [power.sum(axis=0) for power in circulant.powers(s, t)]
-            totals = [a + b for a, b in zip(totals, sums, strict=True)] if totals else sums
-
-    def unexplained(s: Array, t: Array) -> Callable[[Array], Array]:
-        shares = None if circulant is None else circulant.shares(circulant.powers(s, t), totals)
-        return lambda some: _unexplained(some, t, first, shares)
-
+    shares = Shares.taken(analysis, first, all_at_once or pairs()) if shared else Shares.whole(analysis, draws)
     sampled, plain, typical = RunningMean(), RunningMean(), RunningMean()
-    for s, t in all_at_once or pairs():
-        terms = unexplained(s, t)(s)
-        mean = terms.mean(axis=0)
-        sampled.add(mean, len(s), np.square(terms - mean).sum(axis=0))
-        plain.add(squared_modulus(s).mean(axis=0), len(s))
-        typical.add(np.abs(terms).mean(axis=0, dtype=np.float64), len(s))
+    for which, s, t in all_at_once or pairs():
+        terms = shares.compared(which, s, t)
+        sampled.add(terms.mean, len(s), terms.scatter)
+        plain.add(terms.plain, len(s))
+        typical.add(terms.typical, len(s))
 
     def terms_of(which: NDArray[np.intp]) -> Callable[[Array], Array]:
-        of = unexplained(analysis(draws[which]), analysis(explained[which]))
+        of = shares.terms(which, analysis(explained[which]))
         return lambda some: of(analysis(some))
 
-    value = 2 * first + sampled.mean if circulant is None else np.maximum(sampled.mean, LEAST * plain.mean)
+    value = np.maximum(sampled.mean, LEAST * plain.mean) if shared else 2 * first + sampled.mean
     return _Estimate(value, sampled.error, np.asarray(typical.mean), terms_of, known=True)
 
 
-def _lacking(
-    precision: PosteriorPrecision, control: CirculantControl | ColumnControl, b: Array, explained: Array
-) -> float:
+def _lacking(precision: PosteriorPrecision, control: Control, b: Array, explained: Array) -> float:
     """The residual of P b relative to b, in the norm of the conjugate gradients, from the first of the draws."""
     residual = b - precision(explained)
     pairs = ((residual, control.image(residual)), (b, explained))
     left, whole = (real_inner(v, preconditioned, b.ndim - 1)[0] for v, preconditioned in pairs)
     return float(np.sqrt(max(left, 0.0) / whole)) if whole > 0 else 1.0
-
-
-def _unexplained(s: Array, t: Array, first: Array, shares: Array | None) -> Array:
-    """Draw by draw, the terms whose mean is the part of z that the control t leaves to sampling, or all of z."""
-    explained = t if shares is None else shares * t
-    power = np.asarray(np.real((s - explained) * np.conj(s)))
-    return power if shares is None else power + (2 * first).astype(power.dtype) * shares

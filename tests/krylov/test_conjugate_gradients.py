@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.krylov.conjugate_gradients import ConjugateGradients, conjugate_gradients, real_inner
+from mri_design.krylov.conjugate_gradients import ConjugateGradients, conjugate_gradients, quick_inner, real_inner
 from mri_design.status import Status
 
 
@@ -27,6 +27,14 @@ def test_real_inner_sums_the_last_axes_in_double(axes, vectors):
     single = (1e4 + np.arange(4_000_000) % 2).astype(np.float32)
     assert real_inner(single, single, 1).dtype == np.float64
     assert real_inner(single, single, 1) == pytest.approx(np.sum(single.astype(float) ** 2), rel=1e-12)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_the_quick_product_is_as_exact_as_its_vectors(axes, vectors):
+    a, b = vectors((2, 3, 40, 500), 1), vectors((2, 3, 40, 500), 2)
+    np.testing.assert_allclose(quick_inner(a, b, axes), real_inner(a, b, axes), rtol=1e-12, atol=1e-10)
+    single = (1e4 + np.arange(4_000_123) % 2).astype(np.float32)
+    assert quick_inner(single, single, 1) == pytest.approx(np.sum(single.astype(float) ** 2), rel=1e-6)
 
 
 def test_equals_the_dense_solution(matrix, vectors):

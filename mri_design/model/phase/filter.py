@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.fft
 
-from mri_design.model.circulant_inverse import phased_circulant_inverse
+from mri_design.model.circulant_inverse import PhasedCirculantInverse
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.phased import PhasedParts
@@ -20,7 +20,7 @@ LARGEST_LEAK = 10.0
 
 def phased_preconditioner(
     measurement: LinearOperator, blocks: Sequence[SiteBlock], site_precisions: Sequence[Array]
-) -> Callable[[Array], Array] | None:
+) -> PhasedCirculantInverse | None:
     """r -> (something near A)^-1 r where blocks know a phase; None where a circulant of the image itself serves better.
 
     That is where no block knows a phase, where a spectrum is not known, and where there is little noise.
@@ -38,19 +38,19 @@ def phased_preconditioner(
     itself, the two parts' mean, is then exact on the data and off by the parts' ratio at most.
     """
     first = next((block.analysis for block in blocks if isinstance(block.analysis, PhasedParts)), None)
-    straight = measurement.circulant_spectrum()
+    straight = None if first is None else measurement.circulant_spectrum()
     if first is None or straight is None or len(measurement.in_shape) != 2:
         return None
     real, imaginary = np.zeros(straight.shape), np.zeros(straight.shape)
     for block, pi in zip(blocks, site_precisions, strict=True):
-        operator, weights = block.analysis, np.broadcast_to(pi, block.analysis.out_shape)
+        operator = block.analysis
         if not (isinstance(operator, PhasedParts) and operator.rotation is first.rotation):
-            spectrum = operator.circulant_spectrum(weights)
+            spectrum = operator.circulant_spectrum(np.broadcast_to(pi, operator.out_shape))
             if spectrum is None:
                 return None
             straight = straight + spectrum
             continue
-        each = operator.part_weights(weights.astype(float, copy=False))
+        each = operator.part_weights(np.asarray(pi, dtype=float))
         pair = [operator.analysis.circulant_spectrum(each[..., k]) for k in (0, 1)]
         if pair[0] is None or pair[1] is None:
             return None
@@ -61,7 +61,7 @@ def phased_preconditioner(
     mean = np.maximum((real + imaginary) / 2, floor)
     if np.any(turned + mean > LARGEST_LEAK * (straight + mean)):
         return None
-    return phased_circulant_inverse(turned, np.maximum(real, floor), np.maximum(imaginary, floor), first.rotation)
+    return PhasedCirculantInverse.of(turned, np.maximum(real, floor), np.maximum(imaginary, floor), first.rotation)
 
 
 def _convolved(spectrum: Array, rotation: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The K nearest patches of every pixel within a window, by running sums over one step of the window after the other."""
+"""The K nearest patches of every pixel within a window, one step of the window after the other."""
 
 from __future__ import annotations
 
@@ -43,59 +43,67 @@ def nearest_patches(image: Array, steps: Array, half: int, count: int) -> tuple[
     neighbours = np.zeros((count, ny, nx), dtype=np.int32)
     distances = np.full((count, ny, nx), np.inf)
     power, patch = np.empty((ny + 2 * half, nx + 2 * half)), np.empty((ny, nx))
+    nearer = np.empty(nx, dtype=np.bool_)
     total = 0.0
     for dy, dx in steps.tolist():
         _distances(padded, dy, dx, margin, half, power, patch)
         total += float(patch.sum())
-        _keep(neighbours, distances, patch, dy, dx)
+        _keep(neighbours, distances, patch, dy, dx, nearer)
     return neighbours, distances, total / (len(steps) * ny * nx)
 
 
 @compiled
 def _distances(padded, dy, dx, margin, half, power, patch):
-    """Squared differences between the image and itself a step away, summed over the patch around every pixel."""
+    """Squared differences between the image and itself a step away, summed over the patch around every pixel.
+
+    Sums are made anew for every pixel, in the same order: equal patches have equal sums.
+    """
     tall, wide = power.shape
     first = margin - half
     for y in range(tall):
-        for x in range(wide):
-            power[y, x] = 0.0
+        line = power[y]
+        line[:] = 0
         for part in range(padded.shape[0]):
+            here = padded[part, first + y, first : first + wide]
+            there = padded[part, first + y + dy, first + dx : first + dx + wide]
             for x in range(wide):
-                d = padded[part, first + y, first + x] - padded[part, first + y + dy, first + x + dx]
-                power[y, x] += d * d
+                d = here[x] - there[x]
+                line[x] += d * d
     side = 2 * half + 1
-    columns = np.zeros(wide)
-    for y in range(side - 1):
-        for x in range(wide):
-            columns[x] += power[y, x]
+    columns = np.empty(wide, dtype=power.dtype)
     for y in range(patch.shape[0]):
-        for x in range(wide):
-            columns[x] += power[y + side - 1, x]
-        running = 0.0
-        for x in range(side - 1):
-            running += columns[x]
-        for x in range(patch.shape[1]):
-            running += columns[x + side - 1]
-            patch[y, x] = max(running, 0.0)
-            running -= columns[x]
-        for x in range(wide):
-            columns[x] -= power[y, x]
+        columns[:] = power[y]
+        for k in range(1, side):
+            line = power[y + k]
+            for x in range(wide):
+                columns[x] += line[x]
+        sums = patch[y]
+        sums[:] = 0
+        for k in range(side):
+            shifted = columns[k : k + sums.size]
+            for x in range(sums.size):
+                sums[x] += shifted[x]
 
 
 @compiled
-def _keep(neighbours, distances, patch, dy, dx):
+def _keep(neighbours, distances, patch, dy, dx, nearer):
     """Enter the pixels a step away, and those whence a step leads here, among the nearest."""
     ny, nx = patch.shape
     worst = distances.shape[0] - 1
     for y in range(ny):
         other_y = (y + dy) % ny
+        here, there, values = distances[worst, y], distances[worst, other_y], patch[y]
+        first, last = max(0, -dx), nx - max(0, dx)  # without going around the edge
+        nearer[:] = True
+        inner, near = nearer[first:last], there[first + dx : last + dx]
+        own, value_of = here[first:last], values[first:last]
+        for x in range(last - first):
+            inner[x] = (value_of[x] < own[x]) | (value_of[x] < near[x])
         for x in range(nx):
-            other_x = x + dx
-            if other_x < 0:
-                other_x += nx
-            elif other_x >= nx:
-                other_x -= nx
-            value = patch[y, x]
+            if not nearer[x]:
+                continue
+            other_x = (x + dx) % nx
+            value = values[x]
             if value < distances[worst, y, x]:
                 _insert(neighbours, distances, y, x, other_y * nx + other_x, value)
             if value < distances[worst, other_y, other_x]:

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.model.circulant_inverse import mirrored, phased_circulant_inverse
+from mri_design.model.circulant_inverse import PhasedCirculantInverse, mirrored
 from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, SparsityBlock, phase_refined, phase_variants
 from mri_design.model.phase.map import PhaseMap
 from mri_design.model.phase.prior import PhasePrior
@@ -118,17 +118,18 @@ def test_isotropic_differences_share_a_site_among_all_four_numbers():
     np.testing.assert_allclose(shared.site_power(s)[0, ..., 0], (s**2).sum(axis=(0, -1)))
 
 
-def test_the_preconditioner_inverts_what_it_is_made_for():
+@pytest.mark.parametrize("shape", [N, (32, 80)])  # by a library, and by compiled loops
+def test_the_preconditioner_inverts_what_it_is_made_for(shape):
     rng = np.random.default_rng(0)
-    symmetric = [rng.uniform(0.5, 2, N) for _ in range(2)]
+    symmetric = [rng.uniform(0.5, 2, shape) for _ in range(2)]
     real, imaginary = ((s + mirrored(s)) / 2 for s in symmetric)
-    shared = rng.uniform(0, 1, N)
-    rotation = np.exp(1j * rng.uniform(-3, 3, N))
-    u = rng.standard_normal((2, *N)) + 1j * rng.standard_normal((2, *N))
+    shared = rng.uniform(0, 1, shape)
+    rotation = np.exp(1j * rng.uniform(-3, 3, shape))
+    u = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
     v = np.conj(rotation) * u
     filtered = np.fft.ifft2(shared * np.fft.fft2(v)) + np.fft.ifft2(real * np.fft.fft2(v.real)).real
     filtered = rotation * (filtered + 1j * np.fft.ifft2(imaginary * np.fft.fft2(v.imag)).real)
-    precondition = phased_circulant_inverse(shared, real, imaginary, rotation)
+    precondition = PhasedCirculantInverse.of(shared, real, imaginary, rotation)
     np.testing.assert_allclose(precondition(filtered), u, atol=1e-10)
     single = precondition(filtered.astype(np.complex64))
     assert single.dtype == np.complex64

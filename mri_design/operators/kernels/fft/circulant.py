@@ -16,7 +16,7 @@ from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.fft.steps import LARGEST_FACTOR, back, forth, plan, radices
 from mri_design.operators.kernels.lanes import COUNT, load, load_pairs, store, store_pairs, transpose
 
-__all__ = ["filter_images", "in_groups", "suits_both"]
+__all__ = ["filter_images", "filter_parts", "in_groups", "suits_both"]
 
 Array = NDArray[Any]
 
@@ -51,6 +51,42 @@ def in_groups(response: Array, dtype: np.dtype[Any]) -> Array:
     return (ordered / response.size).astype(real)
 
 
+def filter_parts(images: Array, weights: Array, turn: Array) -> Array:
+    """Images turned back, filtered with weights of each wave and of its opposite, and turned again.
+
+    On Fourier coefficients w of ``conj(turn) * images`` the filter gives ``own(k) w(k) + other(k) conj(w(-k))``.
+
+    Parameters
+    ----------
+    images : complex array, shape (..., ky, kx)
+        As for `filter_images`.
+    weights : array, shape (2, ...)
+        ``own`` and ``other`` as `in_groups` gives them.
+    turn : contiguous complex array, shape (ky, kx)
+        Of modulus one, in the precision of the images.
+
+    Returns
+    -------
+    array of the shape and precision of ``images``
+    """
+    n_lines, n_columns = images.shape[-2:]
+    real = images.real.dtype
+    return _filtered(
+        images, weights.reshape(2, -1), _opposite(n_lines, n_columns, real.char), turn.reshape(-1).view(real)
+    )
+
+
+@lru_cache(maxsize=8)
+def _opposite(n_lines: int, n_columns: int, real: str) -> NDArray[np.uint32]:
+    """Of the waves in the order in which they are read, where the real part of the opposite one stands."""
+    places = _places(n_lines, n_columns, real).reshape(-1)
+    number = np.empty(places.size, dtype=np.uint32)
+    number[places] = np.arange(places.size, dtype=np.uint32)
+    ky, kx = np.divmod(places, n_columns)
+    found, count = number[-ky % n_lines * n_columns + -kx % n_columns], COUNT[np.dtype(real).itemsize]
+    return (found + found // count * count).astype(np.uint32)  # real parts of a group, then imaginary ones
+
+
 @lru_cache(maxsize=8)
 def _places(n_lines: int, n_columns: int, real: str) -> NDArray[np.intp]:
     """Where the numbers that are read one after another lie in the response."""
@@ -72,20 +108,29 @@ def filter_images(images: Array, response: Array) -> Array:
     -------
     array of the shape and precision of ``images``
     """
+    real = images.real.dtype
+    return _filtered(images, response.reshape(1, -1), np.empty(0, dtype=np.uint32), np.empty(0, dtype=real))
+
+
+def _filtered(images: Array, weights: Array, opposite: NDArray[np.uint32], turn: Array) -> Array:
     n_lines, n_columns = images.shape[-2:]
     real = images.real.dtype
     down, across, count = plan(n_lines, real.char), plan(n_columns, real.char), COUNT[real.itemsize]
+    waves = (n_lines // count * n_columns + LARGEST_FACTOR) * 2 * count
     images = np.require(images, requirements=["C"])
     out = np.empty(images.shape, dtype=images.dtype)
     _filter(
         images.reshape(-1).view(real),
-        response.reshape(-1),
+        weights,
+        opposite,
+        turn,
         n_lines,
         n_columns,
         (down.radices, down.twiddles, down.roots),
         (across.radices, across.twiddles, across.roots),
         np.empty((PANEL * n_lines + LARGEST_FACTOR) * 2 * count, dtype=real),
-        np.empty((n_lines // count * n_columns + LARGEST_FACTOR) * 2 * count, dtype=real),
+        np.empty(waves, dtype=real),
+        np.empty(waves if opposite.size else 0, dtype=real),
         count,
         out.reshape(-1).view(real),
     )
@@ -93,18 +138,28 @@ def filter_images(images: Array, response: Array) -> Array:
 
 
 @compiled
-def _filter(images, response, n_lines, n_columns, down, across, work, waves, count, out):
-    """One image after another: ``work`` holds a panel's strips, ``waves`` the spectrum, both with spare rows behind."""
+def _filter(images, weights, opposite, turn, n_lines, n_columns, down, across, work, waves, mixed, count, out):
+    """One image after another: ``work`` holds a panel's strips, ``waves`` the spectrum, both with spare rows behind.
+
+    Where there is an ``opposite``, ``mixed`` takes the spectrum with that of opposite waves.
+    """
     row, size = 2 * count, 2 * n_lines * n_columns
     strip, along = n_lines * row, n_columns * row
     strips, groups = n_columns // count, n_lines // count
     spare, spare_waves = PANEL * strip, groups * along
+    own = weights[0]
+    turning = turn.size > 0
+    filtered = mixed if opposite.size > 0 else waves
     for first in range(0, images.size, size):
         for panel in range(0, strips, PANEL):
             width = min(PANEL, strips - panel)
             for y in range(n_lines):
                 for k in range(width):
-                    re, im = load_pairs(images, first + 2 * (y * n_columns + (panel + k) * count))
+                    at = 2 * (y * n_columns + (panel + k) * count)
+                    re, im = load_pairs(images, first + at)
+                    if turning:
+                        c, s = load_pairs(turn, at)
+                        re, im = c * re + s * im, c * im - s * re
                     store(work, k * strip + y * row, re)
                     store(work, k * strip + y * row + count, im)
             for k in range(width):
@@ -116,21 +171,43 @@ def _filter(images, response, n_lines, n_columns, down, across, work, waves, cou
         for group in range(groups):
             base = group * along
             forth(waves, base, spare_waves, n_columns, across[0], across[1], across[2], count)
+            if opposite.size > 0:
+                continue
             for x in range(n_columns):
-                weights, at = load(response, (group * n_columns + x) * count), base + x * row
-                store(waves, at, load(waves, at) * weights)
-                store(waves, at + count, load(waves, at + count) * weights)
+                w, at = load(own, (group * n_columns + x) * count), base + x * row
+                store(waves, at, load(waves, at) * w)
+                store(waves, at + count, load(waves, at + count) * w)
             back(waves, base, spare_waves, n_columns, across[0], across[1], across[2], count)
+        if opposite.size > 0:
+            _mix(waves, weights, opposite, count, mixed)
+            for group in range(groups):
+                back(mixed, group * along, spare_waves, n_columns, across[0], across[1], across[2], count)
         for panel in range(0, strips, PANEL):
             width = min(PANEL, strips - panel)
             for k in range(width):
                 for group in range(groups):
                     here, there = k * strip + group * count * row, group * along + (panel + k) * count * row
-                    transpose(waves, there, row, work, here, row)
-                    transpose(waves, there + count, row, work, here + count, row)
+                    transpose(filtered, there, row, work, here, row)
+                    transpose(filtered, there + count, row, work, here + count, row)
                 back(work, k * strip, spare, n_lines, down[0], down[1], down[2], count)
             for y in range(n_lines):
                 for k in range(width):
-                    at = k * strip + y * row
-                    to = first + 2 * (y * n_columns + (panel + k) * count)
-                    store_pairs(out, to, load(work, at), load(work, at + count))
+                    at = 2 * (y * n_columns + (panel + k) * count)
+                    re, im = load(work, k * strip + y * row), load(work, k * strip + y * row + count)
+                    if turning:
+                        c, s = load_pairs(turn, at)
+                        re, im = c * re - s * im, c * im + s * re
+                    store_pairs(out, first + at, re, im)
+
+
+@compiled
+def _mix(waves, weights, opposite, count, mixed):
+    """Every wave by its own weight, and the conjugate of the opposite one by the other."""
+    for first in range(0, opposite.size, count):
+        own, other = weights[0, first : first + count], weights[1, first : first + count]
+        there = opposite[first : first + count]
+        re, im = waves[2 * first : 2 * first + count], waves[2 * first + count : 2 * (first + count)]
+        to_re, to_im = mixed[2 * first : 2 * first + count], mixed[2 * first + count : 2 * (first + count)]
+        for lane in range(count):
+            to_re[lane] = own[lane] * re[lane] + other[lane] * waves[there[lane]]
+            to_im[lane] = own[lane] * im[lane] - other[lane] * waves[there[lane] + count]

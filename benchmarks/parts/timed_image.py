@@ -1,0 +1,115 @@
+"""Processor time of an image with error bars, by whichever checkout stands on PYTHONPATH before these benchmarks.
+
+    PYTHONPATH=CHECKOUT:benchmarks python benchmarks/parts/timed_image.py CASE SEED [DATA]
+
+prints as JSON, under the recipe `local` and under the default one, seconds, error, and the total of the variances.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parents[1]
+HEADS, LOW_FIELD = "img_3T_complex.npz", "lf_6B_gre.npy"
+CASES = {
+    "head, 128": (f"{HEADS}:10", 128, 1, "lines"),
+    "phantom, 128": ("phantom:t2w:0", 128, 1, "lines"),
+    "head, 256": (f"{HEADS}:10", 256, 1, "lines"),
+    "low field, 256": (f"{LOW_FIELD}:2", 256, 1, "lines"),
+    "8 coils, 128": (f"{HEADS}:13", 128, 8, "lines"),
+    "plane, 128": (f"{HEADS}:10", 128, 1, "plane"),
+    "32 spokes, 128": (f"{HEADS}:10", 128, 1, "radial"),
+    "toy": ("phantom:t2w:0", 32, 1, "lines"),
+}
+"""By name: source and image, sides of the grid, coils, and what is measured."""
+WARM = "head, 128"
+
+
+def timed_image(checkout: Path, case: str, seed: int, data: Path) -> dict[str, dict[str, object]]:
+    """What `main` prints, from a fresh process that runs the code of a checkout on one thread."""
+    path = os.pathsep.join((str(checkout.resolve()), str(HERE)))
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-P", __file__, case, str(seed), str(data)]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return dict(json.loads(found.stdout))
+
+
+def main(case: str, seed: int, data: Path) -> None:
+    """Reconstruct twice, after something small that compiles or loads the loops, and print."""
+    import numpy as np
+    from study.scans import Scan, denoised, simulated, simulating
+    from threadpoolctl import threadpool_limits
+
+    from mri_design.experiment.recipe import Recipe, load_recipe
+    from mri_design.experiment.reconstruction import reconstruct
+    from mri_design.experiment.trajectories.shots import shot_slice
+    from mri_design.model.mr_image import MRSlice
+    from mri_design.operators.encodings import ShotEncoding
+    from mri_design.scan.trajectories.angles import equispaced_angles
+    from mri_design.scan.trajectories.radial import radial_spokes
+
+    def scan_of(source: str, matrix: int, coils: int) -> Scan:
+        name, _, image = source.rpartition(":")
+        if name == LOW_FIELD:
+            return denoised(data / name, int(image), matrix)
+        place = name if name.startswith("phantom") else data / name
+        return simulated(place, [int(image)], simulating(matrix, coils=coils), label="scan")[0]
+
+    def candidates(matrix: int, kind: str) -> list[int]:
+        """A quarter of the lines, an eighth of a plane, at random with variable density; all shots of a set."""
+        rng = np.random.default_rng(1)
+        if kind == "radial":
+            return list(range(32))
+        away = np.abs(np.arange(matrix) - matrix // 2) / (matrix / 2)
+        if kind == "plane":
+            away = np.hypot(away[:, None], away[None]).ravel()
+        weights = np.maximum(1 - away, 1e-3) ** 4 * (away > 0.1)
+        middle = np.flatnonzero(away <= 0.1)
+        count = len(away) // (8 if kind == "plane" else 4) - len(middle)
+        drawn = rng.choice(len(away), count, replace=False, p=weights / weights.sum())
+        return sorted([*middle.tolist(), *drawn.tolist()])
+
+    def slice_of(scan: Scan, recipe: Recipe, kind: str) -> MRSlice:
+        if kind != "radial":
+            return scan.prepared.slice_model(0, recipe.replacing("design", encoding=kind))
+        angles, grid = equispaced_angles(32), scan.reference.shape
+        shots = ShotEncoding(grid, radial_spokes(grid[0], angles), "radial", tuple(angles.tolist()))
+        one = scan.prepared.slice_model(0, recipe)
+        return shot_slice(one, shots, np.random.default_rng(1), truth=scan.reference)
+
+    def measure(case: str) -> dict[str, dict[str, object]]:
+        source, matrix, coils, kind = CASES[case]
+        scan, found = scan_of(source, matrix, coils), {}
+        for name in ("local", "default"):
+            recipe = load_recipe(None if name == "default" else name)
+            one, lines = slice_of(scan, recipe, kind), candidates(matrix, kind)
+            began = time.process_time()
+            made = reconstruct(one, lines, "mean", recipe, np.random.default_rng(seed))
+            seconds = time.process_time() - began
+            truth = np.abs(scan.reference)
+            error = float(np.linalg.norm(np.abs(made.image) - truth) / np.linalg.norm(truth))
+            choice = made.phase_choice
+            assert made.std is not None
+            found[name] = {
+                "seconds": seconds,
+                "error": error,
+                "variance": float(np.sum(made.std.astype(np.float64) ** 2)),
+                "products": made.convergence.matvecs,
+                "model": "modulus" if choice is None or choice.phase is None else "phase-aware",
+            }
+        return found
+
+    with threadpool_limits(1):
+        _, matrix, coils, kind = CASES[case]
+        plain = coils == 1 and kind == "lines" and matrix >= 128
+        measure(WARM if plain else case)
+        print(json.dumps(measure(case)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

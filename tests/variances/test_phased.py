@@ -1,0 +1,167 @@
+"""The control variate beside sites that know the image's phase, against exact variances."""
+
+import numpy as np
+import pytest
+
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.marginals import Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import LinearOperator
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.measurement import cartesian
+from mri_design.operators.phased import PhasedParts
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.laplace import Laplace
+from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.exact import Exact
+from mri_design.variances.monte_carlo import MonteCarlo
+from mri_design.variances.phased import PhasedControl
+
+N = (12, 14)
+SIZE = N[0] * N[1]
+
+
+def maps(coils: int) -> np.ndarray | None:
+    if coils == 1:
+        return None
+    y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in N), indexing="ij")
+    angles = 2 * np.pi * np.arange(coils) / coils
+    seen = np.array([np.exp(-((y - np.sin(a)) ** 2) - (x - np.cos(a)) ** 2 + 1j * a) for a in angles])
+    return seen / np.sqrt(np.sum(np.abs(seen) ** 2, axis=0))
+
+
+def inner_operators() -> tuple[LinearOperator, ...]:
+    further = np.random.default_rng(5).integers(1, SIZE, size=(3, *N))
+    neighbours = (np.arange(SIZE).reshape(N) + further) % SIZE
+    return Identity(N), FiniteDifferences(N), GraphDifferences(neighbours), Wavelet(N, "db2", 1)
+
+
+def precision_of(coils: int = 1, apart: bool = True) -> PosteriorPrecision:
+    """Site precisions as those of an image: small on a square's edge; imaginary parts are held tighter."""
+    y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in N), indexing="ij")
+    rotation = np.exp(1j * (0.8 * y + 0.5 * x**2))
+    emphasis = 1 + 0.6 * np.exp(-(y**2) - x**2)
+    image = np.zeros(N, complex)
+    image[3:-3, 4:-4] = 1
+    blocks, pi = [], []
+    for name, inner in zip("abcd", inner_operators()[:3], strict=False):
+        analysis = PhasedParts(inner, rotation, emphasis)
+        edges = np.abs(inner(image))[..., None]
+        weights = 1 / (0.3 + 2 * edges) * np.array([1.0, 3.0 if apart else 1.0])
+        blocks.append(SiteBlock(name, analysis, Laplace(1.0)))
+        pi.append(weights)
+    X = cartesian([4, 5, 6, 7, 8, 1, 10], N, maps(coils))
+    return PosteriorPrecision(X, tuple(blocks), tuple(pi))
+
+
+def run(estimator: VarianceEstimator, precision: PosteriorPrecision, seed: int = 0) -> Variances:
+    analyses = [block.analysis for block in precision.blocks]
+    return estimator(precision, analyses, np.random.default_rng(seed), np.zeros(N, complex))
+
+
+def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
+    return np.concatenate([v.ravel() for v in values])
+
+
+def real_matrix(function: object) -> np.ndarray:
+    """A real-linear map of images as a matrix on (real parts, imaginary parts)."""
+    unit = np.concatenate([np.eye(SIZE), 1j * np.eye(SIZE)]).reshape(-1, *N)
+    images = function(unit).reshape(2 * SIZE, -1)
+    return np.concatenate([images.real, images.imag], axis=1).T if np.iscomplexobj(images) else images.T
+
+
+@pytest.mark.parametrize("coils", [1, 3])
+def test_the_known_moment_is_that_of_dense_matrices(coils):
+    precision = precision_of(coils)
+    control = PhasedControl.of(precision)
+    assert control.whole_gram is (coils == 1)
+    P = real_matrix(control.image)
+    rotation = precision.blocks[0].analysis.rotation
+    emphasis = precision.blocks[0].analysis.imaginary
+    for inner in inner_operators():
+        on_grid = inner.out_shape[-2:] == N
+        parts = PhasedParts(inner, rotation, emphasis if on_grid else 1.3)
+        B = real_matrix(parts)
+        first, second = control.moments(parts)
+        np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B), rtol=1e-9)
+        assert second is None
+    first, _ = control.moments(Identity(N))
+    both = np.diag(P).reshape(2, SIZE).sum(axis=0)
+    np.testing.assert_allclose(2 * first.ravel(), both, rtol=1e-9)
+    assert control.moments(FiniteDifferences(N)) is None  # of the image itself, phase and all
+    assert control.moments(PhasedParts(Identity(N), rotation.copy())) is None  # who knows whether that is the phase
+
+
+def test_without_a_phase_there_is_no_such_control():
+    straight = tuple(SiteBlock("a", operator, Laplace(1.0)) for operator in inner_operators()[:2])
+    precision = PosteriorPrecision(cartesian([6, 7, 8], N), straight, (np.ones(N), np.ones((2, *N))))
+    assert PhasedControl.of(precision) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("coils", "apart"), [(1, True), (1, False), (3, True)])
+def test_unbiased_and_far_nearer_than_plain_draws(coils, apart):
+    precision = precision_of(coils, apart)
+    exact = together(run(Exact(), precision).values)
+    accurate = ControlVariate(samples=8, tolerance=1e-6, with_bias=False)
+    results = [run(accurate, precision, seed) for seed in range(40)]
+    assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
+    values = np.array([together(r.values) for r in results])
+    scatter = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    scores = (values.mean(axis=0) - exact) / scatter
+    assert abs(np.mean(scores)) < 0.15  # coefficients scatter together
+    assert np.abs(scores).max() < 6
+    assert np.sqrt(np.mean(scores**2)) < 1.2
+    stated = np.array([together(r.std_error) for r in results])
+    assert 0.8 < np.sqrt(np.mean(stated**2)) / np.sqrt(np.mean(values.var(axis=0, ddof=1))) < 1.2
+    dense = np.linalg.inv(precision.dense_real())
+    pixels = np.diag(dense).reshape(2, *N).sum(axis=0)
+    images = np.array([r.image for r in results])
+    error = images.std(axis=0, ddof=1) / np.sqrt(len(images))
+    assert abs(np.mean((images.mean(axis=0) - pixels) / error)) < 0.3
+    assert np.sqrt(np.mean(((images.mean(axis=0) - pixels) / error) ** 2)) < 1.3
+
+
+@pytest.mark.parametrize("coils", [1, 3])
+def test_with_ordinary_settings_eight_draws_do(coils):
+    precision = precision_of(coils)
+    exact = together(run(Exact(), precision).values)
+    pixels = np.diag(np.linalg.inv(precision.dense_real())).reshape(2, *N).sum(axis=0)
+    median, image, products = {}, {}, {}
+    for name, estimator in (
+        ("control", ControlVariate(with_bias=False)),
+        ("plain", ControlVariate(control="none", with_bias=False)),
+        ("draws", MonteCarlo(samples=48, with_bias=False)),
+    ):
+        made = [run(estimator, precision, seed) for seed in range(4)]
+        median[name] = np.median([np.abs(together(r.values) / exact - 1) for r in made])
+        products[name] = np.mean([r.convergence.matvecs for r in made])
+        of_pixels = [np.mean(np.abs(r.samples) ** 2, axis=0) if r.image is None else r.image for r in made]
+        image[name] = np.median([np.abs(v / pixels - 1) for v in of_pixels])
+    assert median["control"] < 0.25 * median["plain"]
+    assert products["control"] < products["plain"]
+    assert image["control"] < image["draws"]  # eight draws with a control beat forty-eight without
+
+
+def test_draws_a_few_at_a_time_are_the_same():
+    precision = precision_of()
+    whole = run(ControlVariate(8, with_bias=False), precision)
+    little = run(ControlVariate(8, with_bias=False, memory=1.0), precision)
+    np.testing.assert_allclose(together(little.values), together(whole.values), rtol=1e-6)
+    np.testing.assert_allclose(little.image, whole.image, rtol=1e-6)
+    assert whole.explained is not None
+
+
+def test_single_precision_stays_single():
+    precision = precision_of()
+    analyses = [block.analysis for block in precision.blocks]
+    single = tuple(pi.astype(np.float32) for pi in precision.site_precisions)
+    precision = PosteriorPrecision(precision.measurement, precision.blocks, single)
+    like = np.zeros(N, np.complex64)
+    made = ControlVariate(4)(precision, analyses, np.random.default_rng(0), like)
+    assert made.samples.dtype == np.complex64
+    assert all(v.dtype == np.float32 for v in (*made.values, *made.std_error, *made.bias, made.image))
+    assert all((b > 0).all() for b in made.bias)
