@@ -231,6 +231,9 @@ the condition number of the posterior precision grows as the square of the ratio
 the products, then in the image. Noise is raised, and this is said, where it is below the rounding of the largest sample
 (one coil on a grid), or where the ratio is above 1000 (several coils, trajectories).
 
+Designs of one coil choose other lines above a ratio of 1e3, and of 16 lines theirs are worse: the image is right for
+them, the choice is not as good. From a ratio of 1e4 on it does not change any more.
+
 With several coils the error of `brain` rises: its coil images are in closed form, and coil maps times one image of
 pixels explain them to 1e-4 of their energy only. That is no noise, but the model has no other word for it; where it is
 larger than the noise, give its variance under `[noise]` in a recipe.
