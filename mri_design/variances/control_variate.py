@@ -98,7 +98,9 @@ class ControlVariate:
     small, take a smaller tolerance. Where the iterations ended at their limit, ``convergence`` says so, and the bias
     may be larger than stated. How the estimate compares to the truth is tabulated in results/benchmarks/variances.md.
 
-    Real images, sites on parts of complex pairs and matrices have no control yet.
+    Sites that know the image's phase have the circulants of its real and its imaginary part, behind that phase
+    (`PhasedControl`), of which the first moment is known: every part takes the share of its own that explains most.
+    Real images, other sites on parts of complex pairs, and matrices have no control yet.
     """
 
     samples: int = 8
