@@ -28,6 +28,7 @@ __all__ = ["HyperparameterLearning", "Hyperparameters", "LearnedModel", "learn_h
 
 LARGEST_STEP = 3.0  # of a rate or a noise sd in one round
 SWITCHED_OFF = 0.01  # a group that pulls less than this share of the unknowns is left where it is
+LEAST_NOISE = 2.0**-24  # least noise sd learnt, over the largest number of y: its rounding in single precision
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ class HyperparameterLearning:
             )
         prior = PriorEvidence.of(model, groups) if self.scales else None
         seed = int(rng.integers(2**63))
+        least = min((LEAST_NOISE * float(np.abs(model.data).max(initial=0.0))) ** 2, model.noise_variance)
         rates = {group.name: 1.0 for group in groups}
         trace: list[Hyperparameters] = []
         status, change, matvecs, done = Status.MAX_ITERATIONS, np.inf, 0, 0
@@ -155,7 +157,7 @@ class HyperparameterLearning:
                 blocks = rescaled_blocks(blocks, groups, factors)
                 steps += [abs(float(np.log(f))) for f in factors]
             if self.noise:
-                ratio = _noise_ratio(posterior)
+                ratio = max(_noise_ratio(posterior), least / variance)
                 variance *= ratio
                 # t(s) stays the same function of s: its rate is tau / sigma.
                 blocks = tuple(replace(b, potential=b.potential.rescaled(np.sqrt(ratio))) for b in blocks)

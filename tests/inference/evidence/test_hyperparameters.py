@@ -211,3 +211,12 @@ def test_refusals_name_the_cure(rng):
     unknown = replace(model, blocks=(*model.blocks, SiteBlock("steps", walk, Laplace(1.0))))
     with pytest.raises(InputError, match="not known as a circulant"):
         learn_hyperparameters(unknown, ENGINE, rng)
+
+
+def test_noise_of_data_without_any_stays_at_their_rounding_in_single_precision(rng) -> None:
+    model = regression(Laplace, n=10, m=20)
+    model = replace(model, data=model.measurement(np.linspace(-1, 1, 10)))
+    learnt = learn_hyperparameters(model, DoubleLoop(Exact()), rng, noise=True, scales=False, rounds=40)
+    assert learnt.convergence.converged
+    least = (2.0**-24 * np.abs(model.data).max()) ** 2
+    assert learnt.model.noise_variance == pytest.approx(least)
