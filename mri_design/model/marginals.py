@@ -42,8 +42,8 @@ class Variances:
     samples : array, shape (count, *image shape), optional
         Draws with covariance A^-1 made on the way.
     explained : array, shape of ``samples``, optional
-        P b for the right-hand side b of every draw, with P the inverse of the circulant nearest to A: the part of the
-        draws whose variances are known exactly.
+        P b for the right-hand side b of every draw, with P the inverse of the circulant nearest to A, or of the
+        circulants of real and imaginary part behind a phase: the part of the draws whose variances are known exactly.
     image : float array, shape of one image, optional
         z of the pixels, where the draws alone would tell it worse.
     factors : LanczosFactors or BlockLanczosFactors, optional

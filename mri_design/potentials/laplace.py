@@ -83,11 +83,7 @@ class Laplace(SuperGaussian):
         return -self._tau(x) * np.sqrt(x)
 
     def dg(self, x: Values) -> Values:
-        return -self._tau(x) / (2 * np.sqrt(np.maximum(x, TINY)))
-
-    def site_precision(self, x_plus_z: Values) -> Values:
-        root = np.sqrt(np.maximum(x_plus_z, TINY))
-        return self._tau(x_plus_z) / root
+        return (-0.5 * self._tau(x)) / np.sqrt(np.maximum(x, TINY))
 
     def d2g(self, x: Values) -> Values:
         return self._tau(x) / (4 * np.maximum(x, TINY) ** 1.5)
