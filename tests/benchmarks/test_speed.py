@@ -21,7 +21,7 @@ def test_a_quick_run_leaves_its_tables(tmp_path):
     assert done.returncode == 0, done.stderr
     (image,), (step,) = rows_of(tmp_path / "images.csv"), rows_of(tmp_path / "steps.csv")
     assert float(image["error, change in %"]) == float(image["variances, change in %"]) == 0
-    assert float(image["default / local, here"]) > 1 and step["same lines"] == "True"
+    assert float(image["default / local, here"]) > 1 and step["same lines"] == "yes"
     targets = (tmp_path / "targets.csv").read_text(encoding="utf-8")
     assert targets.startswith("name,target,measured,unit,met\n")
     assert "# What an image with error bars" in (tmp_path / "README.md").read_text(encoding="utf-8")
