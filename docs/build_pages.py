@@ -63,7 +63,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Let links to the repository lead to its copies, and put in the tables of settings."""
     if page.file.src_uri.startswith("results/"):
         page.meta["search"] = {"boost": 0.01}  # tables of numbers hold every word: pages that explain it come first
-    if page.file.src_uri.startswith(("results/", "api/", "notebooks/")):
+        return markdown.replace("](../../docs/", "](../../")
+    if page.file.src_uri.startswith(("api/", "notebooks/")):
         return markdown
     markdown = re.sub(r"\]\(\.\./notebooks/(\w+)\.py", r"](notebooks/\1.md", markdown)
     markdown = re.sub(r"^<!-- settings: (\w+) -->$", lambda match: settings_table(match[1]), markdown, flags=re.M)

@@ -117,13 +117,13 @@ class UntilError:
         """What would be left with every line, where that is more than wanted; empty elsewhere."""
         if not _is_tested(step, self.fewest) or not self._hopeless(step):
             return ""
-        return self._out_of_reach(step.least_error, step.predicted_error, unit)
+        return self._out_of_reach(_least(step), step.predicted_error, unit)
 
     def _reached(self, step: Prospect) -> bool:
         return step.predicted_error <= self.error
 
     def _hopeless(self, step: Prospect) -> bool:
-        least = step.least_error
+        least = _least(step)
         at_rest = step.recent_fall < AT_REST
         return not self._reached(step) and (self.error < FAR * least or (at_rest and self.error < least))
 
@@ -207,6 +207,11 @@ class AnyOf:
         met = [rule for rule in self.rules if rule(step)]
         missed = [rule.missed(step, unit) for rule in met]
         return " and ".join(missed) if all(missed) else ""
+
+
+def _least(step: Prospect) -> float:
+    """The error that every candidate would leave: at most what those measured leave, whatever the two predictions say."""
+    return step.least_error if isnan(step.predicted_error) else min(step.least_error, step.predicted_error)
 
 
 def _is_tested(step: Prospect, fewest: int) -> bool:

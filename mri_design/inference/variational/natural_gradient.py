@@ -198,15 +198,16 @@ def _criterion(model: GeneralizedLinearModel, state: SiteState) -> float | None:
 
 
 def _tried(oracles: GaussianOracles, state: SiteState, step: float) -> SiteState | None:
-    """The state a step ahead; None where negative site precisions leave A without an inverse."""
+    """The state a step ahead; None where A has no inverse there.
+
+    That is where site precisions are negative, or so small that rounding leaves nothing of them beside X: far sites ask
+    for next to none, and a shorter step keeps some.
+    """
     assert state.wanted is not None
-    sites = state.sites.towards(state.wanted, step)
     try:
-        return oracles(sites, state.mean, state.marginals)
+        return oracles(state.sites.towards(state.wanted, step), state.mean, state.marginals)
     except InputError:
-        if any(np.any(pi < 0) for pi in sites.precisions):
-            return None
-        raise
+        return None
 
 
 def _kept(phi: float | None, new: float | None, state: SiteState, trial: SiteState) -> float:

@@ -5,13 +5,13 @@ With s in units of sigma A = X^H X + B^H diag(pi) B, and the mean is A^-1 (X^H y
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart, cold_start, pooled_variances
-from mri_design.krylov.conjugate_gradients import conjugate_gradients
+from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
@@ -191,6 +191,13 @@ def _bound_at(block: SiteBlock, s: Array, z: Array) -> tuple[Array, Array]:
     return pi.astype(s.real.dtype), np.broadcast_to(block.potential.shift, s.shape).astype(s.dtype)
 
 
+def _fitting(model: GeneralizedLinearModel, start: WarmStart) -> WarmStart:
+    """The start with its mean X^H y times the number for which it fits y best: one step of steepest descent."""
+    expected = model.measurement(start.mean)
+    power, explained = squared_norm(start.mean), squared_norm(expected)
+    return start if explained == 0 else replace(start, mean=(start.mean * (power / explained)).astype(start.mean.dtype))
+
+
 def bound_criterion(model: GeneralizedLinearModel, state: SiteState, log_determinant: float) -> float:
     """phi of the variational Gaussian, from which `evidence_bound` makes the bound on log P(y).
 
@@ -236,10 +243,11 @@ class GaussianOracles:
     def start(self, warm: WarmStart | None) -> SiteGaussians:
         """Sites asked for by a warm start's mean and z; from cold, by guesses that need not be near the posterior.
 
-        From cold, super-Gaussian sites begin as the bound that touches at `cold_start`, as in the double loop. What
-        they ask for falls as fast as a Gaussian with E s, to nothing where the guess is far off; the precision of the
-        bound falls slowly, so that A is positive definite whatever the guess. Of the others what they ask for is taken,
-        at their own guess of E s where they know one.
+        From cold, super-Gaussian sites begin as the bound that touches at `cold_start`, as in the double loop, whose mean
+        is first scaled to what fits the data best, so that it does not depend on the units of X. What they ask for falls
+        as fast as a Gaussian with E s, to nothing where the guess is far off; the precision of the bound falls slowly, so
+        that A is positive definite whatever the guess. Of the others what they ask for is taken, at their own guess of
+        E s where they know one.
 
         Raises
         ------
@@ -247,7 +255,7 @@ class GaussianOracles:
             Where E log t is not finite there.
         """
         model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
-        given = warm or cold_start(model)
+        given = warm or _fitting(model, cold_start(model))
         precisions, slopes = [], []
         for block, s, z in zip(model.blocks, model.analysis_coefficients(given.mean), given.z, strict=True):
             guess, own = (s / sigma).astype(s.dtype, copy=False), block.potential.start_mean

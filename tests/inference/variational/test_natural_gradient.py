@@ -287,6 +287,19 @@ def test_a_cold_start_is_proper_where_data_leave_directions_open(noise: float, r
     assert cold.criterion[-1] < loop.criterion[-1]
 
 
+@pytest.mark.parametrize("scale", [0.01, 30.0, 100.0])
+@pytest.mark.parametrize("rate", [0.1, 1.0, 10.0])
+def test_a_cold_start_does_not_depend_on_the_units_of_the_data(scale: float, rate: float) -> None:
+    """Far sites ask for so little that a whole step leaves nothing of them beside X: it is taken shorter."""
+    rng = np.random.default_rng(1)
+    X, u = scale * rng.standard_normal((40, 80)), np.zeros(80)
+    u[:8] = 3 * rng.standard_normal(8)
+    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(rate)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u + 0.01 * rng.standard_normal(40), 1e-4, blocks)
+    found, loop = (engine.infer(model, rng) for engine in (VariationalGaussian(Exact()), DoubleLoop(Exact())))
+    assert found.convergence.converged and found.criterion[-1] < loop.criterion[-1]
+
+
 def test_an_end_at_the_limit_names_the_setting_to_raise() -> None:
     short = VariationalGaussian(Exact(), iterations=2).infer(mixed(1), np.random.default_rng(0))
     assert not short.convergence.converged and "raise iterations (2)" in short.convergence.advice
