@@ -183,7 +183,7 @@ def _refuse_other_units(points: NDArray[np.float64], grid: tuple[int, int]) -> N
     look, limits = look_of_trajectory(points, grid), np.array(grid) / 2
     reach = np.abs(points).max(axis=0)
     if look.convention in _EDGES:
-        looks = look.convention
+        looks = str(look.convention)
         cure = f'Say "trajectory_unit": "{looks}" in the JSON card beside the file. In Python: {look.cure}'
     elif look.convention.endswith((_LARGER_GRID, "per metre")) and (reach < _NEAR * limits).all():
         looks = _LARGER_GRID
@@ -191,7 +191,7 @@ def _refuse_other_units(points: NDArray[np.float64], grid: tuple[int, int]) -> N
         larger = str(sides[0]) if sides[0] == sides[1] else ",".join(map(str, sides))
         cure = f"Give a larger matrix (ky, kx): --matrix {larger} holds every sample."
         if look.convention != _LARGER_GRID:
-            cure += f" If the trajectory is in {look.convention} instead: {look.cure}"
+            cure += f" If the trajectory is in {look.convention} instead, {look.cure[0].lower()}{look.cure[1:]}"
     else:
         return
     raise InputError(
