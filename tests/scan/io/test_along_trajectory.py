@@ -154,7 +154,7 @@ def test_a_card_with_a_unit_that_the_values_cannot_have_is_refused(
         ({"trajectory": POINTS / 16}, 'Say "trajectory_unit": "cycles per pixel" in the JSON card'),
         (
             {"trajectory": FILLED * 3},
-            "a larger grid; .* 16 x 12 pixels. Give a larger matrix .*--matrix 48,36 .*cycles per metre instead, multiply",
+            "a larger grid; .* 16 x 12 pixels. .*--matrix 48,36 .*cycles per metre instead, multiply",
         ),
         ({"trajectory": FILLED, "matrix": (4, 4)}, "larger grid; .*--matrix 16,12"),
         ({"trajectory": FILLED * 21}, "looks like radians per metre; .*Multiply by the field of view"),
