@@ -29,6 +29,8 @@ _COLUMNS = ("ky", "kx", "kz")
 _AXES = {1: "sample", 2: "readout, sample"}
 _LIKE_SQUARE = 0.05
 """Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
+_LARGER_GRID, _NEAR = "cycles per field of view of a larger grid", 20
+"""How many times as far as the grid a trajectory reaches, at most, for which the matrix may be the mistake."""
 _LEAST_REACH = 4
 """Cycles per field of view: a trajectory that reaches less far does not tell the pixels, fewer than 8, of the image."""
 
@@ -155,6 +157,7 @@ def _unit(card: Mapping[str, str]) -> str:
 def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, int]) -> NDArray[np.float64]:
     """Positions (sample, 2) of the unit that the card says, translated where they can be in it."""
     if unit not in _EDGES:
+        _refuse_other_units(points, grid)
         return points
     edge, largest = _EDGES[unit], np.abs(points).max(initial=0)  # values that are not finite are refused later
     too_small = unit == _RADIANS and 0 < largest <= _EDGES[_PER_PIXEL] * (1 + ROUNDING)
@@ -171,6 +174,33 @@ def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, 
             cure=cure,
         )
     return points * grid / (2 * edge)
+
+
+def _refuse_other_units(points: NDArray[np.float64], grid: tuple[int, int]) -> None:
+    """Refuse positions beyond the grid, or in a unit per pixel, with what can be said of a file."""
+    if not np.isfinite(points).all():
+        return  # refused later, by number
+    look, limits = look_of_trajectory(points, grid), np.array(grid) / 2
+    reach = np.abs(points).max(axis=0)
+    if look.convention in _EDGES:
+        looks = str(look.convention)
+        cure = f'Say "trajectory_unit": "{looks}" in the JSON card beside the file. In Python: {look.cure}'
+    elif look.convention.endswith((_LARGER_GRID, "per metre")) and (reach < _NEAR * limits).all():
+        looks = _LARGER_GRID
+        sides = np.maximum(grid, 2 * np.ceil(reach * (1 - ROUNDING))).astype(int).tolist()
+        larger = str(sides[0]) if sides[0] == sides[1] else ",".join(map(str, sides))
+        cure = f"Give a larger matrix (ky, kx): --matrix {larger} holds every sample."
+        if look.convention != _LARGER_GRID:
+            cure += f" If the trajectory is in {look.convention} instead, {look.cure[0].lower()}{look.cure[1:]}"
+    else:
+        return
+    raise InputError(
+        field="trajectory",
+        got=f"values up to {look.largest:.4g}, which looks like {looks}",
+        wanted=f"columns (ky, kx) in {_PER_FIELD_OF_VIEW}, up to {limits[0]:g} and {limits[1]:g} on a matrix of "
+        f"{grid[0]} x {grid[1]} pixels",
+        cure=cure,
+    )
 
 
 def _matrix(text: str) -> NDArray[np.float64]:

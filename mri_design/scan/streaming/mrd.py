@@ -127,7 +127,7 @@ class MrdStream:
             coils=header.channels,
             noise_variance=None,
             noise_bandwidth=header.noise_bandwidth,
-            source=header.source,
+            source=header.source_of(self._wanted.get("contrast", 0)),
             calibration_mode=encoding.calibration_mode,
             place=(self._wanted["slice"], encoding.slices),
         )

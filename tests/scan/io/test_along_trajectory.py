@@ -144,13 +144,20 @@ def test_a_card_with_a_unit_that_the_values_cannot_have_is_refused(
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"matrix": None}, "matrix: got none beside 4 x 3 x 5 samples .* reaches .* along ky.*Add the pixels"),
+        ({"matrix": None}, "matrix: got none beside 4 x 3 x 5 samples .* reaches .* along ky.*Give the pixels"),
         ({"matrix": None, "trajectory": POINTS / 16}, "matrix: got none.*looks like cycles per pixel.*trajectory_unit"),
         (
             {"matrix": None, "trajectory": POINTS / np.abs(POINTS).max() * np.pi},
             'matrix: got none.*which looks like radians per pixel.*"trajectory_unit": "radians per pixel" too',
         ),
         ({"trajectory": POINTS / 16}, "looks like cycles per pixel.*Multiply the columns by the grid's lengths"),
+        ({"trajectory": POINTS / 16}, 'Say "trajectory_unit": "cycles per pixel" in the JSON card'),
+        (
+            {"trajectory": FILLED * 3},
+            "a larger grid; .* 16 x 12 pixels. .*--matrix 48,36 .*cycles per metre instead, multiply",
+        ),
+        ({"trajectory": FILLED, "matrix": (4, 4)}, "larger grid; .*--matrix 16,12"),
+        ({"trajectory": FILLED * 21}, "looks like radians per metre; .*Multiply by the field of view"),
         ({"matrix": (16.5, 12)}, r"matrix: got \[16.5, 12.0\]"),
         ({"matrix": (16, 12, 1)}, "matrix: got"),
         ({"matrix": (2, 12)}, "matrix: got"),

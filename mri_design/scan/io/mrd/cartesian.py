@@ -184,7 +184,7 @@ def _read(
         "noise_covariance": covariance,
         "calibration": calibration,
         "geometry": images.geometry(acquisitions.heads, plan, header),
-        "source": header.source,
+        "source": header.source_of(int(acquisitions.heads["idx"]["contrast"][purposes.imaging[0]])),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from datetime import date
 
@@ -19,7 +20,9 @@ __all__ = [
     "EncodedSpace",
     "MrdEncoding",
     "MrdHeader",
+    "as_number",
     "parse_mrd_header",
+    "sole_value",
 ]
 
 UNKNOWN_SIZES = "unknownSizes"
@@ -127,6 +130,8 @@ class MrdHeader:
         header says (`FOURIER_SIGN`), or what is known of its maker; None where that is not settled.
     unknown_place : bool
         Whether the header says that places and directions of readouts mean nothing (`UNKNOWN_PLACE`).
+    echo_times : tuple of float
+        Milliseconds, by the number of the contrast; NaN where one is not known, empty where none is.
     """
 
     encodings: tuple[MrdEncoding, ...]
@@ -138,6 +143,14 @@ class MrdHeader:
     vendor: str = ""
     fourier_sign: int | None = None
     unknown_place: bool = False
+    echo_times: tuple[float, ...] = ()
+
+    def source_of(self, contrast: int) -> SourceImage | None:
+        """`source`, with the echo time of one contrast (echo, counted from 0) where echo times differ."""
+        if contrast >= len(self.echo_times) or sole_value(self.echo_times):
+            return self.source
+        said = {} if self.source is None else self.source.identifiers
+        return SourceImage.of_raw_data({**said, "EchoTime": sole_value(self.echo_times[contrast : contrast + 1])})[0]
 
     @property
     def unsettled(self) -> str:
@@ -221,6 +234,7 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
         vendor=vendor,
         fourier_sign=_fourier_sign(field, root, vendor),
         unknown_place=bool(_user_values(root, "String", UNKNOWN_PLACE)),
+        echo_times=tuple(_sequence_values(root, _MEASURED["EchoTime"])),
     )
 
 
@@ -252,17 +266,38 @@ def _identifiers(root: ET.Element) -> dict[str, str]:
     said = {name: (root.findtext(f"{{*}}{path.replace('/', '/{*}')}") or "").strip() for name, path in _SAID.items()}
     for name in ("PatientBirthDate", "StudyDate"):
         said[name] = _date(said[name])
-    measured = {name: _alone(root, parameter) for name, parameter in _MEASURED.items()}
+    measured = {name: sole_value(_sequence_values(root, parameter)) for name, parameter in _MEASURED.items()}
     return {**said, "StudyTime": _time(said["StudyTime"]), **measured}
 
 
-def _alone(root: ET.Element, parameter: str) -> str:
-    """The one value of a parameter of the sequence; empty where there are several, none, or one that means nothing."""
-    texts = {(found.text or "").strip() for found in root.findall(f"{{*}}sequenceParameters/{{*}}{parameter}")}
+def _sequence_values(root: ET.Element, parameter: str) -> list[float]:
+    """All values of a parameter of the sequence; NaN for those that are no numbers."""
+    return [as_number(found.text or "") for found in root.findall(f"{{*}}sequenceParameters/{{*}}{parameter}")]
+
+
+def as_number(text: str) -> float:
+    """The number that a text of a header says; NaN where it says none."""
     try:
-        (number,) = map(float, texts)
+        return float(text)
     except ValueError:
-        return ""
+        return math.nan
+
+
+def sole_value(numbers: Iterable[float]) -> str:
+    """The one value of a parameter of the sequence, as DICOM writes it.
+
+    Parameters
+    ----------
+    numbers : iterable of float
+        What a header says: milliseconds or degrees.
+
+    Returns
+    -------
+    str
+        Empty where values differ, and where there is none or one that means nothing.
+    """
+    distinct = set(numbers)
+    number = distinct.pop() if len(distinct) == 1 else math.nan
     return f"{number:.9g}" if 1e-3 <= number < 1e6 else ""
 
 

@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass
 
 from mri_design.errors import InputError
-from mri_design.scan.io.mrd.header import EncodedSpace, MrdEncoding, MrdHeader
+from mri_design.scan.io.mrd.header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.source_image import SourceImage
 
 __all__ = ["Protocol", "read_protocol"]
 
@@ -25,6 +26,8 @@ RECEIVER_BANDWIDTH = 0.793
 """Noise that the receiver's filter lets through over that of white noise: what the ISMRMRD converter writes."""
 _FOURIER_SIGN = 1
 """Samples of this maker go with exp(2πi k·r) along the directions of readouts, see docs/left-and-right.md."""
+_MICROSECONDS = 1e3  # a millisecond
+_MOST_CONTRASTS = 1024
 _LARGEST_LENGTH = 1e5  # millimetres
 _WHOLE = re.compile(r"0x[0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,17}")
 _VALUE = r"[ \t]*=[ \t]*([^\s]{1,40})"
@@ -98,12 +101,36 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
     )
     fourier = read.nested("iNoOfFourierLines", lines), read.nested("iNoOfFourierPartitions", partitions)
     centre = [size // 2 - (size - round(count)) for size, count in zip((lines, partitions), fourier, strict=True)]
+    echo_times = _echo_times(read)
+    source, wrong = SourceImage.of_raw_data(
+        {
+            "ProtocolName": read.quoted("tProtocolName"),
+            "RepetitionTime": sole_value(time / _MICROSECONDS for time in read.series("alTR").values() if time),
+            "EchoTime": sole_value(echo_times),
+            "FlipAngle": sole_value(read.series("adFlipAngleDegree").values()),
+        }
+    )
     return Protocol(
-        MrdHeader((encoding,), RECEIVER_BANDWIDTH, vendor="SIEMENS", fourier_sign=_FOURIER_SIGN),
+        MrdHeader(
+            (encoding,),
+            RECEIVER_BANDWIDTH,
+            source=source,
+            wrong_identifiers=wrong,
+            vendor="SIEMENS",
+            fourier_sign=_FOURIER_SIGN,
+            echo_times=echo_times,
+        ),
         (max(centre[0], 0), max(centre[1], 0)),
         read.whole("sRXSPEC.alDwellTime[0]", 0, 10**9) / 1000,
-        "AdjCoilSens" in read.word("tProtocolName"),
+        "AdjCoilSens" in read.quoted("tProtocolName"),
     )
+
+
+def _echo_times(read: _Assignments) -> tuple[float, ...]:
+    """Milliseconds of every contrast that is measured; protocols keep times of others behind them."""
+    times = read.series("alTE")
+    contrasts = range(read.whole("lContrasts", 1, _MOST_CONTRASTS))
+    return tuple(times.get(contrast, math.nan) / _MICROSECONDS for contrast in contrasts)
 
 
 def _refuse_other_kinds(read: _Assignments) -> None:
@@ -143,6 +170,19 @@ class _Assignments:
         found = re.search(rf"^{re.escape(name)}{_VALUE}", self.text, re.MULTILINE)
         return "" if found is None else found[1]
 
+    def quoted(self, name: str) -> str:
+        """The text, of up to 256 characters, in quotation marks behind ``name =``; empty where there is none."""
+        found = re.search(rf'^{re.escape(name)}[ \t]*=[ \t]*"{{1,2}}([^"\r\n]{{1,256}})"', self.text, re.MULTILINE)
+        return "" if found is None else found[1].strip()
+
+    def series(self, name: str) -> dict[int, float]:
+        """The numbers behind ``name[0] =``, ``name[1] =``, ..., by index; NaN for what is no number."""
+        found = re.finditer(rf"^{re.escape(name)}\[(\d{{1,4}})\]{_VALUE}", self.text, re.MULTILINE | re.ASCII)
+        numbers: dict[int, float] = {}
+        for one in found:  # headers say a protocol more than once
+            numbers.setdefault(int(one[1]), as_number(one[2]))
+        return numbers
+
     def whole(self, name: str, default: int | None = None, largest: int | None = None) -> int:
         """A whole number, decimal or hexadecimal, from 0 (or, without a default, 1)."""
         word, most = self.word(name), self.largest if largest is None else largest
@@ -174,10 +214,7 @@ class _Assignments:
         return default if found is None else self._real(name, found[1], 0.0, float(self.largest))
 
     def _real(self, name: str, word: str, least: float, most: float) -> float:
-        try:
-            number = float(word)
-        except ValueError:
-            number = math.nan
+        number = as_number(word)
         if not least <= number <= most:
             wanted = f"a number from {least:g} to {most:g}"
             raise InputError(field=f"{self.field}: {name}", got=repr(word), wanted=wanted)

@@ -91,3 +91,20 @@ def test_lengths_that_the_header_marks_are_not_known(name: str, value: str, know
     (encoding,) = header(behind=f"<userParameters>{parameter}</userParameters>").encodings
     for space in (encoding.encoded, encoding.reconstructed):
         assert tuple(not math.isnan(length) for length in space.field_of_view) == known
+
+
+@pytest.mark.parametrize(
+    ("times", "contrast", "wanted"),
+    [
+        (("3",), 1, "3"),
+        (("3", "5.5"), 0, "3"),
+        (("3", "5.5"), 1, "5.5"),
+        (("3", "5.5"), 2, None),
+        (("3", "x"), 1, None),
+    ],
+)
+def test_the_echo_time_is_that_of_the_contrast(times: tuple[str, ...], contrast: int, wanted: str | None) -> None:
+    echoes = "".join(f"<TE>{time}</TE>" for time in times)
+    got = header(behind=f"<sequenceParameters><TR>10</TR>{echoes}</sequenceParameters>").source_of(contrast)
+    assert got is not None
+    assert got.identifiers == {"RepetitionTime": "10"} | ({"EchoTime": wanted} if wanted else {})

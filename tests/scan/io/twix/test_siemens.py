@@ -124,6 +124,33 @@ def test_readouts_that_are_no_image_are_left_out(tmp_path: Path, scan: np.ndarra
     assert got.measured.sum() == 8
 
 
+_ECHOES = "lContrasts = 2\nalTE[0] = 3000\nalTE[1] = 5500\nalTE[2] = 20000"
+
+
+@pytest.mark.parametrize(
+    ("more", "contrast", "wanted"),
+    [
+        ("alTR[0] = 10000\nalTE[0] = 3000\nalTE[1] = 15000\nadFlipAngleDegree[0] = 15.0", 0, ("10", "3", "15")),
+        ("lContrasts\t = \t1\nalTR[0]\t = \t4620\nalTE[0]\t = \t2040", 0, ("4.62", "2.04", None)),
+        ("alTR[0] = 10000\nalTR[1] = 50000\n" + _ECHOES, 0, (None, "3", None)),
+        ("alTR[0] = 10000\nalTR[1] = 10000\n" + _ECHOES, 1, ("10", "5.5", None)),
+        ("lContrasts = 2\nalTE[0] = 3000", 1, (None, None, None)),
+        ("alTR[0] = fast\nalTE[0] = nan\nadFlipAngleDegree[0] = 1e400", 0, (None, None, None)),
+    ],
+)
+def test_protocol_times_and_flip_angle_are_those_of_the_header(
+    tmp_path: Path, scan: np.ndarray, more: str, contrast: int, wanted: tuple[str | None, ...]
+) -> None:
+    raw = Measurement(more=more, name="t1 gre")
+    raw.add_scan(scan[:1])
+    raw.add_scan(scan[:1], Eco=1)
+    got = siemens.read(write_twix(tmp_path / "raw.dat", raw), counters={"contrast": contrast}).source
+    assert got is not None and not got.image and not got.names_somebody
+    names = ("RepetitionTime", "EchoTime", "FlipAngle")
+    said = {name: text for name, text in zip(names, wanted, strict=True) if text}
+    assert got.identifiers == {"ProtocolName": "t1 gre", **said}
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_noise_readouts_give_the_noise_of_the_data(tmp_path: Path, scan: np.ndarray, own: bool) -> None:
     image, adjustment = Measurement(dwell=10000), Measurement(name="AdjCoilSens", dwell=5000)
