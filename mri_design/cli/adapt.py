@@ -17,6 +17,7 @@ from mri_design.cli.options import (
     Forbid,
     Maps,
     MaxJump,
+    NoReport,
     Out,
     Overwrite,
     PartialFourier,
@@ -111,6 +112,7 @@ def adapt(
         bool, typer.Option("--resume", help="Go on from the run folder's readouts and checkpoint.")
     ] = False,
     overwrite: Overwrite = False,
+    no_report: NoReport = False,
     quiet: Quiet = False,
     until_error: UntilError = None,
     until_gain: UntilGain = None,
@@ -159,11 +161,13 @@ def adapt(
         raise UsageError(f"{request.journal} of that folder is where this run writes what arrives; give another --out")
     with (
         kept_on_interruption(out / request.journal, resume=True),
-        run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume, aloud=False) as run,
+        run_into(
+            out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume, aloud=False, reported=not no_report
+        ) as run,
         _connections(source, host, listen, quiet) as connections,
     ):
         ended = report_adapt(run, adapt_scan(request, run, connections))
-    say(f"{len(ended.lines)} lines, {ended.status}: {out / 'report.html'}", quiet, sys.stderr)
+    say(f"{len(ended.lines)} lines, {ended.status}: {out if no_report else out / 'report.html'}", quiet, sys.stderr)
     return ending(ended.status)
 
 

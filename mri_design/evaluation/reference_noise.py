@@ -80,7 +80,7 @@ def ranked(error: float, noise: float, of_all: bool) -> str:
     """
     if of_all:
         return "no: made from the reference's own samples"
-    return "yes" if error > _TOO_CLOSE * noise else "no: within the reference's noise"
+    return "yes" if error > _TOO_CLOSE * noise else "no: the difference is within the noise of the reference"
 
 
 def noise_caption(levels: list[float | None]) -> str:

@@ -37,6 +37,7 @@ def describe_scan(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
         Label to text, in the order in which people ask.
     """
     ky, kx = scan.grid_shape
+    told = {"samples": scan.refused} if scan.refused else _sampling(scan) | _centre(scan) | _calibration(scan, recipe)
     return {
         "name": scan.name,
         "grid": f"{ky} x {kx} phase encodes (ky, kz)"
@@ -44,9 +45,7 @@ def describe_scan(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
         else f"{ky} phase-encode lines x {kx} readout samples (ky, kx)",
         "slices, coils": f"{scan.n_slices}, {scan.n_coils}",
         **_place(scan),
-        **_sampling(scan),
-        **_centre(scan),
-        **_calibration(scan, recipe),
+        **told,
         **scan.card,
     }
 

@@ -131,6 +131,9 @@ def load_outline(
 ) -> ScanOutline | TrajectoryData | ImageOutline:
     """What an input holds: of raw data without all samples, of files of images without the images.
 
+    Where no receiver can have measured the samples of the slice that is read, all are read: the numbers that are told
+    are those with which `load_scan` refuses them.
+
     Parameters
     ----------
     source, recipe, maps
@@ -148,9 +151,11 @@ def load_outline(
         if phantom
         else outline(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
     )
-    if isinstance(told, ImageOutline) or (told is not None and maps is None):
+    refused = isinstance(told, ScanOutline) and bool(told.refused)
+    if isinstance(told, ImageOutline) or (told is not None and maps is None and not refused):
         return told
-    scan = _with_maps(_loaded(str(source), recipe, 0), maps)
+    scan = _loaded(str(source), recipe, 0)
+    scan = scan if refused else _with_maps(scan, maps)
     return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
 
 

@@ -40,7 +40,7 @@ class MadeFiles:
     sentences : tuple of str
         What they hold, and what is not known.
     warning : str
-        What the input holds beyond what was read of it; empty where that is nothing.
+        What the input holds beyond what was read of it, and what recon refuses of it; empty where that is nothing.
     """
 
     files: Mapping[Path, bytes]

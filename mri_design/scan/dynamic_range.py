@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["require_dynamic_range"]
+__all__ = ["refused_samples", "require_dynamic_range"]
 
 # A receiver digitises 16 to 24 bits, 1.7e7 between the strongest and the weakest number. Averages and Fourier
 # transforms add up to a million of them: signal grows by as much, noise by the root, so that samples with noise in them
@@ -21,6 +21,19 @@ _WITHOUT_NOISE = 1e20
 _ALONE = 0.03
 """Share of samples that may be so much stronger than all their neighbours. Without noise, samples on lines through the
 centre of k-space are stronger than most others, but not than their neighbours on the line."""
+_CURE = "The file may hold memory that was never filled, or damaged numbers: export the data again."
+
+
+def refused_samples(kspace: NDArray[Any]) -> str:
+    """What samples are that `require_dynamic_range` refuses, in sentences that begin "up to"; empty for all others.
+
+    Parameters
+    ----------
+    kspace : complex array, shape (slice, coil, ky, kx) or (slice, coil, sample)
+        As read: the numbers are those of the file.
+    """
+    found = _beyond_receivers(kspace)
+    return found and f"{found}: nothing that a receiver measures. recon and design refuse them. {_CURE}"
 
 
 def require_dynamic_range(kspace: NDArray[Any], name: str = "kspace") -> None:
@@ -42,22 +55,32 @@ def require_dynamic_range(kspace: NDArray[Any], name: str = "kspace") -> None:
         Where the strongest sample is beyond 1e20 times the median, or where more than 3 % are beyond 1e10 times the
         median and as far beyond every neighbour of theirs. The message has the numbers.
     """
+    found = _beyond_receivers(kspace)
+    if found:
+        raise InputError(
+            field=name,
+            got=f"samples {found}",
+            wanted="the dynamic range of a receiver: the samples of a 24-bit receiver, even summed over a million "
+            "averages, stay within 1e10 times their median",
+            cure=_CURE,
+        )
+
+
+def _beyond_receivers(kspace: NDArray[Any]) -> str:
+    """How far samples are beyond all others, in words; empty where a receiver can have measured them."""
     size = np.maximum(np.abs(kspace.real), np.abs(kspace.imag))  # a modulus could overflow
     measured = size[size > 0]
     if not measured.size:
-        return
+        return ""
     median, strongest = float(np.median(measured)), float(measured.max())
     if strongest <= _WITH_NOISE * median:
-        return
+        return ""
     beyond = measured / np.float64(median) > _WITH_NOISE
     if strongest <= _WITHOUT_NOISE * median and _alone(size, median) <= _ALONE * measured.size:
-        return
-    raise InputError(
-        field=name,
-        got=f"samples up to {strongest:.2g}, {_in_powers(strongest, median)} times their median of {median:.2g}, and "
-        f"{beyond.mean():.2%} of them beyond 1e10 times the median",
-        wanted="the dynamic range of a receiver: 24 bits, a million of them added up, stay within 1e10 of their median",
-        cure="The file may hold memory that was never filled, or damaged numbers: export the data again.",
+        return ""
+    return (
+        f"up to {strongest:.2g}, {_in_powers(strongest, median)} times their median of {median:.2g}, and "
+        f"{beyond.mean():.2%} of them beyond 1e10 times the median"
     )
 
 

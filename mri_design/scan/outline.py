@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.dynamic_range import refused_samples
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling
 
@@ -34,6 +35,8 @@ class ScanOutline:
         Size and place of every slice; None where the file does not say.
     by_headers : bool
         Whether the samples of other slices were not looked at.
+    refused : str
+        Why no receiver can have measured the samples (`refused_samples`); by default it is said of ``part``.
     card : mapping of str to str
         Provenance.
 
@@ -51,6 +54,7 @@ class ScanOutline:
     part: KSpaceData | None = None
     geometry: tuple[SliceGeometry, ...] | None = None
     by_headers: bool = False
+    refused: str = ""
     card: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -60,6 +64,8 @@ class ScanOutline:
             raise InputError(field="outline", got=got, wanted="slices of one size, and one of them")
         if self.part is not None and self.part.kspace.shape[:1] + self.part.grid_shape != (1, *shapes.pop()):
             raise InputError(field="part", got=f"{self.part.kspace.shape}", wanted="one slice of the grid")
+        if self.part is not None and not self.refused:
+            object.__setattr__(self, "refused", refused_samples(self.part.kspace))
 
     @property
     def n_slices(self) -> int:
@@ -83,6 +89,7 @@ class ScanOutline:
             index=index,
             part=scan if scan.n_slices == 1 else scan.select_slice(index),
             geometry=scan.geometry,
+            refused=refused_samples(scan.kspace),
             card=scan.card,
         )
 

@@ -132,6 +132,13 @@ def test_four_coils_with_maps_from_the_centre_are_designed_as_in_the_replay(
     )
 
 
+def test_without_a_report_the_folder_has_the_results_alone(adapt: Adapt) -> None:
+    result, messages, out = adapt("scan.npz", (), *BLIND, "--no-report")
+    assert result.exit_code in (0, 4) and f"{out}\n" in result.stderr, result.output
+    assert order(out) == messages[-1]["lines"] and (out / "manifest.json").exists()
+    assert not (out / "report.html").exists() and not (out / "figures").exists()
+
+
 def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(
     adapt: Adapt, run: Run, tmp_path: Path, blind: list[int]
 ) -> None:

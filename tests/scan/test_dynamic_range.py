@@ -52,7 +52,8 @@ def test_memory_that_was_never_written_is_refused_and_told_by_info() -> None:
     with pytest.raises(InputError, match=r"samples up to 3\.\de\+38, 1e\d\d times their median .* beyond 1e10 times"):
         prepare(data, Recipe())
     said = describe_scan(ScanOutline.of(data), Recipe())
-    assert "beyond 1e10 times the median" in said["calibration"]
+    assert "nothing that a receiver measures. recon and design refuse them." in said["samples"]
+    assert not {"measured lines", "fully sampled", "centre", "noise", "calibration", "coil maps"} & set(said)
 
 
 def test_samples_along_a_trajectory_are_held_to_the_same() -> None:
@@ -60,7 +61,8 @@ def test_samples_along_a_trajectory_are_held_to_the_same() -> None:
     data = TrajectoryData(memory((1, 1, 4096)), points, (32, 32), readouts=32)
     with pytest.raises(InputError, match="dynamic range of a receiver"):
         prepare_samples(data, Recipe())
-    assert "beyond 1e10 times the median" in describe_samples(data, Recipe())["calibration"]
+    said = describe_samples(data, Recipe())
+    assert "recon and design refuse them" in said["samples"] and not {"dense", "calibration"} & set(said)
 
 
 @pytest.mark.parametrize("share", [1, 0.13])

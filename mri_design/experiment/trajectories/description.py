@@ -9,6 +9,7 @@ from mri_design.experiment.description import noise_sentence
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trajectories.preparing import samples_with_known_noise, source_of_sample_maps
 from mri_design.scan.calibration.trajectory_centre import dense_centre
+from mri_design.scan.dynamic_range import refused_samples
 from mri_design.scan.trajectory_data import TrajectoryData
 
 __all__ = ["describe_samples"]
@@ -35,18 +36,26 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
     ky, kx = data.grid_shape
     count = len(data.trajectory)
     reach = np.abs(data.trajectory).max(axis=0)
-    side = dense_centre(data, min(ky, kx))
+    refused = refused_samples(data.kspace)
     return {
         "name": data.name,
         "grid": f"{ky} x {kx} pixels (ky, kx)",
         "slices, coils": f"{data.n_slices}, {data.n_coils}",
         "trajectory": f"{data.readouts} readouts of {count // data.readouts} samples, up to {reach[0]:.4g} (ky) and "
         f"{reach[1]:.4g} (kx) cycles per field of view",
+        **({"samples": refused} if refused else _sampling(data) | _calibration(data, recipe)),
+        **data.card,
+    }
+
+
+def _sampling(data: TrajectoryData) -> dict[str, str]:
+    """How many samples there are, and how they lie."""
+    ky, kx = data.grid_shape
+    count, side = len(data.trajectory), dense_centre(data, min(ky, kx))
+    return {
         "samples": f"{count}, {count / (ky * kx):.1%} of the number of pixels{_repeated(data)}",
         "density weights": "computed from the trajectory" if data.density is None else "those of the file",
         "dense": f"in the {side} x {side} central samples of the grid",
-        **_calibration(data, recipe),
-        **data.card,
     }
 
 

@@ -15,6 +15,7 @@ from mri_design.runs.convert.images import IMAGE_WRITERS
 from mri_design.runs.convert.on_grid import GRID_WRITERS
 from mri_design.runs.made_files import MadeFiles, ending_of
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.dynamic_range import refused_samples
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.samples import volume_note
@@ -83,8 +84,14 @@ def convert_file(
     if not phantom:
         _refuse_changes_of(Path(source), made)
     _refuse_foreign_card(out, made)
-    unread = left_out_text(data.card, asked=policy.counters)
-    return replace(made, warning=f"{data.name}: {unread}") if unread else made
+    warnings = [left_out_text(data.card, asked=policy.counters), _refused(data)]
+    return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
+
+
+def _refused(data: KSpaceData | TrajectoryData | ImageStack) -> str:
+    """That recon and design refuse the samples, which a conversion copies; empty where they do not."""
+    found = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)
+    return found and f"samples {found}"
 
 
 def _made(

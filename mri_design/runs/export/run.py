@@ -119,9 +119,8 @@ class ExportRequest:
         if self.form not in ENDINGS:
             raise UsageError(f"there is no format {self.form!r}; choose one of {', '.join(ENDINGS)}")
         if ending_of(self.out, ENDINGS[self.form]) is None:
-            raise UsageError(
-                f"{self.out.name} is no name of a file of {self.form}: end it in {' or '.join(ENDINGS[self.form])}"
-            )
+            wanted = " or ".join(ENDINGS[self.form])
+            raise UsageError(f"{self.out.name} is no file name ending in {wanted}, as the format {self.form} needs")
 
     def beside(self, mark: str) -> Path:
         """The name of a second file: the mark stands before the ending."""

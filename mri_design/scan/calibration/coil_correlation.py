@@ -30,7 +30,9 @@ def correlated_by_signal(covariance: NDArray[np.complex128]) -> str:
         Hermitian, with a positive diagonal.
     """
     largest = largest_correlation(covariance)
-    return f"two coils correlate by {largest:.3g}, as signal does" if largest > _BY_SIGNAL else ""
+    if largest <= _BY_SIGNAL:
+        return ""
+    return f"two coils correlate by {largest:.3f}, which is more than {_BY_SIGNAL:g}, as signal does"
 
 
 def each_coil_alone(doubt: str) -> str:

@@ -126,7 +126,9 @@ def test_errors_against_a_noisy_reference_are_shown_without_its_noise_and_say_wh
     assert with_noise_of_reference(rows, None, False) == rows
     first, second = with_noise_of_reference(rows, 0.06, False)
     assert first["beyond_reference_noise"] == pytest.approx(0.08) and first["ranks"] == "yes"
-    assert second["relative_l2"] == 0.07 and second["ranks"] == "no: within the reference's noise"
+    assert (
+        second["relative_l2"] == 0.07 and second["ranks"] == "no: the difference is within the noise of the reference"
+    )
     of_all = with_noise_of_reference([*rows, {"method": "least-squares", "relative_l2": None}], 0.06, True)
     assert [row["beyond_reference_noise"] for row in of_all] == [None] * 3
     assert of_all[0]["ranks"] == "no: made from the reference's own samples"
