@@ -210,7 +210,7 @@ class AnyOf:
 
 
 def _least(step: Prospect) -> float:
-    """The error that every candidate would leave: at most what those measured leave, whatever the two predictions say."""
+    """The error that all candidates would leave: at most what those measured leave, whatever the predictions say."""
     return step.least_error if isnan(step.predicted_error) else min(step.least_error, step.predicted_error)
 
 

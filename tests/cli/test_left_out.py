@@ -41,11 +41,11 @@ def raw(run: Run, work: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recipe that ends soon."""
+    """A recipe that ends soon, and has no doubt about the noise."""
     path = tmp_path_factory.mktemp("recipe") / "plain.toml"
     path.write_text(
         '[reconstruction]\nmethod = "zero-filled"\n[inference]\nsamples = 2\nloops = 1\ntolerance = 0.5\n'
-        "[coils]\ncalibration_lines = 12\n"
+        "[coils]\ncalibration_lines = 12\n[noise]\nvariance = 1e-4\n"
     )
     return path
 

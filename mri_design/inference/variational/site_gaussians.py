@@ -243,11 +243,11 @@ class GaussianOracles:
     def start(self, warm: WarmStart | None) -> SiteGaussians:
         """Sites asked for by a warm start's mean and z; from cold, by guesses that need not be near the posterior.
 
-        From cold, super-Gaussian sites begin as the bound that touches at `cold_start`, as in the double loop, whose mean
-        is first scaled to what fits the data best, so that it does not depend on the units of X. What they ask for falls
-        as fast as a Gaussian with E s, to nothing where the guess is far off; the precision of the bound falls slowly, so
-        that A is positive definite whatever the guess. Of the others what they ask for is taken, at their own guess of
-        E s where they know one.
+        From cold, super-Gaussian sites begin as the bound that touches at `cold_start`, as in the double loop, whose
+        mean is first scaled to what fits the data best, so that it does not depend on the units of X. What they ask
+        for falls as fast as a Gaussian with E s, to nothing where the guess is far off; the precision of the bound
+        falls slowly, so that A is positive definite whatever the guess. Of the others what they ask for is taken, at
+        their own guess of E s where they know one.
 
         Raises
         ------
