@@ -53,7 +53,7 @@ notebooks: $(STORIES)  ## run every notebook at its small size
 
 # Warnings are errors; the reference is read from docstrings, the notebooks' pages from their outputs; nothing is fetched.
 docs: $(READY) $(STORIES)  ## build the documents: build/docs/index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(READY)  ## run every benchmark
 	@set -e; for bench in benchmarks/*.py; do \

@@ -8,8 +8,9 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -142,3 +143,20 @@ def test_the_search_finds_pages_that_are_opened_as_files(site: Path, tmp_path: P
     seen = subprocess.run([*command, address], capture_output=True, text=True, timeout=120, check=True).stdout
     assert "1 matching document" in seen
     assert re.search(r'<a href="[^"]*index\.html[^"]*" class="md-search-result__link"', seen)
+
+
+def test_a_link_that_leads_nowhere_fails_the_build_as_make_docs_calls_it(tmp_path: Path) -> None:
+    """With --quiet, mkdocs does not count its warnings."""
+    (words,) = re.findall(r"mkdocs (build .*)", (REPOSITORY / "Makefile").read_text(encoding="utf-8"))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# A page\n\n[Nowhere](nowhere.md)\n", encoding="utf-8")
+    (tmp_path / "mkdocs.yml").write_text("site_name: A site\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mkdocs", *words.split(), "--config-file", str(tmp_path / "mkdocs.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "nowhere.md" in done.stderr
+
+
+def test_links_of_results_lead_to_the_documents(build_pages: ModuleType) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="results/a/b.md"), meta={})
+    made = build_pages.on_page_markdown("[x](../../docs/theory.md) [y](c.md)", page, None, None)
+    assert made == "[x](../../theory.md) [y](c.md)"
