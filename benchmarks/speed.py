@@ -150,6 +150,7 @@ Processor seconds in processes that have compiled before, one thread, both versi
 work shares the cores processor time grows, so compare ratios. An image has a quarter of its lines (a plane an eighth of
 its samples, 32 spokes are all that there are) at random with variable density. Errors are relative L2 errors of the
 magnitude; the total of the variances is the sum of squared standard deviations, as they are scaled.
+What the demo costs [is a page of its own](demo.md).
 
 {markdown_text(targets, COLUMNS, {"measured": ".3g"})}
 ## Images

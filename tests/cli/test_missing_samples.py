@@ -51,7 +51,8 @@ def holed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_info_says_what_is_there_per_direction(run: Run, holed: Path) -> None:
     text = run("info", holed).stdout
     mask = PATTERNS[holed.stem]()
-    assert f"samples         {mask.mean():.1%} of the grid: along ky {mask.any(axis=1).mean():.1%}" in text
+    told = f"samples         {mask.sum()} of {mask.size}, {mask.mean():.1%} of the grid: "
+    assert told + f"acceleration {mask.size / mask.sum():.3g}; along ky {mask.any(axis=1).mean():.1%}" in text
     assert f"along kx {mask.any(axis=0).mean():.1%} of the columns" in text
     assert "fully sampled   no: " in text
     said = {"echo": "a partial echo, columns 0-8 are empty"}.get(holed.stem, "samples are missing inside")

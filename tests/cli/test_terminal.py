@@ -57,8 +57,8 @@ def test_where_nothing_is_to_do_no_progress_is_shown(capsys: pytest.CaptureFixtu
         watching = Progress(bar.update).also(file.show)
         watching.show("designing", 0, 0)
         assert not file.path.exists()
-        watching.show("reconstructing", 1, 1)
-    assert capsys.readouterr().err == "reconstructing: 1 of 1\n"
+        watching.show("reconstructing", 2, 2)
+    assert capsys.readouterr().err == "reconstructing: 2 of 2\n"
     assert "designing" not in file.path.read_text()
 
 

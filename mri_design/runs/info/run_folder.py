@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mri_design.errors import InputError
-from mri_design.evaluation.output.folder_status import RunStatus, run_statuses
 from mri_design.runs.counted import SAMPLES, SHOTS, counted
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+
+if TYPE_CHECKING:
+    from mri_design.evaluation.output.folder_status import RunStatus
 
 __all__ = ["describe_folder"]
 
@@ -45,6 +47,8 @@ def describe_folder(folder: Path) -> dict[str, str]:
             "holds": _files(folder),
             "next": "the same command with --resume goes on",
         }
+    from mri_design.evaluation.output.folder_status import run_statuses  # with what it takes to write runs
+
     found = run_statuses(folder)
     if found:
         return _several(folder, found)
