@@ -298,13 +298,18 @@ def test_neighbours(call: Callable[[], object], words: list[str]) -> None:
         lambda n: LogDeterminant(8, n),
         lambda n: md.InformationGain(draws=n),
         lambda n: md.LanczosInformationGain(steps=n),
-        lambda n: md.DoubleLoop(outer_iterations=n),
         lambda n: md.VariationalGaussian(iterations=n),
         lambda n: md.LaplaceFilter(limit=n),
     ],
 )
 def test_counts_are_whole_numbers(make: Callable[[object], object], count: object) -> None:
     assert_refused(lambda: make(count), f"got {count!r}; wanted a whole number, ")
+
+
+@pytest.mark.parametrize("count", [2.5, True, -1, "a", 0, np.nan])
+def test_loops_are_whole_numbers_or_as_many_as_gain(count: object) -> None:
+    assert_refused(lambda: md.DoubleLoop(outer_iterations=count), f"got {count!r}; wanted a whole number, ")  # type: ignore[arg-type]
+    assert md.DoubleLoop(outer_iterations=None).most_loops > 6
 
 
 def test_numbers_are_not_true_or_false() -> None:

@@ -74,11 +74,11 @@ def export(
     formerly: Annotated[float | None, typer.Option("--slice", metavar="M", hidden=True)] = None,
     etl: Annotated[
         int | None,
-        typer.Option(
+        whole(
             "--etl",
             metavar="N",
-            min=1,
-            max=1024,
+            least=1,
+            most=1024,
             help="Length of the echo trains of tse: N lines in their order after each excitation. [default: the run's]",
             rich_help_panel=_SEQUENCE,
         ),

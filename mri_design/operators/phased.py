@@ -125,7 +125,7 @@ class PhasedParts(LinearOperator):
     def _with_factors(self, weights: Array, factors: Array) -> Array:
         """Weights of both parts, those of the imaginary one multiplied by factors."""
         shape = self.out_shape
-        if weights.ndim == len(shape) > factors.ndim + 1:
+        if weights.ndim == len(shape) > max(len(self.in_shape), factors.ndim) + 1:  # an axis before those of the image
             shape = (weights.shape[0], *shape[1:])
         each = weights if weights.ndim == len(shape) else np.broadcast_to(weights, shape)
         parts = np.empty(shape, dtype=weights.dtype)

@@ -68,5 +68,5 @@ def test_centre_lines_leave_out_lines_without_data() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 9])
 def test_more_centre_lines_than_exist_are_refused(count: int) -> None:
-    with pytest.raises(InputError, match=rf"start lines: got {count}; wanted 1 to 8"):
+    with pytest.raises(InputError, match=rf"start lines: got {count}; wanted a whole number, 1 to 8"):
         centre_lines(np.ones(8, dtype=bool), count)

@@ -36,7 +36,6 @@ def test_tolerances_are_finite_and_not_negative(kind, tolerance):
         (LBFGS, "window", 1),
         (LBFGS, "history", 0),
         (MapEstimate, "stages", 1),
-        (DoubleLoop, "outer_iterations", 1),
     ],
 )
 def test_counts_are_whole_and_large_enough(kind, name, least):

@@ -24,7 +24,7 @@ TUNED_DENSITY = "vd-polynomial"
 STRATEGIES = ("calibrated", TUNED_DENSITY, "fastmri-random", "low-pass")
 DRAWS = 5
 RECIPE = "local"
-"""Of the comparison: the cheapest recipe under which the strategies stand in the order that the default one finds."""
+"""Of the comparison: its images cost a fraction of the default recipe's (results/speed/demo.md has both)."""
 POWERS = {24: 9.0, 32: 6.0, 48: 3.0}
 """Of the tuned density by number of lines, as ``mri-design demo --tune`` finds them on `TRAINING`."""
 JOBS = 2

@@ -231,8 +231,10 @@ def test_measured_lines_keep_the_posterior_s_own_energy(make_slice: SliceMaker) 
     np.testing.assert_array_equal(step.forecast.corrected[list(START)], step.forecast.expected[list(START)])
     left = np.setdiff1d(np.arange(32), START)
     assert np.all(step.forecast.corrected[left] > step.forecast.expected[left])
-    assert step.predicted_error == pytest.approx(
-        np.sqrt(step.forecast.corrected.sum() / (step.forecast.image_energy + step.forecast.corrected.sum()))
+    assert np.isnan(step.predicted_error)  # nothing was predicted and then measured
+    tested = replace(step.forecast, tested=1.0)
+    assert tested.predicted_error == pytest.approx(
+        np.sqrt(tested.corrected.sum() / (tested.image_energy + tested.corrected.sum()))
     )
 
 
