@@ -38,6 +38,7 @@ __all__ = [
     "NOISE_DOUBT",
     "NOISE_RAISED",
     "PHANTOM_PREFIX",
+    "Calibrated",
     "PreparedScan",
     "calibration_count",
     "doubting",
@@ -218,8 +219,41 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
     return with_volume_noise(loaded) if isinstance(loaded, KSpaceData) else loaded
 
 
+class Calibrated:
+    """What scans with known noise and coil maps say of themselves, on a grid and along a trajectory alike."""
+
+    data: KSpaceData | TrajectoryData
+    unit: float
+    mixing: Array | None
+
+    @property
+    def noise_doubt(self) -> str:
+        """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
+        return str(self.data.card.get(NOISE_DOUBT, ""))
+
+    @property
+    def noise_raised(self) -> str:
+        """Why the noise is taken to be more than was given or estimated; empty where it is not."""
+        return str(self.data.card.get(NOISE_RAISED, ""))
+
+    @property
+    def maps_as_read(self) -> Array | None:
+        """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
+        return maps_before_mixing(self.mixing, self.data.coil_maps)
+
+    def image_unit(self, index: int) -> float | Array:
+        """What images of a slice are multiplied by to be in the input's units, pixel by pixel of white coils.
+
+        Such images are as bright as the root-sum-of-squares of the coil images as read, whatever the noise of the coils
+        (`image_units`).
+        """
+        if self.mixing is None:
+            return self.unit
+        return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
+
+
 @dataclass(frozen=True)
-class PreparedScan:
+class PreparedScan(Calibrated):
     """Data with known noise and coil maps, ready for models.
 
     Parameters
@@ -249,16 +283,6 @@ class PreparedScan:
     mixing: Array | None = None
     maps_from: int | None = None
 
-    @property
-    def noise_doubt(self) -> str:
-        """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
-        return str(self.data.card.get(NOISE_DOUBT, ""))
-
-    @property
-    def noise_raised(self) -> str:
-        """Why the noise is taken to be more than was given or estimated; empty where it is not."""
-        return str(self.data.card.get(NOISE_RAISED, ""))
-
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
         return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
@@ -285,11 +309,6 @@ class PreparedScan:
             return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
         return {**read, "noise_covariance": noise_variance * (back @ back.conj().T)}
 
-    @property
-    def maps_as_read(self) -> Array | None:
-        """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
-        return maps_before_mixing(self.mixing, self.data.coil_maps)
-
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it."""
         from mri_design.model.mr_image import MRSlice
@@ -303,16 +322,6 @@ class PreparedScan:
             phase=phase,
             encoding=recipe.design.encoding,
         )
-
-    def image_unit(self, index: int) -> float | Array:
-        """What images of a slice are multiplied by to be in the input's units, pixel by pixel of white coils.
-
-        Such images are as bright as the root-sum-of-squares of the coil images as read, whatever the noise of the coils
-        (`image_units`).
-        """
-        if self.mixing is None:
-            return self.unit
-        return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
 
     def reference(self, index: int) -> Array | None:
         """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss.

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mri_design.experiment.inputs import (
-    NOISE_DOUBT,
-    NOISE_RAISED,
+    Calibrated,
     doubting,
     ordinary_scale,
     though,
@@ -20,7 +19,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, maps_before_mixing
+from mri_design.scan.calibration.coil_mixing import inverse_root
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.dynamic_range import require_dynamic_range
@@ -32,7 +31,7 @@ _MEASURED = "from the noise readouts"
 
 
 @dataclass(frozen=True)
-class PreparedSamples:
+class PreparedSamples(Calibrated):
     """Data with known noise and coil maps, ready for models.
 
     Parameters
@@ -53,27 +52,6 @@ class PreparedSamples:
     maps_source: str
     unit: float = 1.0
     mixing: Array | None = None
-
-    @property
-    def maps_as_read(self) -> Array | None:
-        """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
-        return maps_before_mixing(self.mixing, self.data.coil_maps)
-
-    @property
-    def noise_doubt(self) -> str:
-        """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
-        return self.data.card.get(NOISE_DOUBT, "")
-
-    @property
-    def noise_raised(self) -> str:
-        """Why the noise is taken to be more than was given or estimated; empty where it is not."""
-        return self.data.card.get(NOISE_RAISED, "")
-
-    def image_unit(self, index: int) -> float | Array:
-        """What images of a slice are multiplied by to be in the input's units, as `PreparedScan.image_unit`."""
-        if self.mixing is None:
-            return self.unit
-        return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
         """One slice as the model takes it; its candidates are the readouts."""
