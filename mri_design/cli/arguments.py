@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from mri_design.errors import InputError, UsageError
+from mri_design.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from mri_design.operators.encodings import EncodingName
@@ -123,8 +124,8 @@ def matrix_of(text: str | None) -> list[int] | None:
     """
     if text is None:
         return None
-    counts = [int(part) for part in text.split(",") if part.strip().isdecimal() and len(part) < 7]
-    if len(counts) not in (1, 2) or len(counts) != len(text.split(",")) or min(counts) < 4:
+    counts = [whole_number(part.strip(" ")) or 0 for part in text.split(",")]
+    if len(counts) > 2 or not all(4 <= count < 10**6 for count in counts):
         raise UsageError(f"--matrix {text}: wanted one or two whole numbers of pixels, 4 or more, as 128 or 128,96")
     return [counts[0], counts[-1]]
 

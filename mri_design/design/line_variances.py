@@ -23,6 +23,7 @@ from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import LEAST
 from mri_design.variances.phased import PhasedControl
+from mri_design.variances.regressed import best_share
 
 __all__ = [
     "all_lines",
@@ -208,9 +209,8 @@ def phased_line_variances(
     own, power, both = np.abs(s) ** 2, np.abs(t) ** 2, np.real(np.conj(s) * t)
     shares = np.empty((len(s), s.shape[1], 1))
     for turn in range(2):
-        of_s, of_t, of_both = (np.sum(v[1 - turn :: 2], axis=(0, 2), dtype=np.float64) for v in (own, power, both))
-        bound = of_s * of_t + of_both**2
-        shares[turn::2, :, 0] = 2 * of_s * of_both / np.where(bound > 0, bound, 1)
+        of_s, of_t, of_both = (v[1 - turn :: 2].sum(axis=(0, 2), dtype=np.float64) for v in (own, power, both))
+        shares[turn::2, :, 0] = best_share(of_s, of_t, of_both)
     known = 2 * phased_line_moments(control)
     terms = own + shares * (known - both)
     return np.asarray(np.maximum(terms.mean(axis=0), LEAST * own.mean(axis=0)) / 2)

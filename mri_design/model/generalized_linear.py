@@ -396,11 +396,10 @@ def _in_working_precision(data: Array, noise_variance: float, unknowns: int) -> 
     single = data.dtype in (np.float16, np.float32, np.complex64)
     if not single:
         return data
-    double = data.astype(np.result_type(data.dtype, np.float64))
-    if reach > np.log10(_SINGLE_RANGE):
-        return double
-    noisy = squared_norm(double) <= _SINGLE_SIGNAL_TO_NOISE**2 * noise_variance * unknowns
-    return data if noisy else double
+    too_wide = reach > np.log10(_SINGLE_RANGE)
+    if not too_wide and squared_norm(data) <= _SINGLE_SIGNAL_TO_NOISE**2 * noise_variance * unknowns:
+        return data
+    return data.astype(np.result_type(data.dtype, np.float64))
 
 
 def _floating(data: Array) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.kernels.suitable import laid_out
 
-__all__ = ["Comparison", "Shares"]
+__all__ = ["Comparison", "Shares", "best_share"]
 
 AROUND = 5
 """Pixels a side over which shares are averaged."""
@@ -37,13 +37,27 @@ class Comparison:
     plain: Array
 
 
+def best_share(own: Array, control: Array, both: Array) -> Array:
+    """w with which |s|^2 + w (E t s* - Re t s*) scatters least for Gaussians.
+
+    It is 2 E|s|^2 E ts* / (E|s|^2 E|t|^2 + (E ts*)^2).
+
+    Parameters
+    ----------
+    own, control, both : arrays of one shape
+        E|s|^2, E|t|^2 and E Re t s*, all up to one factor.
+    """
+    bound = own * control + both**2
+    return np.asarray(2 * own * both / np.where(bound > 0, bound, 1))
+
+
 @dataclass(frozen=True)
 class Shares:
     """w with which the mean over draws of |s|^2 + w (E t s* - Re t s*) scatters little, from draws that it is not for.
 
-    For Gaussians the best is 2 E|s|^2 E ts* / (E|s|^2 E|t|^2 + (E ts*)^2). Means are over a few pixels around each,
-    over the coefficients of a pixel, and over every other draw: for draws of even numbers over those of odd numbers,
-    and the other way round. So a draw has no part in its own share, and the mean is unbiased whatever the shares are.
+    It is `best_share` of means over a few pixels around each, over the coefficients of a pixel, and over every other
+    draw: for draws of even numbers over those of odd numbers, and the other way round. So a draw has no part in its own
+    share, and the mean is unbiased whatever the shares are.
 
     Parameters
     ----------
@@ -79,9 +93,7 @@ class Shares:
         side = min(AROUND, *form.grid)
         near = box_means(totals.reshape(GROUPS, 3, *form.grid, form.parts), side - (side + 1) % 2)
         own, control, both = np.moveaxis(near, 1, 0)
-        bound = own * control + both**2
-        shares = 2 * own * both / np.where(bound > 0, bound, 1)
-        of_others = np.ascontiguousarray(shares[::-1]).reshape(GROUPS, form.size, form.parts)
+        of_others = np.ascontiguousarray(best_share(own, control, both)[::-1]).reshape(GROUPS, form.size, form.parts)
         return cls(analysis, of_others, form.known(first, like))
 
     @classmethod

@@ -145,7 +145,13 @@ def test_a_matrix_that_the_file_does_not_say_can_be_given(run: Run, spoke_file: 
     assert "32 x 32 pixels (ky, kx)" in run("info", path, "--matrix", 32).stdout
     assert run("convert", path, tmp_path / "a.cfl", "--matrix", 32).exit_code == 0
     assert json.loads((tmp_path / "a.json").read_text())["matrix"] == [32, 32]
-    for value, said in (("3", "4 or more"), ("24,24,24", "one or two"), ("8", "up to 4 and 4"), ("x", "one or two")):
+    for value, said in (
+        ("3", "4 or more"),
+        ("24,24,24", "one or two"),
+        ("8", "up to 4 and 4"),
+        ("x", "one or two"),
+        ("٣٢", "one or two"),
+    ):
         result = run("info", path, "--matrix", value)
         assert result.exit_code in (2, 3) and said in result.stderr, (value, result.output)
     result = run("info", "scan.npz", "--matrix", 24)
