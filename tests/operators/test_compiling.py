@@ -47,6 +47,27 @@ def test_compiled_loops_are_kept_on_disk(tmp_path: Path) -> None:
     assert [int(h) for h in hits] == [0, 1]
 
 
+@pytest.mark.slow
+def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path) -> None:
+    """As where two processes compile one loop for different numbers at a time, and choose one file for both."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(tmp_path)}
+    code = (
+        "from mri_design.operators.kernels.along import laplace_along; import numpy as np\n"
+        "for number in (np.float32, np.float64):\n"
+        "    x = np.arange(1, 9, dtype=number); print(laplace_along((x, x, x), x, x, 0.5, 1e-12))"
+    )
+
+    def told() -> str:
+        done = subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True)
+        return done.stdout
+
+    first = told()
+    single, double = sorted(tmp_path.rglob("*_laplace_along*.nbc"))
+    double.write_bytes(single.read_bytes())
+    assert told() == first
+    assert double.read_bytes() != single.read_bytes()  # it is kept again
+
+
 def test_a_change_of_any_file_of_loops_makes_the_cache_stale() -> None:
     from mri_design.operators.kernels import compiling, lanes
     from mri_design.operators.kernels.fft import steps

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import caching
 
 __all__ = ["compiled"]
 
@@ -23,9 +24,25 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         loop = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written
         return numba.njit(**options)(function)
+    kept = loop._cache
     # Loops hold what they call from other files: the cache is stale as soon as any file here changes, not just one.
-    loop._cache._cache_file._source_stamp = _stamp()
+    kept._cache_file = _KeyedFile(kept._cache_path, kept._impl.filename_base, _stamp())
     return loop
+
+
+class _KeyedFile(caching.IndexDataCacheFile):
+    """The cache of a loop, whose files say what they hold.
+
+    numba names them by counting. Two processes that compile a loop for different numbers at a time can choose one name
+    for both; whoever reads the index of one then runs the code of the other, on numbers that it was not made for.
+    """
+
+    def load(self, key: object) -> object:
+        held = super().load(key)
+        return held[1] if isinstance(held, tuple) and len(held) == 2 and held[0] == key else None
+
+    def save(self, key: object, data: object) -> None:
+        super().save(key, (key, data))
 
 
 @cache
