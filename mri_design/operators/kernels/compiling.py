@@ -34,7 +34,7 @@ class _KeyedFile(caching.IndexDataCacheFile):
     """The cache of a loop, whose files say what they hold.
 
     numba names them by counting. Two processes that compile a loop for different numbers at a time can choose one name
-    for both; whoever reads the index of one then runs the code of the other, on numbers that it was not made for.
+    for both; whoever reads the index of one is then given the code of the other, which was made for other arrays.
     """
 
     def load(self, key: object) -> object:
