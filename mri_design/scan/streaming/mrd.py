@@ -58,7 +58,7 @@ class MrdStream:
 
     Notes
     -----
-    Configurations, texts and waveforms are read over. Strings end with NUL, which their length counts; those without
+    Configurations, texts and waveforms are ignored. Strings end with NUL, which their length counts; those without
     are taken too, and whoever writes them is answered in the same way. Readouts of other slices and of other numbers
     than those asked for are passed over; those of other encodings, contrasts, phases, repetitions and sets than the
     first of the image that comes are left out, and so are navigators and partial echoes.
