@@ -319,11 +319,12 @@ def test_an_outline_of_slices_holds_two_at_most(tmp_path: Path, scan: np.ndarray
         path = tmp_path / "many.npz"
         np.savez(path, kspace=many)
     limits = replace(DEFAULT_LIMITS, max_bytes=2 * path.stat().st_size)
+    outline(path, limits=limits)  # what is imported at the first call is not of the slices
     tracemalloc.start()
     outline(path, limits=limits)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < path.stat().st_size
+    assert peak < path.stat().st_size / 2
 
 
 def test_an_outline_refuses_what_reading_refuses(tmp_path: Path, scan: np.ndarray) -> None:
