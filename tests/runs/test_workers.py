@@ -47,7 +47,6 @@ def refused(material: int, item: int) -> int:
 def test_results_come_in_order_here() -> None:
     with Workers(3, 1) as workers:
         assert list(workers.map(product, [4, 1, 2])) == [12, 3, 6]
-        assert list(workers.apply(abs, [-4, 1])) == [4, 1]
         assert list(workers.finished(product, [4, 1])) == [(0, 12), (1, 3)]
 
 
@@ -100,7 +99,6 @@ class TestDask:
     def test_results_are_those_of_here(self, address: str) -> None:
         with Workers(3, 1, address) as workers:
             assert list(workers.map(product, [4, 1, 2])) == [12, 3, 6]
-            assert list(workers.apply(abs, [-4, 1])) == [4, 1]
 
     def test_a_poisonous_piece_is_told_of_when_the_others_are_done(self, address: str) -> None:
         got = []
