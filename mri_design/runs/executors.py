@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import forkserver, get_all_start_methods, get_context
+from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process
 from multiprocessing.context import BaseContext
-from threading import RLock
+from threading import RLock, Thread
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -126,8 +127,17 @@ def _call(function: Piece, item: Any) -> Any:
     return function(_held, item)
 
 
-def _on_one_thread() -> None:
+def _begin_process() -> None:
     threadpool_limits(1)  # several processes with several threads each would only wait for one another
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _context(*further: str) -> BaseContext:
@@ -210,7 +220,7 @@ class Processes:
 
     def _pool(self, place: int) -> ProcessPoolExecutor:
         if place not in self._pools:
-            self._pools[place] = ProcessPoolExecutor(1, self._context, initializer=_on_one_thread)
+            self._pools[place] = ProcessPoolExecutor(1, self._context, initializer=_begin_process)
         return self._pools[place]
 
     def _forget(self, place: int) -> None:
