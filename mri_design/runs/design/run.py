@@ -272,7 +272,7 @@ class Designed:
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
-    A checkpoint in the run's folder is written after every line.
+    A checkpoint in the run's folder is written every few seconds, and where the design is interrupted.
 
     Returns
     -------
