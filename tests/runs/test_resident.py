@@ -15,7 +15,7 @@ from mri_design.design.engine import DesignState
 from mri_design.design.keeping import KeptSlice
 from mri_design.design.strategy import DesignView
 from mri_design.errors import MriDesignError
-from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
@@ -143,6 +143,27 @@ def test_what_lives_in_processes_is_in_the_checkpoint(
     with Workers(None, 1 if resumed_here else 2) as workers, keeper_of(workers) as keeper:
         again = design(slices, recipe, keeper, checkpoint=kept)
     assert_same(again, here)
+
+
+def test_an_interruption_while_processes_work_loses_no_line(
+    slices: list[MRSlice], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, kept, shown = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int]()
+    with pytest.raises(KeyboardInterrupt), Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        outcome, answers = workers.outcome, list[int]()
+
+        def interrupted(future: Any) -> Any:
+            answers.append(len(answers))
+            if len(answers) == 15:
+                raise KeyboardInterrupt
+            return outcome(future)
+
+        monkeypatch.setattr(workers, "outcome", interrupted)
+        options = {"checkpoint": kept, "callback": lambda state: shown.append(len(state.trace.lines))}
+        design(slices, recipe, keeper, **options)
+    assert len(load_state(kept).trace.lines) == shown[-1] > 5
+    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        assert_same(design(slices, recipe, keeper, checkpoint=kept), here)
 
 
 def test_a_state_is_looked_at_before_the_design_goes_on(slices: list[MRSlice], recipe: Recipe) -> None:
