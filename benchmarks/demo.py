@@ -127,6 +127,7 @@ def main(seeds: int, repeats: int, out: Path, only: str | None) -> None:
             for recipe in RECIPES
         ),
     ]
+    drawn = len({row["seed"] for row in errors})
     out.mkdir(parents=True, exist_ok=True)
     if not kept:
         write_csv(out / "demo.csv", errors, formats={"seconds": ".0f"})
@@ -135,7 +136,7 @@ def main(seeds: int, repeats: int, out: Path, only: str | None) -> None:
     order = markdown_text(orders(errors))
     text = f"""# The demo
 
-`OMP_NUM_THREADS=1 python benchmarks/demo.py` makes everything here. {len({r["seed"] for r in errors})} seeds; medians of {repeats} for whole runs.
+`OMP_NUM_THREADS=1 python benchmarks/demo.py` makes everything here. {drawn} seeds; medians of {repeats} for whole runs.
 
 ## Seconds
 
