@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import PALETTE
+from mri_design.evaluation.plots.panels import LinePanel
 from mri_design.evaluation.plots.style import (
     BLANK,
     CHOICE_ORDER,
@@ -33,30 +33,10 @@ from mri_design.evaluation.plots.style import (
     runs,
 )
 
-__all__ = ["LinePanel", "error_course", "innovation_course", "line_predictions"]
+__all__ = ["error_course", "innovation_course", "line_predictions"]
 
 PREDICTED, ACTUAL = PALETTE[0], PALETTE[1]
 _DECADES_SHOWN = 1e4
-
-
-@dataclass(frozen=True)
-class LinePanel:
-    """Energies of the error on every line at one moment of a run.
-
-    Parameters
-    ----------
-    title : str
-        Above the panel.
-    predicted, actual : float array, shape (ky,)
-        NaN where not known; what is not positive cannot be drawn on a log scale and is left out.
-    acquired : bool array, shape (ky,)
-        Lines measured so far.
-    """
-
-    title: str
-    predicted: NDArray[np.float64]
-    actual: NDArray[np.float64]
-    acquired: NDArray[np.bool_]
 
 
 def error_course(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import COLOURS
-from mri_design.scan.data import Orientation
+from mri_design.evaluation.plots.layout import Layout, across
 
 __all__ = [
     "BLANK",
@@ -34,9 +34,6 @@ __all__ = [
     "SMALL",
     "START",
     "WIDTH",
-    "Layout",
-    "across",
-    "displayed",
     "empty_figure",
     "ky_coordinates",
     "label_axes",
@@ -48,13 +45,6 @@ __all__ = [
     "refuse_lines",
     "runs",
 ]
-
-Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
-"""How an image lies on the page: as its source file has it, or, where no lines were encoded, as its array.
-
-In "plane-rows" and "plane-columns" both directions are phase encodes (ky, kz), and it lies as in those of lines.
-"""
-LAYOUTS: tuple[str, ...] = (*get_args(Orientation), "plane-rows", "plane-columns", "no-lines")
 
 WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 8 points can still be read
 DPI = 200
@@ -103,38 +93,6 @@ def empty_figure(height: float, width: float = WIDTH) -> Figure:
         Inches.
     """
     return SteadyFigure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
-
-
-def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.generic]:
-    """The array as rows and columns of the source file.
-
-    Parameters
-    ----------
-    image : array, shape (ky, kx)
-    orientation : Layout
-        In "ky-columns" and "plane-columns" ky runs across the page.
-
-    Raises
-    ------
-    InputError
-        Where there are not two axes or the orientation is unknown.
-    """
-    if image.ndim != 2:
-        raise InputError(field="image", got=f"shape {image.shape}", wanted="one image (ky, kx)")
-    return image.T if across(orientation) else image
-
-
-def across(orientation: Layout) -> bool:
-    """True where the phase-encode direction, or ky of a plane, runs across the page.
-
-    Raises
-    ------
-    InputError
-        Where the orientation is unknown.
-    """
-    if orientation not in LAYOUTS:
-        raise InputError(field="orientation", got=repr(orientation), wanted=f"one of: {', '.join(LAYOUTS)}")
-    return orientation in ("ky-columns", "plane-columns")
 
 
 def label_image_axes(axes: Axes, orientation: Layout) -> None:

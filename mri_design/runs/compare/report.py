@@ -13,8 +13,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.tables import markdown_text, write_csv
-from mri_design.evaluation.plots.curves import ErrorCurve
-from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
+from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.strategy_names import strategy_label
 from mri_design.operators.encodings import KINDS, LineEncoding, PlaneEncoding, ShotEncoding, count_text

@@ -10,8 +10,8 @@ import numpy as np
 from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import Block, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
-from mri_design.evaluation.plots.style import Layout
+from mri_design.evaluation.plots.layout import Layout
+from mri_design.evaluation.plots.panels import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.base import Array
