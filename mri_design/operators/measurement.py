@@ -338,6 +338,7 @@ class _CartesianGram(LinearOperator):
         self._mask = scipy.fft.ifftshift(mask, axes=self._axes).astype(float)
         self._maps = maps
         self._library: FourierLibrary = library
+        self._groups: dict[np.dtype[Any], Array] = {}
 
     def _apply(self, u: Array) -> Array:
         u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
@@ -349,6 +350,12 @@ class _CartesianGram(LinearOperator):
         return total
 
     def _filtered(self, u: Array) -> Array:
+        from mri_design.operators.kernels.fft.circulant import filter_images, in_groups, suits_both
+
+        if len(self._axes) == 2 and suits_both(u.shape, u.dtype):
+            if u.dtype not in self._groups:
+                self._groups[u.dtype] = in_groups(self._mask, u.dtype)
+            return filter_images(u, self._groups[u.dtype])
         spectrum = transform(u, self._axes, library=self._library)
         spectrum *= self._mask.astype(u.real.dtype)
         return transform(spectrum, self._axes, inverse=True, library=self._library)
