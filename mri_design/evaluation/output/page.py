@@ -39,7 +39,7 @@ __all__ = [
 
 
 def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str) -> ReportFigure:
-    """Draw and write figures/NAME.png and figures/NAME.svg; the latter under a caption for the report.
+    """Draw and write figures/NAME.svg; return it under a caption for the report.
 
     In a folder without a report nothing is drawn, and the caption stands alone.
     """
@@ -47,7 +47,7 @@ def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], capt
         return ReportFigure("", caption)
     drawing = draw()
     path = folder.write_figure(name, drawing)
-    return ReportFigure(path.with_suffix(".svg").read_text(encoding="utf-8"), caption, pointed_curves(drawing))
+    return ReportFigure(path.read_text(encoding="utf-8"), caption, pointed_curves(drawing))
 
 
 _ONE_LINE = 36  # letters of a cell that stay on one line

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from mri_design.evaluation.output.vector_picture import tidy
 
-__all__ = ["Drawing", "drawn_files", "png_bytes", "svg_text"]
+__all__ = ["Drawing", "placed", "png_bytes", "svg_text"]
 
 
 class Drawing(Protocol):
@@ -44,17 +45,19 @@ def svg_text(figure: Drawing) -> str:
     return tidy(_saved(figure, format="svg", dpi="figure", facecolor="none", metadata={"Date": None}).decode("utf-8"))
 
 
-def drawn_files(figure: Drawing) -> tuple[bytes, str]:
-    """Both, as `png_bytes` and `svg_text` would give them, with the axes placed once, and each drawn once.
+@contextmanager
+def placed(figure: Drawing) -> Iterator[None]:
+    """Place the axes of a figure now, and leave them there while its files are written.
 
-    Where a figure has something that places its axes, the plotting library draws it twice for every file.
+    Where a figure has something that places its axes, the plotting library otherwise draws it twice for every file. The
+    files are the same.
     """
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
     figure.set_layout_engine(None)
     try:
-        return png_bytes(figure), svg_text(figure)
+        yield
     finally:
         figure.set_layout_engine(engine)
 
