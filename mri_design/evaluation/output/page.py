@@ -10,9 +10,9 @@ from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined, Template
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import COLOURS, PALETTE
@@ -24,6 +24,9 @@ from mri_design.evaluation.output.step_explorer import StepExplorer
 from mri_design.evaluation.output.tables import Row, column_names, format_cell, is_numeric, shown_texts
 from mri_design.evaluation.output.vector_picture import inline
 from mri_design.scan.io.atomic import write_text
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 __all__ = [
     "Block",
@@ -244,6 +247,8 @@ def _script() -> str:
 
 @cache
 def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined  # here: runs without a report make no page
+
     source = _resource("page.html.j2")
     surroundings = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return surroundings.from_string(source)
