@@ -17,7 +17,7 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import COLOURS, PALETTE
 from mri_design.evaluation.output.manifest import Manifest, manifest_text
-from mri_design.evaluation.output.picture import Drawing, svg_text
+from mri_design.evaluation.output.picture import Drawing, drawing, svg_text
 from mri_design.evaluation.output.pointed_curves import pointed_curves
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.step_explorer import StepExplorer
@@ -48,9 +48,10 @@ def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], capt
     """
     if not folder.reported:
         return ReportFigure("", caption)
-    drawing = draw()
-    path = folder.write_figure(name, drawing)
-    return ReportFigure(path.read_text(encoding="utf-8"), caption, pointed_curves(drawing))
+    with drawing():
+        figure = draw()
+        path = folder.write_figure(name, figure)
+        return ReportFigure(path.read_text(encoding="utf-8"), caption, pointed_curves(figure))
 
 
 _ONE_LINE = 36  # letters of a cell that stay on one line
