@@ -23,6 +23,7 @@ from mri_design.cli.options import (
     Out,
     Overwrite,
     Phase,
+    Png,
     Quiet,
     RecipeFile,
     Repetition,
@@ -98,6 +99,7 @@ def compare(
     executor: Executor = "local",
     overwrite: Overwrite = False,
     no_report: NoReport = False,
+    png: Png = False,
     quiet: Quiet = False,
     encoding: ComparedEncoding = None,
     block: Block = None,
@@ -145,7 +147,14 @@ def compare(
     with (
         kept_on_interruption(out / PROGRESS),
         run_into(
-            out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, jobs=jobs, executor=executor
+            out,
+            seed=seed,
+            overwrite=overwrite,
+            quiet=quiet,
+            reported=not no_report,
+            png=png,
+            jobs=jobs,
+            executor=executor,
         ) as run,
     ):
         ended = report_comparison(run, compare_strategies(request, run))

@@ -52,7 +52,7 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
     assert all(row["information_nats"] == "" for row in rows[:4])
     assert all(float(row["information_nats"]) > 0 for row in rows[4:])
     for name in ("trajectory", "scores", "point-spread", "images", "errors"):
-        assert (out / "figures" / f"{name}.png").stat().st_size > 3000
+        assert (out / "figures" / f"{name}.svg").stat().st_size > 3000
     page = (out / "report.html").read_text()
     assert "Spoke design" in page and "7 of 14" in page and "7 to 24 %" in page and "gridded" in page
     assert "thick orange curve is the first spoke of the start" in page and "Point-spread function" in page

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.other_scans.earlier_scan import EarlierScan
@@ -163,7 +163,9 @@ class CalibratedSamples:
     def _around(self, values: Numbers, plane: PlaneEncoding) -> Numbers:
         widths = [max(self.reach * n, 0.5) for n in plane.grid]
         weight = 2 * np.pi * widths[0] * widths[1]  # one at the middle of the window
-        return np.asarray(weight * gaussian_filter(values.reshape(plane.grid), widths, mode="constant").reshape(-1))
+        return np.asarray(
+            weight * scipy.ndimage.gaussian_filter(values.reshape(plane.grid), widths, mode="constant").reshape(-1)
+        )
 
 
 @dataclass(frozen=True)

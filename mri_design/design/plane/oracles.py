@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
 from mri_design.design.decision import Choice
 from mri_design.design.plane.start import start_for_samples
@@ -113,7 +113,9 @@ class OracleHoleSamples:
         ratio = np.where(unmeasured, actual / np.maximum(expected, np.finfo(float).tiny), 0.0)
 
         def around(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            spread = gaussian_filter(values.reshape(plane.grid), REACH, mode="constant", truncate=4.0).reshape(-1)
+            spread = scipy.ndimage.gaussian_filter(
+                values.reshape(plane.grid), REACH, mode="constant", truncate=4.0
+            ).reshape(-1)
             return np.maximum(spread - values * _middle(), 0.0)
 
         weights = around(unmeasured.astype(float))

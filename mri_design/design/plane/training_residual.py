@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
 from mri_design.design.decision import Choice
 from mri_design.design.plane.start import start_for_samples
@@ -98,7 +98,7 @@ def _around(
     """Weighted mean over the unmeasured samples around each; 0 where there is none."""
 
     def spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return gaussian_filter(values.reshape(plane.grid), reach, mode="constant").reshape(-1)
+        return scipy.ndimage.gaussian_filter(values.reshape(plane.grid), reach, mode="constant").reshape(-1)
 
     weights = spread(unmeasured.astype(np.float64))
     total = spread(np.where(unmeasured, residual, 0.0))

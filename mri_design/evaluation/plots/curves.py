@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
@@ -23,6 +23,7 @@ from mri_design.evaluation.plots.style import (
     empty_figure,
     label_axes,
     measured_label,
+    plain_numbers,
     plain_text,
 )
 
@@ -149,9 +150,8 @@ def calibration(
         bar.ax.tick_params(labelsize=SMALL)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_locator(NullLocator())  # labels between the decades would overlap
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ends[1] < CLOSE * ends[0] else (1.0,)))
-        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        plain_numbers(axis)
     axes.set_xlabel(plain_text(f"predicted residual energy ({unit})"), fontsize=LABEL)
     axes.set_ylabel(plain_text(f"actual residual energy ({unit})"), fontsize=LABEL)
     axes.tick_params(labelsize=SMALL)

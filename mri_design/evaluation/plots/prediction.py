@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
@@ -29,6 +28,7 @@ from mri_design.evaluation.plots.style import (
     label_axes,
     measured_label,
     plain_decades,
+    plain_numbers,
     plain_text,
     runs,
 )
@@ -135,7 +135,7 @@ def innovation_course(
     if noise is not None:
         above.plot(x, np.asarray(noise, dtype=float), "--", color=GREY, linewidth=1, label="noise alone")
     above.set_yscale("log")
-    above.yaxis.set_minor_locator(NullLocator())
+    plain_numbers(above.yaxis)
     label_axes(above, "", f"innovation ({unit})")
     figure.legend(
         *above.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
@@ -181,7 +181,7 @@ def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squ
     top = every.max() * 2
     for axes, panel in zip(cells, panels, strict=True):
         axes.set_yscale("log")
-        axes.yaxis.set_minor_locator(NullLocator())
+        plain_numbers(axes.yaxis)
         starts, widths = runs(panel.acquired)
         axes.bar(starts, top, widths, align="edge", color=BLANK, linewidth=0, label="measured")
         for energy, style in ((panel.actual, "s"), (panel.predicted, "o")):
