@@ -88,7 +88,7 @@ def protocol(
     tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. For a mask that follows
     one scan, see `mri-design design`.
     """
-    load_ahead(jobs, executor)
+    load_ahead(jobs, executor, [*sources, *(test or [])])
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -216,9 +216,10 @@ def progress(quiet: bool) -> Iterator[Bar]:
         yield _DrawnBar(display)
 
 
-def load_ahead(jobs: int, executor: str) -> None:
-    """Begin to load the program for the processes of ``--jobs``, before this one loads it."""
-    if jobs > 1:
+def load_ahead(jobs: int, executor: str, sources: Iterable[str]) -> None:
+    """Begin to load the program for the processes of ``--jobs``, before this one does; not where a file is missing."""
+    files = (source.partition("#")[0] for source in sources)
+    if jobs > 1 and all(name.startswith("phantom:") or Path(name).exists() for name in files):
         from mri_design.runs import executors
 
         executors.load_ahead(jobs, executor)

@@ -72,8 +72,11 @@ def arguments_of(arguments: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
 
 
 def generators(rng: np.random.Generator, count: int) -> PerSlice:
-    """A generator for every slice, the first one ``rng`` itself: what is drawn for one does not depend on another."""
-    return PerSlice([rng, *rng.spawn(count - 1)] if count > 1 else [rng] * count)
+    """A generator for every slice: what is drawn for one does not depend on the others, or on where they are kept.
+
+    A single slice, which is always in this process, draws from ``rng`` itself.
+    """
+    return PerSlice(rng.spawn(count) if count > 1 else [rng] * count)
 
 
 def means_of(posteriors: Sequence[GaussianPosterior]) -> list[Array]:

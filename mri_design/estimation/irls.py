@@ -70,9 +70,9 @@ class IRLS:
         u : array
             The minimiser found.
         convergence : Convergence
-            ``residual`` is the estimated excess of J per real unknown (`RemainingExcess`); where J cannot be lowered any
-            more, the one that
-            the quadratic bound predicted: stalled where that is above the tolerance and the rounding of J.
+            ``residual`` is the estimated excess of J per real unknown (`RemainingExcess`); where J cannot be lowered
+            any more, the one that the quadratic bound predicted: stalled where that is above the tolerance and the
+            rounding of J.
         """
         model = problem.model
         u = start.astype(model.back_projection().dtype, copy=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process
+from multiprocessing import forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
-from threading import RLock, Thread
+from threading import RLock, Thread, current_thread, main_thread
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -145,7 +147,7 @@ def _context(*further: str) -> BaseContext:
 
     Not as copies of this one: they would inherit the progress display's thread half-way through a line.
     """
-    if "forkserver" not in get_all_start_methods():
+    if sys.platform != "linux":  # elsewhere libraries of linear algebra do not survive being copied, or nothing is
         return get_context("spawn")
     context = get_context("forkserver")
     context.set_forkserver_preload([PRELOADED, *further])
@@ -172,15 +174,35 @@ class _Waiting:
     lost: int = 0
 
 
+class _Process:
+    """One process, which begins with the first thing that it is given to do, and does one thing after another."""
+
+    def __init__(self, context: BaseContext) -> None:
+        self.pool = ProcessPoolExecutor(1, context, initializer=_begin_process)
+        self._held: Future[Any] | None = None
+
+    def piece(self, material: Any, piece: _Waiting) -> Future[Any]:
+        """A piece that needs the material, which is sent before the first."""
+        if self._held is None:
+            self._held = self.pool.submit(_hold, material)
+        return self.pool.submit(_call, piece.function, piece.item)
+
+    def error(self, done: Future[Any]) -> BaseException | None:
+        """Why a piece has no result: the material did not arrive, or what the piece raised."""
+        held = self._held.exception() if self._held is not None and self._held.done() else None
+        return held or done.exception()
+
+
 class Processes:
-    """Processes of this machine, each of which can be asked for by its number. One that dies is begun again."""
+    """Processes of this machine, which can be asked for by their numbers. Another takes the place of one that dies."""
 
     def __init__(self, material: Any, jobs: int) -> None:
         self._material, self.places = material, jobs
         self._context = _context()
         self._lock = RLock()
-        self._pools: dict[int, ProcessPoolExecutor] = {}
-        self._holding: dict[int, Future[Any]] = {}
+        self._told = ThreadPoolExecutor(1)
+        self._processes: dict[int, _Process] = {}
+        self._dead: list[_Process] = []
         self._idle = deque(range(jobs))
         self._queue: deque[_Waiting] = deque()
 
@@ -194,12 +216,8 @@ class Processes:
 
     def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """See `Executor`."""
-        with self._lock:
-            try:
-                return self._pool(place).submit(function, *arguments)
-            except BrokenExecutor:
-                self._forget(place)
-                return self._pool(place).submit(function, *arguments)
+        _, future = self._given(place, lambda process: process.pool.submit(function, *arguments))
+        return future
 
     def outcome(self, future: Future[Any]) -> Any:
         """See `Executor`."""
@@ -212,39 +230,59 @@ class Processes:
         """See `Executor`."""
         with self._lock:
             self._queue.clear()
-            pools = list(self._pools.values())
-        for pool in pools:
-            pool.shutdown(wait=False, cancel_futures=True)
-        for pool in pools:
-            pool.shutdown()
+            processes = [*self._processes.values(), *self._dead]
+        for process in processes:
+            process.pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.pool.shutdown()
+        self._told.shutdown()
 
-    def _pool(self, place: int) -> ProcessPoolExecutor:
-        if place not in self._pools:
-            self._pools[place] = ProcessPoolExecutor(1, self._context, initializer=_begin_process)
-        return self._pools[place]
+    def _given(self, place: int, give: Callable[[_Process], Future[Any]]) -> tuple[_Process, Future[Any]]:
+        """Give the process at a place something to do, another one if it is found dead."""
+        with self._lock:
+            process = self._living(place)
+            try:
+                return process, give(process)
+            except BrokenExecutor:
+                self._bury(place, process)
+                process = self._living(place)
+                return process, give(process)
 
-    def _forget(self, place: int) -> None:
-        self._holding.pop(place, None)
-        self._pools.pop(place).shutdown(wait=False)
+    def _living(self, place: int) -> _Process:
+        if place not in self._processes:
+            self._processes[place] = _Process(self._context)
+        return self._processes[place]
+
+    def _bury(self, place: int, process: _Process) -> None:
+        """The next thing at the place goes to another process; the pool is shut down at the end, not while it tells us."""
+        if self._processes.get(place) is process:
+            self._dead.append(self._processes.pop(place))
 
     def _begin_pieces(self) -> None:
         while self._queue and self._idle:
             place, piece = self._idle.popleft(), self._queue.popleft()
-            if place not in self._holding:
-                self._holding[place] = self.submit_at(place, _hold, self._material)
-            self.submit_at(place, _call, piece.function, piece.item).add_done_callback(
-                partial(self._ended, place, piece)
-            )
+            try:
+                process, future = self._given(place, partial(_Process.piece, material=self._material, piece=piece))
+            except Exception as error:
+                self._idle.append(place)
+                piece.future.set_exception(error)
+            else:
+                # Not at once: whoever tells us holds locks of the pool.
+                future.add_done_callback(partial(self._tell, place, process, piece))
 
-    def _ended(self, place: int, piece: _Waiting, done: Future[Any]) -> None:
+    def _tell(self, place: int, process: _Process, piece: _Waiting, done: Future[Any]) -> None:
+        with suppress(RuntimeError):  # all work has been ended
+            self._told.submit(self._ended, place, process, piece, done)
+
+    def _ended(self, place: int, process: _Process, piece: _Waiting, done: Future[Any]) -> None:
         """Hand a result on, or begin a piece again whose process was lost; then begin the next one."""
         if done.cancelled():  # all work has been ended
             return
         with self._lock:
-            error = self._holding[place].exception() or done.exception()
+            error = process.error(done)
             lost = isinstance(error, BrokenExecutor)
             if lost:
-                self._forget(place)
+                self._bury(place, process)
                 piece.lost += 1
             if lost and piece.lost < PUT_UP_WITH:
                 self._queue.appendleft(piece)
@@ -267,6 +305,22 @@ class _Material:
         worker = optional_package("distributed", "dask").get_worker()
         with threadpool_limits(1):
             return function(getattr(worker, self.name), item)
+
+
+def _deaf(distributed: Any) -> Any:
+    """A plugin for workers of this machine: an interruption of the command reaches the command alone.
+
+    Dask's workers would end of it, and what they keep would be lost before the command has asked for it.
+    """
+
+    class Deaf(distributed.WorkerPlugin):
+        name = "mri-design-deaf"
+
+        def setup(self, worker: Any) -> None:
+            if current_thread() is main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Deaf()
 
 
 def _on_one_thread_at(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -325,6 +379,7 @@ class DaskCluster:
                     n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
                 )
             self._client = distributed.Client(self._cluster, set_as_default=False)
+            self._client.register_plugin(_deaf(distributed))
         self._executor = self._client.get_executor(pure=False)
         self._known, self._material = _Material(f"mri-design-{uuid4()}"), material
         self._handed_out = False
@@ -354,8 +409,13 @@ class DaskCluster:
 
     def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """See `Executor`. Where the worker is gone another one takes its place."""
-        alive = sorted(self._client.nthreads())
-        if alive and self._addresses[place] not in alive:
+        try:
+            alive = sorted(self._client.nthreads())
+        except (OSError, TimeoutError) as error:
+            raise BrokenExecutor("the dask scheduler does not answer") from error
+        if not alive:
+            raise BrokenExecutor("the dask cluster lost its workers")
+        if self._addresses[place] not in alive:
             free = [address for address in alive if address not in self._addresses]
             self._addresses[place] = free[0] if free else alive[place % len(alive)]
         address = self._addresses[place]

@@ -138,14 +138,23 @@ class _Remote:
     version: int = -1
     waiting: list[Action] = field(default_factory=list)
 
-    def call(self, question: Question | None, anew: bool) -> _Call:
+    def call(self, question: Question | None, count: int, anew: bool) -> _Call:
+        """The call that has the first ``count`` waiting actions done, and asks."""
         origin = (self.origin, tuple(self.done)) if anew or self.version < 0 else None
-        return _Call(self.key, max(self.version, 0), tuple(self.waiting), question, origin)
+        return _Call(self.key, max(self.version, 0), tuple(self.waiting[:count]), question, origin)
 
-    def answered(self) -> None:
-        self.done += self.waiting
-        self.version = max(self.version, 0) + len(self.waiting)
-        self.waiting = []
+    def answered(self, count: int) -> None:
+        """The first ``count`` waiting actions have been done."""
+        self.done += self.waiting[:count]
+        self.version = max(self.version, 0) + count
+        self.waiting = self.waiting[count:]
+
+    def until_measured(self, behind: int) -> int | None:
+        """How many waiting actions to do for the standing of ``behind`` measurements ago; None where it is too late."""
+        marks = [i for i, (method, _) in enumerate(self.waiting) if method == "measured"]
+        if behind > len(marks):
+            return None
+        return 0 if behind == len(marks) else marks[-1 - behind] + 1
 
     def fetched(self, standing: Standing) -> None:
         """Where the slice stands is as after the last measurement; what was done since is remembered."""
@@ -167,6 +176,7 @@ class ResidentSlices:
         self._workers = workers
         self._design = uuid4().hex
         self._slices: list[_Remote] = []
+        self._places: set[int] = set()
         self._found: list[Found] = []
         self._inferences = self._measurements = 0
 
@@ -216,16 +226,18 @@ class ResidentSlices:
         """Let the processes forget the slices."""
         if self._slices:
             with suppress(BrokenExecutor, LostPieceError):
-                told = [self._workers.submit_at(place, _drop, self._design) for place in range(self._workers.places)]
+                told = [self._workers.submit_at(place, _drop, self._design) for place in self._places]
                 for future in told if wait else ():
                     self._workers.outcome(future)
         self._slices = []
 
     def fetch(self, measurements: int) -> list[Standing]:
-        """Where the slices stand, unless more has been measured since."""
-        if measurements != self._measurements:
+        """Where the slices stood after so many measurements, unless they have been inferred from more of them since."""
+        counts = [remote.until_measured(self._measurements - measurements) for remote in self._slices]
+        known = [count for count in counts if count is not None]
+        if len(known) < len(counts):
             raise MriDesignError("the design has gone on: its slices stand elsewhere now than when this state was made")
-        standings = self._ask([(_standing, ())] * len(self._slices))
+        standings = self._ask([(_standing, ())] * len(self._slices), counts=known)
         for remote, standing in zip(self._slices, standings, strict=True):
             remote.fetched(standing)
         return standings
@@ -246,23 +258,30 @@ class ResidentSlices:
         self,
         questions: Sequence[Question | None],
         numbers: Sequence[int] | None = None,
+        counts: Sequence[int] | None = None,
     ) -> list[Any]:
-        """Do what is waiting and answer one question each; slices that were lost are begun again."""
+        """Do what is waiting and answer one question each; slices that were lost are begun again.
+
+        With ``counts`` only so many of the waiting actions of each slice are done.
+        """
+        todo = [len(remote.waiting) for remote in self._slices] if counts is None else counts
         left = dict(zip(range(len(self._slices)) if numbers is None else numbers, questions, strict=True))
         order, answers = list(left), dict[int, Any]()
         for attempt in range(_TRIES + 1):
             if not left:
                 break
-            lost = self._attempt(left, answers, anew=attempt > 0)
+            lost = self._attempt(left, todo, answers, anew=attempt > 0)
             for number in list(left):
                 if number in answers:
-                    self._slices[number].answered()
+                    self._slices[number].answered(todo[number])
                     del left[number]
             if lost is not None and attempt == _TRIES:
                 raise lost_worker(lost) from lost
         return [answers[number] for number in order]
 
-    def _attempt(self, left: dict[int, Any], answers: dict[int, Any], anew: bool) -> BaseException | None:
+    def _attempt(
+        self, left: dict[int, Any], todo: Sequence[int], answers: dict[int, Any], anew: bool
+    ) -> BaseException | None:
         """Put all calls that are left, those of a place together; the answers that came, and why others did not."""
         places = self._workers.places
         groups = {place: [n for n in left if n % places == place] for place in {n % places for n in left}}
@@ -270,7 +289,8 @@ class ResidentSlices:
         futures: dict[int, Future[Any]] = {}
         try:
             for place, group in groups.items():
-                calls = [self._slices[n].call(left[n], anew) for n in group]
+                calls = [self._slices[n].call(left[n], todo[n], anew) for n in group]
+                self._places.add(place)
                 futures[place] = self._workers.submit_at(place, _perform, calls)
             for place, future in futures.items():
                 try:
@@ -343,9 +363,9 @@ class _Standings(Sequence[Standing]):
 
 
 @contextmanager
-def keeper_of(workers: Workers[Any]) -> Iterator[Keeper | None]:
-    """Who keeps the slices of a design that ``workers`` infer; None where they are this process."""
-    if workers.places == 0:
+def keeper_of(workers: Workers[Any], slices: int) -> Iterator[Keeper | None]:
+    """Who keeps so many slices of a design for ``workers``; None where that is this process, as for one slice."""
+    if workers.places == 0 or slices < 2:
         yield None
         return
     keeper = ResidentSlices(workers)

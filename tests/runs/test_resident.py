@@ -12,7 +12,8 @@ import pytest
 
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.engine import DesignState
-from mri_design.design.keeping import KeptSlice
+from mri_design.design.keeping import InferenceRequest, KeptSlice
+from mri_design.design.line_variances import expected_energies
 from mri_design.design.strategy import DesignView
 from mri_design.errors import MriDesignError
 from mri_design.experiment.checkpoint import Checkpoint, load_state
@@ -71,7 +72,7 @@ def ended(place: int) -> None:
 @pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated", "expected-error", "random")])
 def test_the_design_is_that_of_this_process(slices: list[MRSlice], recipe: Recipe, strategy: Any) -> None:
     here = design(slices, recipe, strategy=strategy, closing=True)
-    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         assert keeper is not None
         there = design(slices, recipe, keeper, strategy, closing=True)
     if strategy == "random":
@@ -82,12 +83,37 @@ def test_the_design_is_that_of_this_process(slices: list[MRSlice], recipe: Recip
     np.testing.assert_array_equal(there.trace.closing.expected, here.trace.closing.expected)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("draws", [4, 9])
+def test_draws_beyond_those_of_inference_do_not_depend_on_where_they_are_made(
+    slices: list[MRSlice], recipe: Recipe, draws: int
+) -> None:
+    """The generator of a step is used again after the slices have drawn from theirs."""
+    rule = DrawsAgain(draws)
+    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
+        assert design(slices, recipe, keeper, rule).trace.lines == design(slices, recipe, strategy=rule).trace.lines
+
+
+@dataclass(frozen=True)
+class DrawsAgain:
+    draws: int
+    name: str = "draws again"
+    needs_posterior: bool = True
+
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+        return 1
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        energies = [expected_energies(view.posteriors, rng, self.draws) for _ in range(2)]
+        left = np.flatnonzero(view.candidates.remaining)
+        return Choice(int(left[int(1e6 * (energies[1].sum() + rng.uniform())) % len(left)]), forecast=Forecast())
+
+
 def test_nothing_but_requests_and_what_is_asked_for_travels(
     slices: list[MRSlice], recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the first request, with the slices, some bytes go to a process for every line and slice."""
     sent: list[int] = []
-    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         submit = workers.submit_at
 
         def counted(place: int, function: Any, *arguments: Any) -> Any:
@@ -104,7 +130,7 @@ def test_nothing_but_requests_and_what_is_asked_for_travels(
 @pytest.mark.parametrize("lost", [[0], slow_case([0, 1])])
 def test_the_slices_of_a_lost_process_are_inferred_again(slices: list[MRSlice], recipe: Recipe, lost: Any) -> None:
     here = design(slices, recipe)
-    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
 
         def kill(state: DesignState) -> None:
             if len(state.trace.lines) == 7:
@@ -122,7 +148,7 @@ def test_a_slice_that_kills_every_process_ends_the_design(
     with (
         pytest.raises(MriDesignError, match="worker process was killed before its work was done"),
         Workers(None, 2) as workers,
-        keeper_of(workers) as keeper,
+        keeper_of(workers, 3) as keeper,
     ):
         design(slices, recipe, keeper)
 
@@ -138,9 +164,9 @@ def test_what_lives_in_processes_is_in_the_checkpoint(
         if len(state.trace.lines) == 8:
             raise PlugPulledError
 
-    with pytest.raises(PlugPulledError), Workers(None, 2) as workers, keeper_of(workers) as keeper:
+    with pytest.raises(PlugPulledError), Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         design(slices, recipe, keeper, checkpoint=kept, callback=pull)
-    with Workers(None, 1 if resumed_here else 2) as workers, keeper_of(workers) as keeper:
+    with Workers(None, 1 if resumed_here else 2) as workers, keeper_of(workers, 3) as keeper:
         again = design(slices, recipe, keeper, checkpoint=kept)
     assert_same(again, here)
 
@@ -149,7 +175,7 @@ def test_an_interruption_while_processes_work_loses_no_line(
     slices: list[MRSlice], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, kept, shown = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int]()
-    with pytest.raises(KeyboardInterrupt), Workers(None, 2) as workers, keeper_of(workers) as keeper:
+    with pytest.raises(KeyboardInterrupt), Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         outcome, answers = workers.outcome, list[int]()
 
         def interrupted(future: Any) -> Any:
@@ -162,13 +188,33 @@ def test_an_interruption_while_processes_work_loses_no_line(
         options = {"checkpoint": kept, "callback": lambda state: shown.append(len(state.trace.lines))}
         design(slices, recipe, keeper, **options)
     assert len(load_state(kept).trace.lines) == shown[-1] > 5
-    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         assert_same(design(slices, recipe, keeper, checkpoint=kept), here)
+
+
+def test_an_inference_that_fails_loses_no_line(
+    slices: list[MRSlice], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, shown = Checkpoint(tmp_path / "c.npz", "me"), list[int]()
+
+    def show(state: DesignState) -> None:
+        shown.append(len(state.trace.lines))
+        if len(shown) == 4:  # what is inferred next fails, wherever
+            monkeypatch.setattr(InferenceRequest, "__getstate__", broken_request, raising=False)
+
+    with pytest.raises(AttributeError), Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
+        design(slices, recipe, keeper, checkpoint=kept, callback=show)
+    monkeypatch.undo()
+    assert len(load_state(kept).trace.lines) == shown[-1] == 8
+
+
+def broken_request(request: InferenceRequest) -> dict[str, Any]:
+    return {**vars(request), "inference": None}
 
 
 def test_a_state_is_looked_at_before_the_design_goes_on(slices: list[MRSlice], recipe: Recipe) -> None:
     states: list[DesignState] = []
-    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         design(slices, recipe, keeper, callback=states.append)
         assert len(states[0].warm) == 3 and states[0].trace.n_lines == 24
         with pytest.raises(MriDesignError, match="the design has gone on"):
@@ -194,13 +240,13 @@ class ByHand:
 
 def test_a_strategy_may_look_at_posteriors_as_a_whole(slices: list[MRSlice], recipe: Recipe) -> None:
     here = design(slices, recipe, strategy=ByHand())
-    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         assert design(slices, recipe, keeper, ByHand()).trace.lines == here.trace.lines
 
 
 class TestDask:
     def test_the_design_is_that_of_this_process(self, slices: list[MRSlice], recipe: Recipe, address: str) -> None:
-        with Workers(None, 1, address) as workers, keeper_of(workers) as keeper:
+        with Workers(None, 1, address) as workers, keeper_of(workers, 3) as keeper:
             assert isinstance(keeper, ResidentSlices)
             assert_same(design(slices, recipe, keeper), design(slices, recipe))
         assert not resident._kept  # the cluster's workers are threads of this process here
@@ -208,7 +254,7 @@ class TestDask:
     @pytest.mark.slow
     def test_the_slices_of_a_lost_worker_are_inferred_again(self, slices: list[MRSlice], recipe: Recipe) -> None:
         pytest.importorskip("distributed")
-        with Workers(None, 2, "dask") as workers, keeper_of(workers) as keeper:
+        with Workers(None, 2, "dask") as workers, keeper_of(workers, 3) as keeper:
 
             def kill(state: DesignState) -> None:
                 if len(state.trace.lines) == 7:

@@ -125,6 +125,17 @@ def within(seconds: float, true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
+def test_a_process_that_dies_idle_is_replaced_with_its_material() -> None:
+    with Workers(3, 1 + 1) as workers:
+        assert list(workers.map(product, [1, 2, 3])) == [3, 6, 9]
+        processes = {workers.outcome(workers.submit_at(place, os.getpid)) for place in range(2)}
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        within(20, lambda: not any(Path("/proc", str(process), "exe").exists() for process in processes))
+        assert list(workers.map(product, [4, 5, 6])) == [12, 15, 18]
+
+
 @pytest.mark.parametrize("text", ["", "slurm", "local:1", "dask:", "local,dask"])
 def test_other_executors_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="wanted local, dask, or dask:ADDRESS"):

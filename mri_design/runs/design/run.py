@@ -349,7 +349,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     shared = len(slices) > 1  # of one slice, lines are chosen one after the other: there is nothing to share out
     with (
         Workers(None, min(run.jobs, len(slices)), run.executor if shared else LOCAL) as workers,
-        keeper_of(workers) as keeper,
+        keeper_of(workers, len(slices)) as keeper,
     ):
         state = run_design(
             slices,

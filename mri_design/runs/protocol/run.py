@@ -284,25 +284,23 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
-    with (
-        Workers(TrainingMaterial(training, recipe, run.seed), run.jobs, run.executor) as workers,
-        keeper_of(workers) as keeper,
-    ):
+    with Workers(TrainingMaterial(training, recipe, run.seed), run.jobs, run.executor) as workers:
         if not files[CHECKPOINT].exists():
             show("designing", 0, lines - len(first))
-        designed = run_design(
-            [image.slice_model for image in training],
-            strategy,
-            lines,
-            recipe,
-            seed=run.seed,
-            start=first,
-            options=DesignOptions(
-                checkpoint=Checkpoint(files[CHECKPOINT], record.identity),
-                callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
-                keeper=keeper,
-            ),
-        ).trace
+        with keeper_of(workers, len(training)) as keeper:
+            designed = run_design(
+                [image.slice_model for image in training],
+                strategy,
+                lines,
+                recipe,
+                seed=run.seed,
+                start=first,
+                options=DesignOptions(
+                    checkpoint=Checkpoint(files[CHECKPOINT], record.identity),
+                    callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
+                    keeper=keeper,
+                ),
+            ).trace
 
         def after_exchange(state: Refinement) -> None:
             save_refinement(files[REFINEMENT], state, record.identity)
