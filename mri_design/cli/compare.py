@@ -33,7 +33,7 @@ from mri_design.cli.options import (
     Slices,
     whole,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, run_into, say
 from mri_design.errors import UsageError
 from mri_design.whole_numbers import whole_number
 
@@ -115,6 +115,7 @@ def compare(
 
     Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
     """
+    load_ahead(jobs, executor)
     from mri_design.evaluation.output.identity import PROGRESS
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources

@@ -30,7 +30,7 @@ from mri_design.cli.options import (
     Start,
     whole,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, run_into, say
 
 __all__ = ["protocol"]
 
@@ -88,6 +88,7 @@ def protocol(
     tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. For a mask that follows
     one scan, see `mri-design design`.
     """
+    load_ahead(jobs, executor)
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources

@@ -33,6 +33,7 @@ __all__ = [
     "ending",
     "exits",
     "kept_on_interruption",
+    "load_ahead",
     "output_may_end_early",
     "progress",
     "run_into",
@@ -213,6 +214,14 @@ def progress(quiet: bool) -> Iterator[Bar]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=False) as display:
         yield _DrawnBar(display)
+
+
+def load_ahead(jobs: int, executor: str) -> None:
+    """Begin to load the program for the processes of ``--jobs``, before this one loads it."""
+    if jobs > 1:
+        from mri_design.runs import executors
+
+        executors.load_ahead(jobs, executor)
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
-from mri_design.design.engine import DesignEngine, DesignState, Mapping, Measuring, StopRule
+from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
+from mri_design.design.keeping import Keeper
 from mri_design.design.plane.memory import require_memory
 from mri_design.design.strategy import Corrects, Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
@@ -193,8 +194,8 @@ class DesignOptions:
         where its file exists already, the design goes on from it.
     callback : callable, optional
         Sees the state after every measurement.
-    mapping : callable
-        Infers the slices, see `DesignEngine.run`.
+    keeper : Keeper, optional
+        Keeps the slices and infers them, see `DesignEngine.run`.
     closing : bool
         Whether to predict the image's error after the last line too.
     measure : Measuring, optional
@@ -210,7 +211,7 @@ class DesignOptions:
     stop: StopRule | None = None
     checkpoint: Checkpoint | None = None
     callback: Callable[[DesignState], None] | None = None
-    mapping: Mapping = map
+    keeper: Keeper | None = None
     closing: bool = False
     measure: Measuring | None = None
 
@@ -296,7 +297,7 @@ def run_design(
             if callback is not None:
                 callback(state)
 
-        return engine.run(slices, state, target, after_line, options.stop, options.mapping, options.closing)
+        return engine.run(slices, state, target, after_line, options.stop, options.keeper, options.closing).settled
 
 
 def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:

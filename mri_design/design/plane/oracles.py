@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice
 from mri_design.design.plane.start import start_for_samples
 from mri_design.design.plane.thinning import block_by_scores, candidates_plane
+from mri_design.design.posteriors import PerSlice, of_each
 from mri_design.design.sample_variances import expected_sample_energies, residual_sample_energies
 from mri_design.design.strategy import DesignView
 from mri_design.design.trials import require_true_images, require_truths
@@ -136,5 +137,4 @@ def _middle() -> float:
 def _residuals(name: str, truths: Sequence[Array], view: DesignView) -> NDArray[np.float64]:
     """Actual energy of the mean's error on every sample, (size,), summed over coils and slices."""
     require_truths(name, truths, len(view.posteriors))
-    pairs = zip(view.posteriors, truths, strict=True)
-    return np.asarray(np.sum([residual_sample_energies(posterior, truth) for posterior, truth in pairs], axis=0))
+    return np.asarray(np.sum(of_each(view.posteriors, residual_sample_energies, PerSlice(truths)), axis=0))
