@@ -192,42 +192,50 @@ class _State:
             model, self.u, settings.relaxation, settings.solver_tolerance, settings.solver_iterations
         )
         self.linear.set_weights(self.rho)
+        self._pull()
         self.missed = [0.0] * len(self.s)
         self.first = self.value()
         self._factors = [1.0] * len(self.s)
 
     def advance(self, look: bool = True) -> None:
         """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
-        from mri_design.operators.kernels.copies import pulled
-
         gathered: Array | None = None
-        for block, s, scaled, rho in zip(self.problem.model.blocks, self.s, self.scaled, self.rho, strict=True):
-            target = pulled(s, scaled, rho)
+        for block, pull, rho in zip(self.problem.model.blocks, self._pulls, self.rho, strict=True):
             if block.offset is not None:
-                target += s.real.dtype.type(rho) * block.offset.astype(s.dtype)
-            drawn = block.analysis.adjoint(target)
+                pull += pull.real.dtype.type(rho) * block.offset.astype(pull.dtype)
+            drawn = block.analysis.adjoint(pull)
             gathered = drawn if gathered is None else gathered + drawn
         self.u = self.linear(np.zeros_like(self.u) if gathered is None else gathered, self.u, look)
         for j in range(len(self.s)):
             self._renew(j)
 
+    def _pull(self) -> None:
+        """Where copies and multipliers draw the coefficients, times the weights of that; `_renew` keeps it so."""
+        from mri_design.operators.kernels.copies import pulled
+
+        self._pulls = [pulled(*each) for each in zip(self.s, self.scaled, self.rho, strict=True)]
+
     def _renew(self, j: int) -> None:
         """Copies and multipliers of one block, how well it keeps its equality, and what that says about its weight."""
-        from mri_design.operators.kernels.copies import relax, split
+        from mri_design.operators.kernels.copies import pulled, relax, split
 
         model, s, scaled, rho = self.problem.model, self.s[j], self.scaled[j], self.rho[j]
         block, noise_variance = model.blocks[j], model.noise_variance
-        a = np.ascontiguousarray(block.coefficients(self.u))
+        a = np.require(block.coefficients(self.u), requirements=["C", "W"])
+        if np.may_share_memory(a, self.u):  # B may be the identity
+            a = a.copy()
         power = relax(a, s, scaled, self.settings.relaxation)
         odd = odd_part(block, noise_variance, rho, s.real.dtype)
         if odd is not None:
             scaled += odd
         power = block.pooled(power) if odd is None else block.site_power(scaled)
         factor = shrinkage(block, self.problem.penalties[j], noise_variance, rho, power)
-        missed, moved, of_a, of_s, of_scaled = split(a, s, scaled, laid_out(factor, s.shape, s))
+        missed, moved, of_a, of_s, of_scaled = split(a, s, scaled, laid_out(factor, s.shape, s), rho)
+        self._pulls[j] = a
         if odd is not None:
             scaled -= odd
             of_scaled = squared_norm(scaled)
+            self._pulls[j] = pulled(s, scaled, rho)
         self.missed[j] = missed
         self._factors[j] = balancing_factor(missed, moved, max(of_a, of_s), of_scaled)
 
@@ -238,6 +246,7 @@ class _State:
             self.scaled[j] /= self.scaled[j].real.dtype.type(factor)
         self.linear.balance()
         self.linear.set_weights(self.rho)
+        self._pull()
 
     def multipliers(self) -> Coefficients:
         """w_j: slopes of the sites at s_j."""
