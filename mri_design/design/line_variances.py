@@ -19,6 +19,7 @@ from mri_design.inference.unseen import with_unseen
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.operators.measurement import CartesianLines
+from mri_design.operators.moduli import squared_modulus
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import LEAST
@@ -167,8 +168,7 @@ def least_energies(
 
 def mean_power(columns: Array) -> NDArray[np.float64]:
     """Mean over draws of the energy of values (draw, coil, ky, x), summed over coils, (ky, x)."""
-    power = np.square(columns.real) + np.square(columns.imag)
-    return np.asarray(np.sum(np.mean(power, axis=0, dtype=np.float64), axis=0))
+    return np.asarray(np.sum(np.mean(squared_modulus(columns), axis=0, dtype=np.float64), axis=0))
 
 
 def controlled_line_variances(

@@ -66,6 +66,13 @@ class _CartesianEncoding(LinearOperator):
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         weights = np.asarray(weights, dtype=float)
+        return weights * self._unweighted_spectrum if weights.ndim == 0 else self._spectrum(weights)
+
+    @cached_property
+    def _unweighted_spectrum(self) -> Array:
+        return self._spectrum(np.ones(()))
+
+    def _spectrum(self, weights: Array) -> Array:
         mask = self._chosen._adjoint(np.broadcast_to(weights, self._weight_shape(weights)))
         mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
         if self.maps is None:
@@ -80,7 +87,7 @@ class _CartesianEncoding(LinearOperator):
         return (weights.shape[0] if weights.ndim == len(full) else 1, *full[1:])
 
     def gram_spectrum(self) -> Array | None:
-        return self.circulant_spectrum() if self.maps is None else None
+        return self._unweighted_spectrum.copy() if self.maps is None else None
 
     @cached_property
     def _coil_spread(self) -> Array:
