@@ -18,7 +18,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.kernels.suitable import laid_out
 from mri_design.status import Convergence, Status
 
-__all__ = ["ADMM", "typical_precision"]
+__all__ = ["ADMM", "StartingPoint"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,10 @@ class ADMM:
             ``residual`` is the estimated excess of J per real unknown (`RemainingExcess`), or the penalty of what the
             equalities still miss, whichever is larger.
         """
+        return self.going_on(problem, StartingPoint.of(problem, start))
+
+    def going_on(self, problem: PenalisedProblem, start: StartingPoint) -> tuple[Array, Convergence]:
+        """The same where it is known already what the problem looks like at the start."""
         u, convergence, _ = self._run(problem, start, by_gap=False)
         return u, convergence
 
@@ -104,10 +108,10 @@ class ADMM:
             The certificate of ``u`` itself, however the loop ended. None where conjugates are not known, where no
             feasible point of the dual problem was found, and after a breakdown.
         """
-        return self._run(problem, start, by_gap=True)
+        return self._run(problem, StartingPoint.of(problem, start), by_gap=True)
 
     def _run(
-        self, problem: PenalisedProblem, start: Array, *, by_gap: bool
+        self, problem: PenalisedProblem, start: StartingPoint, *, by_gap: bool
     ) -> tuple[Array, Convergence, DualityGap | None]:
         size = problem.model.measurement.in_size
         state, convex = _State(self, problem, start), problem.model.log_concave
@@ -151,6 +155,38 @@ class ADMM:
         return state.u, Convergence(status, iteration, float(residual), matvecs), gap
 
 
+@dataclass(frozen=True)
+class StartingPoint:
+    """Where a run begins, and what the sites are like there.
+
+    Parameters
+    ----------
+    u : array
+        The image.
+    coefficients, powers, precisions : tuples of arrays
+        s = B u - offset, x = |s|^2 / sigma^2 and pi per block.
+    typical : tuple of float
+        `typical_precision` per block.
+    """
+
+    u: Array
+    coefficients: Coefficients
+    powers: tuple[Array, ...]
+    precisions: tuple[Array, ...]
+    typical: tuple[float, ...]
+
+    @classmethod
+    def of(cls, problem: PenalisedProblem, u: Array) -> StartingPoint:
+        """That of a problem at u, in the precision of X^H y."""
+        model = problem.model
+        u = u.astype(model.rotated.back_projection().dtype, copy=False)
+        coefficients = model.analysis_coefficients(u)
+        powers = problem.site_powers(coefficients)
+        precisions = problem.site_precisions(coefficients, powers)
+        typical = tuple(typical_precision(x, pi) for x, pi in zip(powers, precisions, strict=True))
+        return cls(u, coefficients, powers, precisions, typical)
+
+
 class _Certificate:
     """The duality gap of a state, made once for an iteration, with the best lower bound of min J found on the way."""
 
@@ -175,26 +211,24 @@ class _Certificate:
 class _State:
     """u, the copies s_j, the scaled multipliers and the weights."""
 
-    def __init__(self, settings: ADMM, problem: PenalisedProblem, start: Array) -> None:
+    def __init__(self, settings: ADMM, problem: PenalisedProblem, start: StartingPoint) -> None:
         model = problem.model.rotated
         problem = replace(problem, model=model)
         self.settings, self.problem = settings, problem
-        self.u = start.astype(model.back_projection().dtype, copy=True)
-        self.s = [np.array(s, order="C") for s in model.analysis_coefficients(self.u)]
-        precisions = problem.site_precisions(tuple(self.s))
-        sigma = float(np.sqrt(model.noise_variance))
-        self.rho, self.scaled = [], []
-        for block, s, pi in zip(model.blocks, self.s, precisions, strict=True):
-            self.rho.append(typical_precision(block.site_power(s), pi))
-            force = pi * s - sigma * np.asarray(block.potential.shift)
-            self.scaled.append((force / self.rho[-1]).astype(s.dtype))
+        self.u = start.u.copy()
+        self.s = [np.array(s, order="C") for s in start.coefficients]
+        self.rho, self.scaled = list(start.typical), []
+        for block, s, pi, rho in zip(model.blocks, self.s, start.precisions, self.rho, strict=True):
+            force = problem.site_slope(block, s, pi)
+            self.scaled.append(np.multiply(force, s.real.dtype.type(1 / rho)).astype(s.dtype, copy=False))
         self.linear = linear_step(
             model, self.u, settings.relaxation, settings.solver_tolerance, settings.solver_iterations
         )
         self.linear.set_weights(self.rho)
         self._pull()
         self.missed = [0.0] * len(self.s)
-        self.first = self.value()
+        residual = model.data - model.measurement(self.u)
+        self.first = problem.value(residual, start.coefficients, start.powers)
         self._factors = [1.0] * len(self.s)
 
     def advance(self, look: bool = True) -> None:

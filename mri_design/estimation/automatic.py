@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.estimation.admm import ADMM, typical_precision
+from mri_design.estimation.admm import ADMM, StartingPoint
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
 from mri_design.estimation.splitting import has_exact_step
@@ -54,24 +54,33 @@ class Automatic:
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``; the `Convergence` is that of the chosen solver."""
-        return self.chosen(problem, start)(problem, start)
+        there = self._where_split(problem, start)
+        if there is None:
+            return LBFGS(self.tolerance, self.max_iterations)(problem, start)
+        return ADMM(self.tolerance, self.max_iterations).going_on(problem, there)
 
     def chosen(self, problem: PenalisedProblem, start: Array) -> ADMM | LBFGS:
         """The solver for this problem."""
+        kind = LBFGS if self._where_split(problem, start) is None else ADMM
+        return kind(self.tolerance, self.max_iterations)
+
+    def _where_split(self, problem: PenalisedProblem, start: Array) -> StartingPoint | None:
+        """Where ADMM begins; None where it is not chosen."""
         model = problem.model
-        convex = model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)
+        if not (model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)):
+            return None
+        if not has_exact_step(model):
+            return None
         crossing = self.sharpness * (8 if model.measurement.gram_spectrum() is None else 1)
         crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
-        if convex and has_exact_step(model) and sharpness_of(problem, start) > crossing:
-            return ADMM(self.tolerance, self.max_iterations)
-        return LBFGS(self.tolerance, self.max_iterations)
+        there = StartingPoint.of(problem, start)
+        return there if sharpness_of(problem, there) > crossing else None
 
 
-def sharpness_of(problem: PenalisedProblem, u: Array) -> float:
-    """The largest ratio, over blocks, of the mean pi at s = 0 to the typical pi at u."""
-    powers = problem.site_powers(problem.model.analysis_coefficients(u))
+def sharpness_of(problem: PenalisedProblem, there: StartingPoint) -> float:
+    """The largest ratio, over blocks, of the mean pi at s = 0 to the typical pi at a point."""
     ratios = []
-    for penalty, x in zip(problem.penalties, powers, strict=True):
+    for penalty, x, typical in zip(problem.penalties, there.powers, there.typical, strict=True):
         at_zero = float(np.mean(penalty.precision(np.zeros_like(x)), dtype=np.float64))
-        ratios.append(at_zero / typical_precision(x, penalty.precision(x)))
+        ratios.append(at_zero / typical)
     return max(ratios)

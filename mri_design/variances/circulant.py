@@ -79,14 +79,18 @@ class CirculantControl:
         return circulant_inverse(1 / self.inverse)
 
     def moments(self, analysis: LinearOperator) -> tuple[Array, Array | None] | None:
-        """diag(B P B^H) and, where it is known, diag(B P A P B^H) per real component; None where neither is."""
+        """diag(B P B^H) and, where it is known, diag(B P A P B^H) per real component; None where neither is.
+
+        Both have the precision of the site precisions where both are known.
+        """
         first, bands = analysis.row_powers(self.inverse), analysis.filter_bands()
         if first is None or bands is None or self.sites is None or self.gram is None:
             return None if first is None else (first, None)
-        second, measured = np.empty(analysis.out_shape), self.inverse**2 * self.gram
+        second = np.empty(analysis.out_shape, dtype=self.sites[0][1].dtype)
+        measured = self.inverse**2 * self.gram
         for filters, correlated in zip(bands, self._correlations(analysis, bands), strict=True):
             second[filters.band] = filters.mean_power(measured) + correlated[:: filters.stride, :: filters.stride]
-        return first, second
+        return first.astype(second.dtype), second
 
     @property
     def whole_gram(self) -> bool:

@@ -267,7 +267,7 @@ def _controlled(
     """`_estimate` where both moments are known."""
     from mri_design.operators.kernels.draws import mean_squares
 
-    share, power = (first / second).astype(explained.real.dtype), RunningMean()
+    share, power = (first / second).astype(explained.real.dtype, copy=False), RunningMean()
     for some in each:
         drawn = analysis(draws[some])
         power.add(mean_squares(drawn, analysis(explained[some]), share), len(drawn))
@@ -278,7 +278,8 @@ def _controlled(
 
     # The remainder is a circular Gaussian: its power is exponentially distributed, the mean tells the deviation.
     left = np.asarray(power.mean)
-    return _Estimate(2 * first**2 / second + left, left / np.sqrt(len(draws)), left, terms, known=True)
+    value, error = 2 * share * first + left, left / float(np.sqrt(len(draws)))
+    return _Estimate(value, error, left, terms, known=True)
 
 
 def _partly_controlled(
