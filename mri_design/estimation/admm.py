@@ -233,12 +233,12 @@ class _State:
 
     def advance(self, look: bool = True) -> None:
         """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
-        gathered: Array | None = None
+        gathered: Array | None = None  # in the memory of the first pull at most: `_renew` makes new ones
         for block, pull, rho in zip(self.problem.model.blocks, self._pulls, self.rho, strict=True):
             if block.offset is not None:
                 pull += pull.real.dtype.type(rho) * block.offset.astype(pull.dtype)
             drawn = block.analysis.adjoint(pull)
-            gathered = drawn if gathered is None else gathered + drawn
+            gathered = drawn if gathered is None else np.add(gathered, drawn, out=gathered)
         self.u = self.linear(np.zeros_like(self.u) if gathered is None else gathered, self.u, look)
         for j in range(len(self.s)):
             self._renew(j)

@@ -33,7 +33,10 @@ class LinearStep(ABC):
 
     @abstractmethod
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; with ``look``, prepare to balance."""
+        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; with ``look``, prepare to balance.
+
+        The memory of the sum may be written to.
+        """
 
     def balance(self) -> None:  # noqa: B027 (nothing to do without copies)
         """Renew weights of its own, if it has any; `set_weights` follows."""
@@ -90,7 +93,8 @@ class _Exact(LinearStep):
 
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
         self.matvecs += 1
-        return self._inverse(self._back_projection + gathered)
+        gathered += self._back_projection
+        return self._inverse(gathered)
 
 
 class _CoilCopies(LinearStep):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.lanes import COUNT, fill, load, store, weights_of
+from mri_design.operators.kernels.lanes import COUNT, fill, load, load_pairs, store, store_pairs, weights_of
 from mri_design.operators.kernels.suitable import flat_numbers
 
 __all__ = ["pulled", "relax", "split"]
@@ -40,7 +40,8 @@ def relax(given: Array, copies: Array, scaled: Array, relaxation: float) -> Arra
     real = scaled.real.dtype
     powers = np.empty(scaled.shape, dtype=real)
     numbers = flat_numbers(given, copies, scaled)
-    _relax(*numbers, real.type(relaxation), real.type(1 - relaxation), powers.reshape(-1), _parts(scaled))
+    weights = real.type(relaxation), real.type(1 - relaxation)
+    _relax(*numbers, *weights, powers.reshape(-1), _parts(scaled), COUNT[real.itemsize])
     return powers
 
 
@@ -89,15 +90,21 @@ def _parts(array: Array) -> int:
 
 
 @compiled
-def _relax(given, copies, scaled, weight, rest, powers, parts):
-    for i in range(scaled.size):
-        scaled[i] += weight * given[i] + rest * copies[i]
-    if parts == 2:
-        for i in range(powers.size):
-            powers[i] = scaled[2 * i] * scaled[2 * i] + scaled[2 * i + 1] * scaled[2 * i + 1]
-    else:
-        for i in range(powers.size):
-            powers[i] = scaled[i] * scaled[i]
+def _relax(given, copies, scaled, weight, rest, powers, parts, count):
+    whole = powers.size // count * count if parts == 2 else 0
+    for x in range(0, whole, count):
+        a, b = load_pairs(given, 2 * x)
+        s, t = load_pairs(copies, 2 * x)
+        v, w = load_pairs(scaled, 2 * x)
+        v, w = v + (weight * a + rest * s), w + (weight * b + rest * t)
+        store_pairs(scaled, 2 * x, v, w)
+        store(powers, x, v * v + w * w)
+    for x in range(whole, powers.size):
+        power = weight - weight
+        for i in range(parts * x, parts * (x + 1)):
+            scaled[i] += weight * given[i] + rest * copies[i]
+            power += scaled[i] * scaled[i]
+        powers[x] = power
 
 
 @compiled
