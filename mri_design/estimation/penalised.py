@@ -100,9 +100,7 @@ class PenalisedProblem:
         pairs = zip(self.penalties, powers or self.site_powers(coefficients), strict=True)
         return tuple(penalty.precision(x) for penalty, x in pairs)
 
-    def value(
-        self, residual: Array, coefficients: tuple[Array, ...], powers: tuple[Array, ...] | None = None
-    ) -> float:
+    def value(self, residual: Array, coefficients: tuple[Array, ...], powers: tuple[Array, ...] | None = None) -> float:
         """J from y - X u and s = B u - offset, of which the ``powers`` may be known already."""
         return squared_norm(residual) / self.model.noise_variance + self.penalty_value(coefficients, powers)
 

@@ -182,7 +182,8 @@ class InferenceRecipe(_Settings):
     def estimator(self, *, extrapolated: bool = True) -> VarianceEstimator:
         """The chosen variance estimator; it leaves `Variances.bias` out, which costs products and is shown nowhere.
 
-        Draws beside a control are moved on from where the solver stopped, or left there (`ControlVariate`).
+        Draws beside a control are moved on from where the solver stopped, for images, or left there, for designs, which
+        judge lines by them (`ControlVariate`).
         """
         from mri_design.variances.columns import ExactByColumns
         from mri_design.variances.control_variate import ControlVariate

@@ -65,14 +65,15 @@ class _CartesianEncoding(LinearOperator):
         return self._adjoint(self._chosen._apply(shared))
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
-        weights = np.asarray(weights, dtype=float)
-        return weights * self._unweighted_spectrum if weights.ndim == 0 else self._spectrum(weights)
+        if np.ndim(weights) == 0:
+            return self._unweighted_spectrum * float(weights)
+        return self._spectrum_of(np.asarray(weights, dtype=float))
 
     @cached_property
     def _unweighted_spectrum(self) -> Array:
-        return self._spectrum(np.ones(()))
+        return self._spectrum_of(np.asarray(1.0))
 
-    def _spectrum(self, weights: Array) -> Array:
+    def _spectrum_of(self, weights: Array) -> Array:
         mask = self._chosen._adjoint(np.broadcast_to(weights, self._weight_shape(weights)))
         mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
         if self.maps is None:
@@ -87,7 +88,7 @@ class _CartesianEncoding(LinearOperator):
         return (weights.shape[0] if weights.ndim == len(full) else 1, *full[1:])
 
     def gram_spectrum(self) -> Array | None:
-        return self._unweighted_spectrum.copy() if self.maps is None else None
+        return self.circulant_spectrum() if self.maps is None else None
 
     @cached_property
     def _coil_spread(self) -> Array:
@@ -150,10 +151,6 @@ class CartesianLines(_CartesianEncoding):
             return
         for sensitivity in self.maps:
             yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
-
-    def of_uniform_coil(self) -> CartesianLines:
-        """The same lines seen by one coil of sensitivity 1."""
-        return type(self)(self.lines.tolist(), self.grid, None, self.library)
 
     def columns(self, u: Array) -> Array:
         """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.
@@ -341,6 +338,7 @@ class _CartesianGram(LinearOperator):
         self._mask = scipy.fft.ifftshift(mask, axes=self._axes).astype(float)
         self._maps = maps
         self._library: FourierLibrary = library
+        self._groups: dict[np.dtype[Any], Array] = {}
 
     def _apply(self, u: Array) -> Array:
         u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
@@ -352,6 +350,12 @@ class _CartesianGram(LinearOperator):
         return total
 
     def _filtered(self, u: Array) -> Array:
+        from mri_design.operators.kernels.fft.circulant import filter_images, in_groups, suits_both
+
+        if len(self._axes) == 2 and suits_both(u.shape, u.dtype):
+            if u.dtype not in self._groups:
+                self._groups[u.dtype] = in_groups(self._mask, u.dtype)
+            return filter_images(u, self._groups[u.dtype])
         spectrum = transform(u, self._axes, library=self._library)
         spectrum *= self._mask.astype(u.real.dtype)
         return transform(spectrum, self._axes, inverse=True, library=self._library)

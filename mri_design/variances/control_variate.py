@@ -59,9 +59,9 @@ class ControlVariate:
     control : {"auto", "circulant", "columns", "none"}
         P. The circulant is best for one coil and samples on a grid, where both of its moments are known; columns serve
         lines of any coils at O(kx ky^3) operations, and explain all or more; a circulant serves whatever else was
-        measured (other trajectories, masks over both directions of several coils). Automatic is the first of these
-        that applies. Lines of several coils with too many columns stay with plain sampling, because designs judge
-        lines by the draws themselves. So do coefficients for which a control is not known.
+        measured (other trajectories, masks over both directions of several coils, lines of several coils with too many
+        columns or with sites that are no filters). Automatic is the first of these that applies. Coefficients for which
+        a control is not known stay with plain sampling.
     column_limit : int
         kx ky^3 up to which columns count as affordable; by default up to 128 x 128.
     memory : float
@@ -70,7 +70,9 @@ class ControlVariate:
     with_bias : bool
         Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
     extrapolated : bool
-        Whether draws beside a control are moved on from where the solver stopped, which takes no product.
+        Whether draws beside a control are moved on from where the solver stopped, which takes no product. Whoever judges
+        lines by the draws themselves, as designs do, has them left there; lines of several coils without a control by
+        columns then stay with plain sampling.
 
     Raises
     ------
@@ -183,9 +185,10 @@ class ControlVariate:
             if circulant is not None or not automatic:
                 return circulant
         affordable = len(X.in_shape) == 2 and X.in_shape[1] * X.in_shape[0] ** 3 <= self.column_limit
-        if self.control == "columns" or (automatic and affordable):
-            return ColumnControl.of(precision)
-        return None
+        columns = ColumnControl.of(precision) if self.control == "columns" or (automatic and affordable) else None
+        if columns is None and automatic and self.extrapolated:
+            return CirculantControl.of(precision)
+        return columns
 
     def _solved(
         self,

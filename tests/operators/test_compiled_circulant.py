@@ -34,6 +34,19 @@ def test_images_are_filtered_as_by_the_library(dtype, grid, batch):
     np.testing.assert_array_equal(images, kept)
 
 
+@pytest.mark.parametrize("dtype", list(ROUNDING))
+@pytest.mark.parametrize(("small", "grid"), [((16, 16), (32, 32)), ((80, 16), (112, 80)), ((16, 64), (16, 128))], ids=str)
+def test_images_on_a_larger_grid_are_those_with_zeros_around(dtype, small, grid):
+    images, response = noise((3, *small), dtype, 11), np.random.default_rng(12).random(grid)
+    kept, padded = images.copy(), np.zeros((3, *grid), complex)
+    padded[:, : small[0], : small[1]] = images
+    expected = plain(padded, response)[:, : small[0], : small[1]]
+    found = filter_images(images, in_groups(response, images.dtype), grid)
+    assert found.dtype == dtype and found.shape == images.shape
+    assert np.abs(found - expected).max() <= ROUNDING[dtype] * np.abs(expected).max()
+    np.testing.assert_array_equal(images, kept)
+
+
 def test_a_slice_of_a_larger_array_is_filtered_too():
     stack = noise((3, 16, 48), np.complex128, 4)
     images, response = stack[::2, :, ::3], np.arange(256.0).reshape(16, 16)

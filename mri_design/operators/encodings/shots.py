@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,9 +103,18 @@ class ShotEncoding:
         With ``given`` the encoding's own weights, where it has some, scaled as `density_weights` does it.
         """
         numbers = self._numbers(ids)
-        points = self.shots[numbers].reshape(-1, 2)
         weights = None if self.weights is None or not given else self.weights[numbers].ravel()
-        return density_weights(points, self.grid, given=weights)
+        asked = numbers.tobytes(), weights is None
+        if asked not in self._last_density:
+            self._last_density.clear()
+            points = self.shots[numbers].reshape(-1, 2)
+            self._last_density[asked] = density_weights(points, self.grid, given=weights)
+        return self._last_density[asked]
+
+    @cached_property
+    def _last_density(self) -> dict[tuple[bytes, bool], NDArray[np.float64]]:
+        """What `density` has said last: every stage of an image asks the same."""
+        return {}
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
         """Values (count, coil, shot, sample): what every shot would measure; neighbouring samples are dependent."""

@@ -57,7 +57,11 @@ class ToeplitzGram(LinearOperator):
 
     def _convolved(self, u: Array, spectrum: Array) -> Array:
         """Rows first, so that the transforms along kx skip the half that is zero, or is not asked for."""
+        from mri_design.operators.kernels.fft.circulant import filter_images
+
         rows, columns = self.in_shape
+        if self._compiled(u.dtype):
+            return filter_images(u, spectrum, (2 * rows, 2 * columns))
         wide = scipy.fft.fft(u, 2 * columns, axis=-1)
         wide = scipy.fft.fft(wide, 2 * rows, axis=-2, overwrite_x=True)
         wide *= spectrum
@@ -65,11 +69,23 @@ class ToeplitzGram(LinearOperator):
         return np.ascontiguousarray(scipy.fft.ifft(wide, axis=-1)[..., :columns])
 
     def _prepared(self, dtype: np.dtype[Any]) -> tuple[Array, Array | None]:
-        """Spectra and maps in the precision of the image."""
+        """Spectra, in the order of the compiled loops where these suit, and maps, in the precision of the image."""
+        from mri_design.operators.kernels.fft.circulant import in_groups
+
         if dtype not in self._in_precision:
             maps = None if self._maps is None else self._maps.astype(dtype)
-            self._in_precision[dtype] = self._spectra.astype(np.zeros(0, dtype).real.dtype), maps
+            spectra = self._spectra.astype(np.zeros(0, dtype).real.dtype)
+            if self._compiled(dtype):
+                spectra = np.stack([in_groups(spectrum, dtype) for spectrum in self._spectra])
+            self._in_precision[dtype] = spectra, maps
         return self._in_precision[dtype]
+
+    def _compiled(self, dtype: np.dtype[Any]) -> bool:
+        """Whether the compiled loops know images of this grid and of twice its sides."""
+        from mri_design.operators.kernels.fft.circulant import suits_both
+
+        rows, columns = self.in_shape
+        return suits_both((rows, columns), dtype) and suits_both((2 * rows, 2 * columns), dtype)
 
 
 def chan_spectrum(spread: Array, maps: Array | None) -> Array:

@@ -12,7 +12,7 @@ from mri_design.operators.nonuniform import NonUniformFourier
 
 pytest.importorskip("finufft")
 
-SHAPES = [(8, 8), (9, 7), (6, 11)]
+SHAPES = [(8, 8), (9, 7), (6, 11), (16, 8)]
 
 
 def images(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:

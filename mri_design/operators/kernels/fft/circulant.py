@@ -94,7 +94,7 @@ def _places(n_lines: int, n_columns: int, real: str) -> NDArray[np.intp]:
     return np.asarray(lines * n_columns + plan(n_columns, real).order[:, np.newaxis])
 
 
-def filter_images(images: Array, response: Array) -> Array:
+def filter_images(images: Array, response: Array, grid: tuple[int, int] | None = None) -> Array:
     """F^H diag(response) F of images, with F the unitary transform along both axes.
 
     Parameters
@@ -103,17 +103,23 @@ def filter_images(images: Array, response: Array) -> Array:
         Leading axes are a batch; sides and precision as `suits_both` wants them.
     response : array
         As `in_groups` gives it for the precision of the images.
+    grid : tuple of int, optional
+        Sides of the response where they are larger, and suit as well: images are taken to be zero beyond their own, and
+        what the filter gives there is left out.
 
     Returns
     -------
     array of the shape and precision of ``images``
     """
     real = images.real.dtype
-    return _filtered(images, response.reshape(1, -1), np.empty(0, dtype=np.uint32), np.empty(0, dtype=real))
+    none = np.empty(0, dtype=np.uint32)
+    return _filtered(images, response.reshape(1, -1), none, np.empty(0, dtype=real), grid)
 
 
-def _filtered(images: Array, weights: Array, opposite: NDArray[np.uint32], turn: Array) -> Array:
-    n_lines, n_columns = images.shape[-2:]
+def _filtered(
+    images: Array, weights: Array, opposite: NDArray[np.uint32], turn: Array, grid: tuple[int, int] | None = None
+) -> Array:
+    n_lines, n_columns = images.shape[-2:] if grid is None else grid
     real = images.real.dtype
     down, across, count = plan(n_lines, real.char), plan(n_columns, real.char), COUNT[real.itemsize]
     waves = (n_lines // count * n_columns + LARGEST_FACTOR) * 2 * count
@@ -124,6 +130,8 @@ def _filtered(images: Array, weights: Array, opposite: NDArray[np.uint32], turn:
         weights,
         opposite,
         turn,
+        images.shape[-2],
+        images.shape[-1],
         n_lines,
         n_columns,
         (down.radices, down.twiddles, down.roots),
@@ -138,14 +146,17 @@ def _filtered(images: Array, weights: Array, opposite: NDArray[np.uint32], turn:
 
 
 @compiled
-def _filter(images, weights, opposite, turn, n_lines, n_columns, down, across, work, waves, mixed, count, out):
+def _filter(
+    images, weights, opposite, turn, rows, columns, n_lines, n_columns, down, across, work, waves, mixed, count, out
+):
     """One image after another: ``work`` holds a panel's strips, ``waves`` the spectrum, both with spare rows behind.
 
     Where there is an ``opposite``, ``mixed`` takes the spectrum with that of opposite waves.
     """
-    row, size = 2 * count, 2 * n_lines * n_columns
+    row, size = 2 * count, 2 * rows * columns
     strip, along = n_lines * row, n_columns * row
-    strips, groups = n_columns // count, n_lines // count
+    strips, groups = columns // count, n_lines // count
+    zero = work.dtype.type(0)
     spare, spare_waves = PANEL * strip, groups * along
     own = weights[0]
     turning = turn.size > 0
@@ -153,9 +164,9 @@ def _filter(images, weights, opposite, turn, n_lines, n_columns, down, across, w
     for first in range(0, images.size, size):
         for panel in range(0, strips, PANEL):
             width = min(PANEL, strips - panel)
-            for y in range(n_lines):
+            for y in range(rows):
                 for k in range(width):
-                    at = 2 * (y * n_columns + (panel + k) * count)
+                    at = 2 * (y * columns + (panel + k) * count)
                     re, im = load_pairs(images, first + at)
                     if turning:
                         c, s = load_pairs(turn, at)
@@ -163,6 +174,7 @@ def _filter(images, weights, opposite, turn, n_lines, n_columns, down, across, w
                     store(work, k * strip + y * row, re)
                     store(work, k * strip + y * row + count, im)
             for k in range(width):
+                work[k * strip + rows * row : (k + 1) * strip] = zero
                 forth(work, k * strip, spare, n_lines, down[0], down[1], down[2], count)
                 for group in range(groups):
                     here, there = k * strip + group * count * row, group * along + (panel + k) * count * row
@@ -170,6 +182,7 @@ def _filter(images, weights, opposite, turn, n_lines, n_columns, down, across, w
                     transpose(work, here + count, row, waves, there + count, row)
         for group in range(groups):
             base = group * along
+            waves[base + columns * row : base + along] = zero
             forth(waves, base, spare_waves, n_columns, across[0], across[1], across[2], count)
             if opposite.size > 0:
                 continue
@@ -190,9 +203,9 @@ def _filter(images, weights, opposite, turn, n_lines, n_columns, down, across, w
                     transpose(filtered, there, row, work, here, row)
                     transpose(filtered, there + count, row, work, here + count, row)
                 back(work, k * strip, spare, n_lines, down[0], down[1], down[2], count)
-            for y in range(n_lines):
+            for y in range(rows):
                 for k in range(width):
-                    at = 2 * (y * n_columns + (panel + k) * count)
+                    at = 2 * (y * columns + (panel + k) * count)
                     re, im = load(work, k * strip + y * row), load(work, k * strip + y * row + count)
                     if turning:
                         c, s = load_pairs(turn, at)
