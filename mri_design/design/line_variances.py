@@ -20,6 +20,7 @@ from mri_design.inference.unseen import with_unseen
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.operators.measurement import CartesianLines
+from mri_design.operators.moduli import squared_modulus
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import LEAST
@@ -169,8 +170,7 @@ def least_energies(
 
 def mean_power(columns: Array) -> NDArray[np.float64]:
     """Mean over draws of the energy of values (draw, coil, ky, x), summed over coils, (ky, x)."""
-    power = np.square(columns.real) + np.square(columns.imag)
-    return np.asarray(np.sum(np.mean(power, axis=0, dtype=np.float64), axis=0))
+    return np.asarray(np.sum(np.mean(squared_modulus(columns), axis=0, dtype=np.float64), axis=0))
 
 
 def controlled_line_variances(
@@ -245,11 +245,16 @@ def line_moments(control: CirculantControl) -> tuple[NDArray[np.float64], NDArra
     n_lines, n_columns = control.inverse.shape
     first = np.broadcast_to(control.inverse.mean(axis=1, keepdims=True), (n_lines, n_columns))
     total = np.zeros((n_lines, n_columns // 2 + 1), dtype=complex)
+    powers: list[tuple[Array, Array]] = []  # of kernels by their filters along x, which several bands may share
     for filters, weights in control.sites or ():
         columns = np.zeros(n_columns)
         columns[:: filters.stride] = weights.sum(axis=0) / n_lines
-        kernel = scipy.fft.ifft(control.inverse * np.conj(filters.response), axis=1)
-        total += scipy.fft.rfft(columns) * scipy.fft.rfft(np.abs(kernel) ** 2, axis=1)
+        power = next((power for along_x, power in powers if np.array_equal(along_x, filters.along_x)), None)
+        if power is None:
+            kernel = scipy.fft.ifft(control.inverse * np.conj(filters.along_x), axis=1)
+            power = scipy.fft.rfft(squared_modulus(kernel), axis=1)
+            powers.append((filters.along_x, power))
+        total += np.abs(filters.along_y[:, np.newaxis]) ** 2 * (scipy.fft.rfft(columns) * power)
     sites = scipy.fft.irfft(total, n=n_columns, axis=1)
     second = np.mean(control.inverse**2 * control.gram, axis=1, keepdims=True) + sites
     return np.asarray(scipy.fft.fftshift(first, axes=0)), np.asarray(scipy.fft.fftshift(second, axes=0))

@@ -18,7 +18,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.kernels.suitable import laid_out
 from mri_design.status import Convergence, Status
 
-__all__ = ["ADMM", "typical_precision"]
+__all__ = ["ADMM", "StartingPoint"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,10 @@ class ADMM:
             ``residual`` is the estimated excess of J per real unknown (`RemainingExcess`), or the penalty of what the
             equalities still miss, whichever is larger.
         """
+        return self.going_on(problem, StartingPoint.of(problem, start))
+
+    def going_on(self, problem: PenalisedProblem, start: StartingPoint) -> tuple[Array, Convergence]:
+        """The same where it is known already what the problem looks like at the start."""
         u, convergence, _ = self._run(problem, start, by_gap=False)
         return u, convergence
 
@@ -104,10 +108,10 @@ class ADMM:
             The certificate of ``u`` itself, however the loop ended. None where conjugates are not known, where no
             feasible point of the dual problem was found, and after a breakdown.
         """
-        return self._run(problem, start, by_gap=True)
+        return self._run(problem, StartingPoint.of(problem, start), by_gap=True)
 
     def _run(
-        self, problem: PenalisedProblem, start: Array, *, by_gap: bool
+        self, problem: PenalisedProblem, start: StartingPoint, *, by_gap: bool
     ) -> tuple[Array, Convergence, DualityGap | None]:
         size = problem.model.measurement.in_size
         state, convex = _State(self, problem, start), problem.model.log_concave
@@ -151,6 +155,38 @@ class ADMM:
         return state.u, Convergence(status, iteration, float(residual), matvecs), gap
 
 
+@dataclass(frozen=True)
+class StartingPoint:
+    """Where a run begins, and what the sites are like there.
+
+    Parameters
+    ----------
+    u : array
+        The image.
+    coefficients, powers, precisions : tuples of arrays
+        s = B u - offset, x = |s|^2 / sigma^2 and pi per block.
+    typical : tuple of float
+        `typical_precision` per block.
+    """
+
+    u: Array
+    coefficients: Coefficients
+    powers: tuple[Array, ...]
+    precisions: tuple[Array, ...]
+    typical: tuple[float, ...]
+
+    @classmethod
+    def of(cls, problem: PenalisedProblem, u: Array) -> StartingPoint:
+        """That of a problem at u, in the precision of X^H y."""
+        model = problem.model
+        u = u.astype(model.rotated.back_projection().dtype, copy=False)
+        coefficients = model.analysis_coefficients(u)
+        powers = problem.site_powers(coefficients)
+        precisions = problem.site_precisions(coefficients, powers)
+        typical = tuple(typical_precision(x, pi) for x, pi in zip(powers, precisions, strict=True))
+        return cls(u, coefficients, powers, precisions, typical)
+
+
 class _Certificate:
     """The duality gap of a state, made once for an iteration, with the best lower bound of min J found on the way."""
 
@@ -175,57 +211,63 @@ class _Certificate:
 class _State:
     """u, the copies s_j, the scaled multipliers and the weights."""
 
-    def __init__(self, settings: ADMM, problem: PenalisedProblem, start: Array) -> None:
+    def __init__(self, settings: ADMM, problem: PenalisedProblem, start: StartingPoint) -> None:
         model = problem.model.rotated
         problem = replace(problem, model=model)
         self.settings, self.problem = settings, problem
-        self.u = start.astype(model.back_projection().dtype, copy=True)
-        self.s = [np.array(s, order="C") for s in model.analysis_coefficients(self.u)]
-        precisions = problem.site_precisions(tuple(self.s))
-        sigma = float(np.sqrt(model.noise_variance))
-        self.rho, self.scaled = [], []
-        for block, s, pi in zip(model.blocks, self.s, precisions, strict=True):
-            self.rho.append(typical_precision(block.site_power(s), pi))
-            force = pi * s - sigma * np.asarray(block.potential.shift)
-            self.scaled.append((force / self.rho[-1]).astype(s.dtype))
+        self.u = start.u.copy()
+        self.s = [np.array(s, order="C") for s in start.coefficients]
+        self.rho, self.scaled = list(start.typical), []
+        for block, s, pi, rho in zip(model.blocks, self.s, start.precisions, self.rho, strict=True):
+            force = problem.site_slope(block, s, pi)
+            self.scaled.append(np.multiply(force, s.real.dtype.type(1 / rho)).astype(s.dtype, copy=False))
         self.linear = linear_step(model, settings.solver_tolerance, settings.solver_iterations)
         self.linear.set_weights(self.rho)
+        self._pull()
         self.missed = [0.0] * len(self.s)
-        self.first = self.value()
+        residual = model.data - model.measurement(self.u)
+        self.first = problem.value(residual, start.coefficients, start.powers)
         self._factors = [1.0] * len(self.s)
 
     def advance(self, look: bool = True) -> None:
         """One pair of steps; ``look`` where J will be looked at."""
-        from mri_design.operators.kernels.copies import pulled
-
-        gathered: Array | None = None
-        for block, s, scaled, rho in zip(self.problem.model.blocks, self.s, self.scaled, self.rho, strict=True):
-            target = pulled(s, scaled, rho)
+        gathered: Array | None = None  # in the memory of the first pull at most: `_renew` makes new ones
+        for block, pull, rho in zip(self.problem.model.blocks, self._pulls, self.rho, strict=True):
             if block.offset is not None:
-                target += s.real.dtype.type(rho) * block.offset.astype(s.dtype)
-            drawn = block.analysis.adjoint(target)
-            gathered = drawn if gathered is None else gathered + drawn
+                pull += pull.real.dtype.type(rho) * block.offset.astype(pull.dtype)
+            drawn = block.analysis.adjoint(pull)
+            gathered = drawn if gathered is None else np.add(gathered, drawn, out=gathered)
         self.u = self.linear(np.zeros_like(self.u) if gathered is None else gathered, self.u, look)
         for j in range(len(self.s)):
             self._renew(j)
 
+    def _pull(self) -> None:
+        """Where copies and multipliers draw the coefficients, times the weights of that; `_renew` keeps it so."""
+        from mri_design.operators.kernels.copies import pulled
+
+        self._pulls = [pulled(*each) for each in zip(self.s, self.scaled, self.rho, strict=True)]
+
     def _renew(self, j: int) -> None:
         """Copies and multipliers of one block, how well it keeps its equality, and what that says about its weight."""
-        from mri_design.operators.kernels.copies import relax, split
+        from mri_design.operators.kernels.copies import pulled, relax, split
 
         model, s, scaled, rho = self.problem.model, self.s[j], self.scaled[j], self.rho[j]
         block, noise_variance = model.blocks[j], model.noise_variance
-        a = np.ascontiguousarray(block.coefficients(self.u))
+        a = np.require(block.coefficients(self.u), requirements=["C", "W"])
+        if np.may_share_memory(a, self.u):  # B may be the identity
+            a = a.copy()
         power = relax(a, s, scaled, self.settings.relaxation)
         odd = odd_part(block, noise_variance, rho, s.real.dtype)
         if odd is not None:
             scaled += odd
         power = block.pooled(power) if odd is None else block.site_power(scaled)
         factor = shrinkage(block, self.problem.penalties[j], noise_variance, rho, power)
-        missed, moved, of_a, of_s, of_scaled = split(a, s, scaled, laid_out(factor, s.shape, s))
+        missed, moved, of_a, of_s, of_scaled = split(a, s, scaled, laid_out(factor, s.shape, s), rho)
+        self._pulls[j] = a
         if odd is not None:
             scaled -= odd
             of_scaled = squared_norm(scaled)
+            self._pulls[j] = pulled(s, scaled, rho)
         self.missed[j] = missed
         self._factors[j] = balancing_factor(missed, moved, max(of_a, of_s), of_scaled)
 
@@ -235,6 +277,7 @@ class _State:
             self.rho[j] *= factor
             self.scaled[j] /= self.scaled[j].real.dtype.type(factor)
         self.linear.set_weights(self.rho)
+        self._pull()
 
     def multipliers(self) -> Coefficients:
         """w_j: slopes of the sites at s_j."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.estimation.admm import ADMM, typical_precision
+from mri_design.estimation.admm import ADMM, StartingPoint
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
@@ -59,26 +59,34 @@ class Automatic:
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``; the `Convergence` is that of the chosen solver."""
-        return self.chosen(problem, start)(problem, start)
+        solver, there = self._choice(problem, start)
+        if isinstance(solver, ADMM) and there is not None:
+            return solver.going_on(problem, there)
+        return solver(problem, start)
 
     def chosen(self, problem: PenalisedProblem, start: Array) -> ADMM | IRLS | LBFGS:
         """The solver for this problem."""
+        return self._choice(problem, start)[0]
+
+    def _choice(self, problem: PenalisedProblem, start: Array) -> tuple[ADMM | IRLS | LBFGS, StartingPoint | None]:
+        """The solver, and where it begins if it can go on from what the choice has computed."""
         model = problem.model
-        convex = model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)
         crossing = self.sharpness * (8 if model.measurement.gram_spectrum() is None else 1)
         crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
-        if not (convex and sharpness_of(problem, start) > crossing):
-            return LBFGS(self.tolerance, self.max_iterations)
+        if not (model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)):
+            return LBFGS(self.tolerance, self.max_iterations), None
+        there = StartingPoint.of(problem, start)
+        if not sharpness_of(problem, there) > crossing:
+            return LBFGS(self.tolerance, self.max_iterations), None
         if has_quick_step(model):
-            return ADMM(self.tolerance, self.max_iterations, solver_iterations=2)
-        return IRLS(self.tolerance, self.max_iterations, solver_tolerance=0.2)
+            return ADMM(self.tolerance, self.max_iterations, solver_iterations=2), there
+        return IRLS(self.tolerance, self.max_iterations, solver_tolerance=0.2), None
 
 
-def sharpness_of(problem: PenalisedProblem, u: Array) -> float:
-    """The largest ratio, over blocks, of the mean pi at s = 0 to the typical pi at u."""
-    powers = problem.site_powers(problem.model.analysis_coefficients(u))
+def sharpness_of(problem: PenalisedProblem, there: StartingPoint) -> float:
+    """The largest ratio, over blocks, of the mean pi at s = 0 to the typical pi at a point."""
     ratios = []
-    for penalty, x in zip(problem.penalties, powers, strict=True):
+    for penalty, x, typical in zip(problem.penalties, there.powers, there.typical, strict=True):
         at_zero = float(np.mean(penalty.precision(np.zeros_like(x)), dtype=np.float64))
-        ratios.append(at_zero / typical_precision(x, penalty.precision(x)))
+        ratios.append(at_zero / typical)
     return max(ratios)

@@ -93,19 +93,21 @@ class PenalisedProblem:
         pairs = zip(self.model.blocks, coefficients, strict=True)
         return tuple((block.site_power(s) / sigma2).astype(s.real.dtype, copy=False) for block, s in pairs)
 
-    def site_precisions(self, coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
-        """pi = psi'(x) per block."""
-        pairs = zip(self.penalties, self.site_powers(coefficients), strict=True)
+    def site_precisions(
+        self, coefficients: tuple[Array, ...], powers: tuple[Array, ...] | None = None
+    ) -> tuple[Array, ...]:
+        """pi = psi'(x) per block; ``powers`` are the x, where they are known already."""
+        pairs = zip(self.penalties, powers or self.site_powers(coefficients), strict=True)
         return tuple(penalty.precision(x) for penalty, x in pairs)
 
-    def value(self, residual: Array, coefficients: tuple[Array, ...]) -> float:
-        """J from y - X u and s = B u - offset."""
-        return squared_norm(residual) / self.model.noise_variance + self.penalty_value(coefficients)
+    def value(self, residual: Array, coefficients: tuple[Array, ...], powers: tuple[Array, ...] | None = None) -> float:
+        """J from y - X u and s = B u - offset, of which the ``powers`` may be known already."""
+        return squared_norm(residual) / self.model.noise_variance + self.penalty_value(coefficients, powers)
 
-    def penalty_value(self, coefficients: tuple[Array, ...]) -> float:
+    def penalty_value(self, coefficients: tuple[Array, ...], powers: tuple[Array, ...] | None = None) -> float:
         """What the sites add to J at s = B u - offset."""
         total = -2 * self.model.odd_part(coefficients)
-        for penalty, x in zip(self.penalties, self.site_powers(coefficients), strict=True):
+        for penalty, x in zip(self.penalties, powers or self.site_powers(coefficients), strict=True):
             total += float(np.sum(penalty.value(x), dtype=np.float64))
         return total
 

@@ -62,21 +62,20 @@ def shrinkage(
     scale = smoothed.even.modulus_scale if smoothed else None
     if smoothed is not None and scale is not None:
         level = (scale * (np.sqrt(noise_variance) / rho)).astype(real, copy=False)
-        epsilon = (noise_variance * smoothed.z).astype(real, copy=False)
-        return rounded_threshold(level, epsilon, power, iterations)
+        return rounded_threshold(level, smoothed.z.astype(real, copy=False), power, iterations, noise_variance)
     modulus = np.sqrt(power)
     return _share(shrunken_moduli(penalty, noise_variance, rho, modulus, iterations), modulus)
 
 
-def rounded_threshold(level: Array, epsilon: Array, power: Array, iterations: int = 30) -> Array:
-    """r / |v| for r >= 0 with r + level r / sqrt(r^2 + epsilon) = |v|; without rounding, soft thresholding."""
+def rounded_threshold(level: Array, epsilon: Array, power: Array, iterations: int = 30, unit: float = 1.0) -> Array:
+    """r / |v| for r >= 0 with r + level r / sqrt(r^2 + unit epsilon) = |v|; without rounding, soft thresholding."""
     from mri_design.operators.kernels.threshold import rounded_shrinkage
 
     if not (epsilon.flat[0] or np.any(epsilon)):
         modulus = np.sqrt(power)
         return _share(np.maximum(modulus - level, 0), modulus)
     level, epsilon = (np.broadcast_to(x, power.shape) if np.size(x) > 1 else x for x in (level, epsilon))
-    return rounded_shrinkage(level, epsilon, power, iterations)
+    return rounded_shrinkage(level, epsilon, power, iterations, unit)
 
 
 def _share(shrunken: Array, modulus: Array) -> Array:

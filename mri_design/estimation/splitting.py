@@ -32,7 +32,10 @@ class LinearStep(ABC):
 
     @abstractmethod
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; a ``look`` at J follows where it says so."""
+        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; a ``look`` at J follows where it says so.
+
+        The memory of the sum may be written to.
+        """
 
 
 def linear_step(model: GeneralizedLinearModel, solver_tolerance: float, solver_iterations: int) -> LinearStep:
@@ -80,7 +83,8 @@ class _Exact(LinearStep):
 
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
         self.matvecs += 1
-        return self._inverse(self._back_projection + gathered)
+        gathered += self._back_projection
+        return self._inverse(gathered)
 
 
 class _Iterative(LinearStep):

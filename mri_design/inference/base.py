@@ -15,6 +15,7 @@ import numpy as np
 
 from mri_design.errors import InputError, described, number_array, require_instance, require_random, require_working
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
+from mri_design.model.kept_memory import keep_freed_memory
 from mri_design.model.marginals import Variances
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
@@ -254,6 +255,7 @@ class Engine(ABC):
             (the message names block, site and the engines that take it), and what the class lists beside.
         """
         self.check(model, rng, warm_start, callback)
+        keep_freed_memory()
         return self.posterior(model, rng, warm_start, callback)
 
     def check(

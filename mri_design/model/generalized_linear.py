@@ -18,6 +18,7 @@ import numpy as np
 from mri_design.errors import InputError, described, number_array, positive_number, require_instance, sequence_of
 from mri_design.krylov.conjugate_gradients import squared_norm
 from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.moduli import squared_modulus
 from mri_design.operators.no_rows import NoRows
 from mri_design.potentials.base import Role, Site, SuperGaussian
 from mri_design.potentials.requirements import refusal, represented, require_offers
@@ -174,7 +175,7 @@ class SiteBlock:
 
     def site_power(self, s: Array) -> Array:
         """|s|^2 of each site."""
-        return self.pooled(s.real**2 + s.imag**2 if np.iscomplexobj(s) else s**2)
+        return self.pooled(squared_modulus(s))
 
 
 @dataclass(frozen=True)

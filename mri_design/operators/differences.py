@@ -25,6 +25,10 @@ class FiniteDifferences(LinearOperator):
         super().__init__(shape, (2, *shape), in_complex=is_complex, out_complex=is_complex)
 
     def _apply(self, u: Array) -> Array:
+        if compilable(u, u):
+            from mri_design.operators.kernels.differences import differences
+
+            return differences(u)
         out = np.empty((*u.shape[:-2], 2, *u.shape[-2:]), dtype=u.dtype)
         along_y, along_x = out[..., 0, :, :], out[..., 1, :, :]
         np.subtract(u[..., 1:, :], u[..., :-1, :], out=along_y[..., :-1, :])
@@ -74,7 +78,10 @@ class FiniteDifferences(LinearOperator):
         add_weighted_differences(weights[0], weights[1], u, total, pixels)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
-        along_y, along_x = np.broadcast_to(weights, self.out_shape).mean(axis=(-2, -1), dtype=float)
+        weights = np.asarray(weights)
+        if weights.ndim > 0:
+            weights = np.broadcast_to(weights, self.out_shape).mean(axis=(-2, -1), dtype=float)
+        along_y, along_x = np.broadcast_to(weights, 2)
         power_y, power_x = (4 * np.sin(np.pi * np.fft.fftfreq(n)) ** 2 for n in self.in_shape)
         return np.asarray(along_y * power_y[:, None] + along_x * power_x[None, :])
 

@@ -19,7 +19,6 @@ __all__ = [
     "mean_over_draws",
     "not_positive_definite",
     "require_estimator",
-    "squared_modulus",
     "starting_draws",
 ]
 
@@ -92,11 +91,6 @@ def mean_over_draws(parts: Iterable[Array]) -> RunningMean:
         mean = part.mean(axis=0)
         running.add(mean, len(part), np.square(part - mean).sum(axis=0))
     return running
-
-
-def squared_modulus(s: Array) -> Array:
-    """|s|^2, in the precision of ``s``."""
-    return np.square(s.real) + np.square(s.imag) if np.iscomplexobj(s) else np.square(s)
 
 
 def starting_draws(previous: Variances | None, rhs: Array) -> Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +12,7 @@ import scipy.fft
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, FilterBand, LinearOperator
+from mri_design.operators.moduli import squared_modulus
 from mri_design.variances.base import not_positive_definite
 
 __all__ = ["CirculantControl"]
@@ -78,15 +79,18 @@ class CirculantControl:
         return circulant_inverse(1 / self.inverse)
 
     def moments(self, analysis: LinearOperator) -> tuple[Array, Array | None] | None:
-        """diag(B P B^H) and, where it is known, diag(B P A P B^H) per real component; None where neither is."""
+        """diag(B P B^H) and, where it is known, diag(B P A P B^H) per real component; None where neither is.
+
+        Both have the precision of the site precisions where both are known.
+        """
         first, bands = analysis.row_powers(self.inverse), analysis.filter_bands()
         if first is None or bands is None or self.sites is None or self.gram is None:
             return None if first is None else (first, None)
-        second, measured = np.empty(analysis.out_shape), self.inverse**2 * self.gram
-        for filters in bands:
-            correlated = self._correlations(filters.response * self.inverse)
+        second = np.empty(analysis.out_shape, dtype=self.sites[0][1].dtype)
+        measured = self.inverse**2 * self.gram
+        for filters, correlated in zip(bands, self._correlations(analysis, bands), strict=True):
             second[filters.band] = filters.mean_power(measured) + correlated[:: filters.stride, :: filters.stride]
-        return first, second
+        return first.astype(second.dtype), second
 
     @property
     def whole_gram(self) -> bool:
@@ -94,21 +98,29 @@ class CirculantControl:
         return self.gram is not None
 
     @cached_property
-    def _spread_sites(self) -> list[tuple[Array, Array]]:
-        """Per band the conjugate response and the transform of its weights, in the precision of the weights."""
-        spread = []
+    def _columns(self) -> list[tuple[Array, Array]]:
+        """Per band g one column of P g^H, and the transform of its weights, in the precision of the weights."""
+        columns = []
         for filters, weights in self.sites or ():
             full = np.zeros(self.inverse.shape, dtype=weights.dtype)
             full[:: filters.stride, :: filters.stride] = weights
-            adjoint = np.conj(filters.response).astype(np.result_type(weights.dtype, np.complex64))
-            spread.append((adjoint, np.asarray(scipy.fft.rfft2(full))))
-        return spread
+            spectrum = self.inverse.astype(np.result_type(weights.dtype, np.complex64))
+            for factor in (filters.along_y[:, np.newaxis], filters.along_x):
+                spectrum *= np.conj(factor).astype(spectrum.dtype)
+            columns.append((scipy.fft.ifft2(spectrum, overwrite_x=True), np.asarray(scipy.fft.rfft2(full))))
+        return columns
 
-    def _correlations(self, filtered: Array) -> Array:
-        """Sum over bands g and grid points x' of pi_g(x') |k(x - x')|^2, for every x."""
-        total = np.zeros((filtered.shape[0], filtered.shape[1] // 2 + 1), dtype=complex)
-        for adjoint, weights in self._spread_sites:
-            filtered = filtered.astype(adjoint.dtype, copy=False)
-            kernel = scipy.fft.ifft2(filtered * adjoint, overwrite_x=True)
-            total += weights * scipy.fft.rfft2(kernel.real**2 + kernel.imag**2)
+    def _correlations(self, analysis: LinearOperator, bands: Sequence[FilterBand]) -> Array:
+        """Per band f the sum over bands g and grid points x' of pi_g(x') |k(x - x')|^2, for every x."""
+        total: Array | None = None
+        for column, weights in self._columns:
+            if all(filters.stride == 1 for filters in bands):
+                rows = analysis(column)
+                kernels = [rows[filters.band] for filters in bands]
+            else:  # every place is needed, the operator has some
+                spectrum = scipy.fft.fft2(column)
+                kernels = [scipy.fft.ifft2(filters.response.astype(column.dtype) * spectrum) for filters in bands]
+            spectra = np.stack([scipy.fft.rfft2(squared_modulus(kernel)) for kernel in kernels])
+            spectra *= weights
+            total = spectra if total is None else np.add(total, spectra, out=total)
         return np.asarray(scipy.fft.irfft2(total, s=self.inverse.shape))

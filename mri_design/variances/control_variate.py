@@ -17,12 +17,12 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
+from mri_design.operators.moduli import squared_modulus
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import (
     RunningMean,
     mean_over_draws,
     not_positive_definite,
-    squared_modulus,
     starting_draws,
 )
 from mri_design.variances.circulant import CirculantControl
@@ -270,7 +270,7 @@ def _controlled(
     """`_estimate` where both moments are known."""
     from mri_design.operators.kernels.draws import mean_squares
 
-    share, power = (first / second).astype(explained.real.dtype), RunningMean()
+    share, power = (first / second).astype(explained.real.dtype, copy=False), RunningMean()
     for some in each:
         drawn = analysis(draws[some])
         power.add(mean_squares(drawn, analysis(explained[some]), share), len(drawn))
@@ -281,7 +281,8 @@ def _controlled(
 
     # The remainder is a circular Gaussian: its power is exponentially distributed, the mean tells the deviation.
     left = np.asarray(power.mean)
-    return _Estimate(2 * first**2 / second + left, left / np.sqrt(len(draws)), left, terms, known=True)
+    value, error = 2 * share * first + left, left / float(np.sqrt(len(draws)))
+    return _Estimate(value, error, left, terms, known=True)
 
 
 def _partly_controlled(

@@ -14,6 +14,7 @@ from mri_design.krylov.lanczos import LanczosFactors, Reorthogonalisation, lancz
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.moduli import squared_modulus
 from mri_design.status import Status
 from mri_design.variances.base import not_positive_definite
 
@@ -98,7 +99,7 @@ class Lanczos:
             z = np.zeros(analysis.out_shape, dtype=like.real.dtype)
             for v in root:
                 s = analysis(v)
-                z += s.real**2 + s.imag**2
+                z += squared_modulus(s)
             values.append(components * z)
         return Variances(
             tuple(values),

@@ -14,8 +14,9 @@ from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once
 from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.moduli import squared_modulus
 from mri_design.status import Status
-from mri_design.variances.base import mean_over_draws, not_positive_definite, squared_modulus, starting_draws
+from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
 from mri_design.variances.solved_draws import SolvedDraws
 
 __all__ = ["MonteCarlo"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.operators.kernels.copies import relax, split
+from mri_design.operators.kernels.copies import pulled, relax, split
 
 ROUNDING = {"f": 1e-5, "F": 1e-5, "d": 1e-13, "D": 1e-13}
 
@@ -20,8 +20,11 @@ def test_both_halves_are_what_numpy_makes_of_them(shape, dtype):
     np.testing.assert_allclose(scaled, expected, **close)
     np.testing.assert_allclose(powers, np.abs(expected) ** 2, **close)
     factor = rng.random(shape).astype(powers.dtype)
-    norms = split(given, copies, scaled, factor)
+    as_given = given.copy()
+    norms = split(given, copies, scaled, factor, 0.3)
     np.testing.assert_allclose(copies, factor * expected, **close)
     np.testing.assert_allclose(scaled, (1 - factor) * expected, **close)
-    wanted = [np.sum(np.abs(v) ** 2) for v in (given - copies, copies - before, given, copies, scaled)]
+    np.testing.assert_allclose(given, 0.3 * (copies - scaled), **close)
+    np.testing.assert_array_equal(given, pulled(copies, scaled, 0.3))
+    wanted = [np.sum(np.abs(v) ** 2) for v in (as_given - copies, copies - before, as_given, copies, scaled)]
     np.testing.assert_allclose(norms, wanted, rtol=10 * ROUNDING[dtype])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
+from mri_design.operators.kernels.lanes import COUNT, fill, load, load_pairs, store, store_pairs, weights_of
 from mri_design.operators.kernels.suitable import flat_numbers
 
 __all__ = ["pulled", "relax", "split"]
@@ -18,7 +19,7 @@ __all__ = ["pulled", "relax", "split"]
 Array = NDArray[Any]
 
 BLOCK = 512
-"""Numbers whose squares are added up in their own precision, by halves, before sums go on in double."""
+"""Numbers whose squares are added up in their own precision, lane by lane, before sums go on in double."""
 
 
 def relax(given: Array, copies: Array, scaled: Array, relaxation: float) -> Array:
@@ -39,7 +40,8 @@ def relax(given: Array, copies: Array, scaled: Array, relaxation: float) -> Arra
     real = scaled.real.dtype
     powers = np.empty(scaled.shape, dtype=real)
     numbers = flat_numbers(given, copies, scaled)
-    _relax(*numbers, real.type(relaxation), real.type(1 - relaxation), powers.reshape(-1), _parts(scaled))
+    weights = real.type(relaxation), real.type(1 - relaxation)
+    _relax(*numbers, *weights, powers.reshape(-1), _parts(scaled), COUNT[real.itemsize])
     return powers
 
 
@@ -58,8 +60,8 @@ def pulled(copies: Array, scaled: Array, weight: float) -> Array:
     return out
 
 
-def split(given: Array, copies: Array, scaled: Array, factor: Array) -> tuple[float, float, float, float, float]:
-    """``copies = factor * scaled`` and ``scaled -= copies``.
+def split(given: Array, copies: Array, scaled: Array, factor: Array, weight: float) -> tuple[float, ...]:
+    """``copies = factor * scaled`` and ``scaled -= copies``, and with these ``given = pulled(copies, scaled, weight)``.
 
     Parameters
     ----------
@@ -67,16 +69,20 @@ def split(given: Array, copies: Array, scaled: Array, factor: Array) -> tuple[fl
         As for `relax`.
     factor : contiguous real array of that shape
         Of their precision.
+    weight : float
+        As for `pulled`.
 
     Returns
     -------
     five floats
-        Squared norms of given - copies, of the change of the copies, and of given, copies and scaled.
+        Squared norms of given - copies, of the change of the copies, and of given, copies and scaled, where ``given``
+        is what it was.
     """
-    sums, squares = np.zeros(5), np.zeros((5, BLOCK), dtype=scaled.real.dtype)
-    _split(*flat_numbers(given, copies, scaled), factor.reshape(-1), _parts(scaled), squares, sums)
-    missed, moved, of_given, of_copies, of_scaled = sums.tolist()
-    return missed, moved, of_given, of_copies, of_scaled
+    real, sums = scaled.real.dtype, np.zeros(5)
+    lanes = np.empty(COUNT[real.itemsize], dtype=real)
+    numbers = flat_numbers(given, copies, scaled)
+    _split(*numbers, factor.reshape(-1), _parts(scaled), real.type(weight), lanes, len(lanes), sums)
+    return tuple(sums.tolist())
 
 
 def _parts(array: Array) -> int:
@@ -84,15 +90,21 @@ def _parts(array: Array) -> int:
 
 
 @compiled
-def _relax(given, copies, scaled, weight, rest, powers, parts):
-    for i in range(scaled.size):
-        scaled[i] += weight * given[i] + rest * copies[i]
-    if parts == 2:
-        for i in range(powers.size):
-            powers[i] = scaled[2 * i] * scaled[2 * i] + scaled[2 * i + 1] * scaled[2 * i + 1]
-    else:
-        for i in range(powers.size):
-            powers[i] = scaled[i] * scaled[i]
+def _relax(given, copies, scaled, weight, rest, powers, parts, count):
+    whole = powers.size // count * count if parts == 2 else 0
+    for x in range(0, whole, count):
+        a, b = load_pairs(given, 2 * x)
+        s, t = load_pairs(copies, 2 * x)
+        v, w = load_pairs(scaled, 2 * x)
+        v, w = v + (weight * a + rest * s), w + (weight * b + rest * t)
+        store_pairs(scaled, 2 * x, v, w)
+        store(powers, x, v * v + w * w)
+    for x in range(whole, powers.size):
+        power = weight - weight
+        for i in range(parts * x, parts * (x + 1)):
+            scaled[i] += weight * given[i] + rest * copies[i]
+            power += scaled[i] * scaled[i]
+        powers[x] = power
 
 
 @compiled
@@ -102,34 +114,32 @@ def _pulled(copies, scaled, out, weight):
 
 
 @compiled
-def _split(given, copies, scaled, factor, parts, squares, sums):
-    missed, moved, of_given, of_copies, of_scaled = squares[0], squares[1], squares[2], squares[3], squares[4]
+def _split(given, copies, scaled, factor, parts, weight, lanes, count, sums):
+    """``lanes`` has room for one register."""
     for first in range(0, scaled.size, BLOCK):
-        count = min(BLOCK, scaled.size - first)
-        a, s, v = given[first : first + count], copies[first : first + count], scaled[first : first + count]
-        f = factor[first // parts : (first + count) // parts]
-        new = of_copies
-        if parts == 2:
-            for i in range(count // 2):
-                new[2 * i] = f[i] * v[2 * i]
-                new[2 * i + 1] = f[i] * v[2 * i + 1]
-        else:
-            for i in range(count):
-                new[i] = f[i] * v[i]
-        for i in range(count):
-            rest = v[i] - new[i]
-            missed[i] = (a[i] - new[i]) * (a[i] - new[i])
-            moved[i] = (s[i] - new[i]) * (s[i] - new[i])
-            of_given[i] = a[i] * a[i]
-            of_scaled[i] = rest * rest
-            s[i], v[i] = new[i], rest
-        for i in range(count):
-            new[i] = new[i] * new[i]
-        squares[:, count:] = 0
-        for k in range(5):
-            half = BLOCK // 2
-            while half > 0:
-                for i in range(half):
-                    squares[k, i] += squares[k, half + i]
-                half //= 2
-            sums[k] += squares[k, 0]
+        last = min(first + BLOCK, scaled.size)
+        missed = fill(weight - weight)
+        moved, of_given, of_copies, of_scaled = missed, missed, missed, missed
+        whole = first + (last - first) // (2 * count) * (2 * count)
+        for x in range(first, whole, 2 * count):
+            pair = weights_of(factor, x >> parts - 1, parts, count)
+            for k in range(2):
+                at = x + k * count
+                a, s, v = load(given, at), load(copies, at), load(scaled, at)
+                new = pair[k] * v
+                rest, apart, step = v - new, a - new, s - new
+                store(copies, at, new)
+                store(scaled, at, rest)
+                store(given, at, weight * (new - rest))
+                missed, moved = missed + apart * apart, moved + step * step
+                of_given, of_copies, of_scaled = of_given + a * a, of_copies + new * new, of_scaled + rest * rest
+        for k, sum_of_lanes in enumerate((missed, moved, of_given, of_copies, of_scaled)):
+            store(lanes, 0, sum_of_lanes)
+            for lane in range(count):
+                sums[k] += lanes[lane]
+        for x in range(whole, last):
+            a, s, new = given[x], copies[x], factor[x // parts] * scaled[x]
+            rest = scaled[x] - new
+            copies[x], scaled[x], given[x] = new, rest, weight * (new - rest)
+            for k, value in enumerate((a - new, s - new, a, new, rest)):
+                sums[k] += value * value

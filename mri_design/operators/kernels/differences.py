@@ -10,9 +10,29 @@ from numpy.typing import NDArray
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import COUNT, load, moved_one, moved_two, store, weights_of
 
-__all__ = ["add_weighted_differences", "differences_adjoint"]
+__all__ = ["add_weighted_differences", "differences", "differences_adjoint"]
 
 Array = NDArray[Any]
+
+
+def differences(u: Array) -> Array:
+    """D u with D as in `add_weighted_differences`.
+
+    Parameters
+    ----------
+    u : contiguous array, shape (..., ky, kx)
+        Real or complex.
+
+    Returns
+    -------
+    array, shape (..., 2, ky, kx)
+    """
+    real, (n_rows, n_columns) = u.real.dtype, u.shape[-2:]
+    out = np.empty((*u.shape[:-2], 2, n_rows, n_columns), dtype=u.dtype)
+    parts = u.dtype.itemsize // real.itemsize
+    flat, written = u.reshape(-1).view(real), out.reshape(-1).view(real)
+    _differences(flat, written, n_rows, parts * n_columns, parts, COUNT[real.itemsize])
+    return out
 
 
 def differences_adjoint(v: Array) -> Array:
@@ -63,6 +83,26 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
         np.zeros(4 * COUNT[real.itemsize], dtype=real),
         COUNT[real.itemsize],
     )
+
+
+@compiled
+def _differences(u, out, n_rows, width, parts, count):
+    """What does not fill a register goes number by number, and so do the last of a row, whose neighbours come first."""
+    size = n_rows * width
+    whole = (width - parts) // count * count
+    for first in range(0, u.size, size):
+        for y in range(n_rows):
+            here, down = first + y * width, first + (y + 1) % n_rows * width
+            along_y = first + here
+            along_x = along_y + size
+            for x in range(0, whole, count):
+                centre = load(u, here + x)
+                store(out, along_y + x, load(u, down + x) - centre)
+                store(out, along_x + x, load(u, here + x + parts) - centre)
+            for x in range(whole, width):
+                after = x + parts if x < width - parts else x + parts - width
+                out[along_y + x] = u[down + x] - u[here + x]
+                out[along_x + x] = u[here + after] - u[here + x]
 
 
 @compiled

@@ -1,15 +1,16 @@
-"""out += weights * u, without a temporary."""
+"""out += weights * u, without a temporary, and |u|^2 in one pass."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.lanes import COUNT, load, store, weights_of
+from mri_design.operators.kernels.lanes import COUNT, load, load_pairs, store, weights_of
 
-__all__ = ["add_product"]
+__all__ = ["add_product", "squares_of_moduli"]
 
 Array = NDArray[Any]
 
@@ -27,6 +28,24 @@ def add_product(weights: Array, u: Array, out: Array) -> None:
     real = u.real.dtype
     parts = u.dtype.itemsize // real.itemsize
     _add_product(weights, u.reshape(-1).view(real), out.reshape(-1).view(real), parts, COUNT[real.itemsize])
+
+
+def squares_of_moduli(u: Array) -> Array:
+    """|u|^2 of a contiguous complex array, in its precision."""
+    real = u.real.dtype
+    out = np.empty(u.shape, dtype=real)
+    _squares_of_moduli(u.reshape(-1).view(real), out.reshape(-1), COUNT[real.itemsize])
+    return out
+
+
+@compiled
+def _squares_of_moduli(u, out, count):
+    whole = out.size // count * count
+    for x in range(0, whole, count):
+        re, im = load_pairs(u, 2 * x)
+        store(out, x, re * re + im * im)
+    for x in range(whole, out.size):
+        out[x] = u[2 * x] * u[2 * x] + u[2 * x + 1] * u[2 * x + 1]
 
 
 @compiled
