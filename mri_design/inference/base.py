@@ -156,8 +156,8 @@ SELDOM = 0.1
 def cold_start(model: GeneralizedLinearModel) -> WarmStart:
     """u = X^H y and z from the sites' own scales.
 
-    Where waves are measured more than once, as along a trajectory, X^H y is far too large in the middle of k-space: each
-    wave is divided by how often it is measured.
+    Where waves are measured more than once, as along a trajectory, X^H y is far too large in the middle of k-space:
+    each wave is divided by how often it is measured.
     """
     mean = model.back_projection()
     real = mean.real.dtype

@@ -70,7 +70,7 @@ class ControlVariate:
     with_bias : bool
         Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
     extrapolated : bool
-        Whether draws beside a control are moved on from where the solver stopped, which takes no product. Whoever judges
+        Whether draws beside a control are moved on from where the solver stopped, which takes no product. Who judges
         lines by the draws themselves, as designs do, has them left there; lines of several coils without a control by
         columns then stay with plain sampling.
 

@@ -35,7 +35,9 @@ def test_images_are_filtered_as_by_the_library(dtype, grid, batch):
 
 
 @pytest.mark.parametrize("dtype", list(ROUNDING))
-@pytest.mark.parametrize(("small", "grid"), [((16, 16), (32, 32)), ((80, 16), (112, 80)), ((16, 64), (16, 128))], ids=str)
+@pytest.mark.parametrize(
+    ("small", "grid"), [((16, 16), (32, 32)), ((80, 16), (112, 80)), ((16, 64), (16, 128))], ids=str
+)
 def test_images_on_a_larger_grid_are_those_with_zeros_around(dtype, small, grid):
     images, response = noise((3, *small), dtype, 11), np.random.default_rng(12).random(grid)
     kept, padded = images.copy(), np.zeros((3, *grid), complex)

@@ -1,4 +1,4 @@
-"""The control variate where X^H X is no circulant: spokes, spirals, masks and lines of several coils, beside exact variances."""
+"""The control variate where X^H X is no circulant: spokes, spirals, masks, lines of coils, beside exact variances."""
 
 from collections.abc import Callable
 
