@@ -27,10 +27,10 @@ from parts.second_reader import read_by_pypulseqpp
 
 import mri_design as md
 from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.picture import drawn_files
+from mri_design.evaluation.output.picture import png_bytes
 from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
 from mri_design.evaluation.plots import image_grid
-from mri_design.evaluation.plots.images import ImagePanel
+from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.scan.io.atomic import write_bytes, write_text
 from mri_design.scan.simulation.scenes import load_phantom
 from mri_design.sequences.arms import largest_bandwidth
@@ -303,7 +303,7 @@ def main() -> None:
     write_text(asked.out / "readers.csv", csv_text(found))
     write_text(asked.out / "bloch.csv", csv_text(rows))
     write_text(asked.out / "bloch.md", page(found, rows))
-    write_bytes(asked.out / "bloch.png", drawn_files(image_grid(panels))[0])
+    write_bytes(asked.out / "bloch.png", png_bytes(image_grid(panels)))
 
 
 def _middle(volume: Image) -> Image:

@@ -22,7 +22,7 @@ from parts.targets import COLUMNS, Target, numbers, reported
 from parts.timed_design import timed_design
 from parts.timed_image import CASES, timed_image
 
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv
 from mri_design.scan.io.atomic import write_text
 
 HERE = Path(__file__).parents[1]
@@ -30,6 +30,29 @@ HEADS = ("head, 128", "phantom, 128", "head, 256")
 LOW_FIELD = "low field, 256"
 OTHERS = ("8 coils, 128", "plane, 128", "32 spokes, 128")
 DESIGNS = {"256 x 256, one coil": (256, 1, 32, 44), "128 x 128, 8 coils": (128, 8, 16, 28)}
+ELSEWHERE: tuple[tuple[str, float, bool, str, str, dict[str, object], str, float], ...] = (
+    (
+        "mri-design demo, nothing compiled before",
+        *(60, False, "s of processor time", "speed/demo-seconds.csv"),
+        *({"what": "the whole demo, nothing compiled before"}, "seconds", 1.0),
+    ),
+    (
+        "make demo in a fresh clone",
+        *(120, False, "s by the clock", "speed/demo-seconds.csv"),
+        *({"what": "make demo in a fresh clone, by the clock"}, "seconds", 1.0),
+    ),
+    (
+        "protocol of eight slices, two jobs against one",
+        *(1.6, True, "times as fast", "scale/jobs.csv"),
+        *({"work": "protocol, 8 slices", "way": "two jobs"}, "times as fast", 1.0),
+    ),
+    (
+        "comparison of 32 slices, two workers of dask against one process",
+        *(1.7, True, "times as fast", "scale/jobs.csv"),
+        *({"work": "compare, 32 slices", "way": "dask, two workers"}, "times as fast", 1.0),
+    ),
+)
+"""Name, target, whether more is better, unit, and where in results it is found: file, row, column, factor."""
 QUICK_DESIGNS = {"32 x 32, one coil": (32, 1, 8, 10)}
 
 
@@ -137,6 +160,20 @@ def target_rows(images: Sequence[Row], steps: Sequence[Row]) -> list[Row]:
     return rows
 
 
+def rows_of_other_pages(results: Path) -> list[Row]:
+    """Targets of the same kind that other benchmarks measure, from the tables that they left."""
+    rows: list[Row] = []
+    for name, wanted, larger, unit, file, where, column, factor in ELSEWHERE:
+        table = read_csv(results / file) if (results / file).exists() else []
+        found = numbers(table, column, **where)
+        rows.append(
+            Target(name, wanted, larger, unit, "", lambda _, f=found, k=factor: k * f[0] if f else None).row(
+                {"": table}
+            )
+        )
+    return rows
+
+
 def document(images: Sequence[Row], steps: Sequence[Row], targets: Sequence[Row], commits: str, turns: int) -> str:
     """The page."""
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
@@ -150,7 +187,8 @@ Processor seconds in processes that have compiled before, one thread, both versi
 work shares the cores processor time grows, so compare ratios. An image has a quarter of its lines (a plane an eighth of
 its samples, 32 spokes are all that there are) at random with variable density. Errors are relative L2 errors of the
 magnitude; the total of the variances is the sum of squared standard deviations, as they are scaled.
-What the demo costs [is a page of its own](demo.md).
+What the demo costs [is a page of its own](demo.md) (`benchmarks/demo.py`); several jobs are measured [with the
+scale](../scale/README.md) (`benchmarks/scale.py --only jobs`).
 
 {markdown_text(targets, COLUMNS, {"measured": ".3g"})}
 ## Images
@@ -181,7 +219,7 @@ def main() -> None:
     for name, case in (QUICK_DESIGNS if chosen.quick else DESIGNS).items():
         steps.append(design_row(name, case, checkouts, turns))
         sys.stderr.write(f"... {name}\n")
-    targets = target_rows(images, steps)
+    targets = [*target_rows(images, steps), *rows_of_other_pages(HERE / "results")]
     commits = "; ".join(f"`{name}` is commit {revision(checkout)}" for name, checkout in checkouts.items())
     chosen.out.mkdir(parents=True, exist_ok=True)
     for file, rows in (("images.csv", images), ("steps.csv", steps)):

@@ -22,6 +22,7 @@ from mri_design.cli.options import (
     Overwrite,
     PartialFourier,
     Phase,
+    Png,
     Quiet,
     RecipeFile,
     Repetition,
@@ -113,6 +114,7 @@ def adapt(
     ] = False,
     overwrite: Overwrite = False,
     no_report: NoReport = False,
+    png: Png = False,
     quiet: Quiet = False,
     until_error: UntilError = None,
     until_gain: UntilGain = None,
@@ -162,7 +164,14 @@ def adapt(
     with (
         kept_on_interruption(out / request.journal, resume=True),
         run_into(
-            out, seed=seed, overwrite=overwrite, quiet=quiet, resume=resume, aloud=False, reported=not no_report
+            out,
+            seed=seed,
+            overwrite=overwrite,
+            quiet=quiet,
+            resume=resume,
+            aloud=False,
+            reported=not no_report,
+            png=png,
         ) as run,
         _connections(source, host, listen, quiet) as connections,
     ):

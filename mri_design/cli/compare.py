@@ -23,6 +23,7 @@ from mri_design.cli.options import (
     Out,
     Overwrite,
     Phase,
+    Png,
     Quiet,
     RecipeFile,
     Repetition,
@@ -32,7 +33,7 @@ from mri_design.cli.options import (
     Slices,
     whole,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, run_into, say
 from mri_design.errors import UsageError
 from mri_design.whole_numbers import whole_number
 
@@ -98,6 +99,7 @@ def compare(
     executor: Executor = "local",
     overwrite: Overwrite = False,
     no_report: NoReport = False,
+    png: Png = False,
     quiet: Quiet = False,
     encoding: ComparedEncoding = None,
     block: Block = None,
@@ -113,6 +115,7 @@ def compare(
 
     Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
     """
+    load_ahead(jobs, executor)
     from mri_design.evaluation.output.identity import PROGRESS
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
@@ -144,7 +147,14 @@ def compare(
     with (
         kept_on_interruption(out / PROGRESS),
         run_into(
-            out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, jobs=jobs, executor=executor
+            out,
+            seed=seed,
+            overwrite=overwrite,
+            quiet=quiet,
+            reported=not no_report,
+            png=png,
+            jobs=jobs,
+            executor=executor,
         ) as run,
     ):
         ended = report_comparison(run, compare_strategies(request, run))

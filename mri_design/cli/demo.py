@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.options import Overwrite, Quiet, Seed
+from mri_design.cli.options import Overwrite, Png, Quiet, Seed
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 
 __all__ = ["demo"]
@@ -22,6 +22,7 @@ def demo(
     ] = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
+    png: Png = False,
 ) -> int:
     """Choose lines for a head whose truth is known, against random ones; then for a real low-field scan.
 
@@ -32,7 +33,7 @@ def demo(
     from mri_design.runs.demo.run import DESIGN, STUDY, begin_demo, compare_on_head, design_real_scan, part_of_demo
     from mri_design.runs.design.report import report_design
 
-    with kept_on_interruption(out / STUDY), run_into(out, seed=seed, overwrite=overwrite, quiet=quiet) as run:
+    with kept_on_interruption(out / STUDY), run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, png=png) as run:
         begin_demo(run)
         with part_of_demo(run, STUDY) as part:
             study = compare_on_head(part, tune=tune)

@@ -28,6 +28,7 @@ from mri_design.cli.options import (
     Overwrite,
     PartialFourier,
     Phase,
+    Png,
     Quiet,
     RecipeFile,
     Repetition,
@@ -42,7 +43,7 @@ from mri_design.cli.options import (
     UntilGain,
     whole,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, run_into, say
 from mri_design.errors import UsageError
 
 __all__ = ["design"]
@@ -83,6 +84,7 @@ def design(
     executor: Executor = "local",
     overwrite: Overwrite = False,
     no_report: NoReport = False,
+    png: Png = False,
     quiet: Quiet = False,
     until_error: UntilError = None,
     until_gain: UntilGain = None,
@@ -136,6 +138,8 @@ def design(
     With --seen the design begins with what an EARLIER scan of the same object shows, and is corrected by everything
     that it measures.
     """
+    if positions is not None:
+        load_ahead(jobs, executor)
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import SliceChoice, require_no_slices, scan_sources
@@ -184,6 +188,7 @@ def design(
             overwrite=overwrite,
             quiet=quiet,
             reported=not no_report,
+            png=png,
             resume=resume,
             jobs=jobs,
             executor=executor,

@@ -40,6 +40,7 @@ __all__ = [
     "Overwrite",
     "PartialFourier",
     "Phase",
+    "Png",
     "ProtocolStrategy",
     "Quiet",
     "RecipeFile",
@@ -217,6 +218,7 @@ NoReport = Annotated[
     bool,
     typer.Option("--no-report", help="For batch work: arrays, tables and the manifest, without figures and report."),
 ]
+Png = Annotated[bool, typer.Option("--png", help="Write every figure as PNG too, for slides.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no result lines.")]
 RecipeFile = Annotated[
     str | None,

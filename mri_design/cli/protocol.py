@@ -19,6 +19,7 @@ from mri_design.cli.options import (
     Out,
     Overwrite,
     Phase,
+    Png,
     ProtocolStrategy,
     Quiet,
     RecipeFile,
@@ -29,7 +30,7 @@ from mri_design.cli.options import (
     Start,
     whole,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, run_into, say
 
 __all__ = ["protocol"]
 
@@ -73,6 +74,7 @@ def protocol(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run folder's checkpoint.")] = False,
     overwrite: Overwrite = False,
     no_report: NoReport = False,
+    png: Png = False,
     quiet: Quiet = False,
     contrast: Contrast = None,
     phase: Phase = None,
@@ -86,6 +88,7 @@ def protocol(
     tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. For a mask that follows
     one scan, see `mri-design design`.
     """
+    load_ahead(jobs, executor)
     from mri_design.evaluation.output.identity import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
@@ -113,6 +116,7 @@ def protocol(
             overwrite=overwrite,
             quiet=quiet,
             reported=not no_report,
+            png=png,
             jobs=jobs,
             executor=executor,
             resume=resume,

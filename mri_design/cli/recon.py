@@ -18,6 +18,7 @@ from mri_design.cli.options import (
     Out,
     Overwrite,
     Phase,
+    Png,
     Quiet,
     RecipeFile,
     Repetition,
@@ -50,6 +51,7 @@ def recon(
     recipe: RecipeFile = None,
     overwrite: Overwrite = False,
     no_report: NoReport = False,
+    png: Png = False,
     quiet: Quiet = False,
     contrast: Contrast = None,
     phase: Phase = None,
@@ -68,7 +70,7 @@ def recon(
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     settings = settings.replacing("input", matrix=matrix_of(matrix))
     request = ReconRequest(source, settings, mask, maps, index)
-    with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report) as run:
+    with run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, reported=not no_report, png=png) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))
     say(f"{settings.reconstruction.method}, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)

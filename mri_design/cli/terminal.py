@@ -33,6 +33,7 @@ __all__ = [
     "ending",
     "exits",
     "kept_on_interruption",
+    "load_ahead",
     "output_may_end_early",
     "progress",
     "run_into",
@@ -215,6 +216,14 @@ def progress(quiet: bool) -> Iterator[Bar]:
         yield _DrawnBar(display)
 
 
+def load_ahead(jobs: int, executor: str) -> None:
+    """Begin to load the program for the processes of ``--jobs``, before this one loads it."""
+    if jobs > 1:
+        from mri_design.runs import executors
+
+        executors.load_ahead(jobs, executor)
+
+
 @contextmanager
 def run_into(
     out: Path,
@@ -226,16 +235,18 @@ def run_into(
     resume: bool = False,
     aloud: bool = True,
     reported: bool = True,
+    png: bool = False,
     executor: str = "local",
 ) -> Iterator[Run]:
     """Open the folder of a run, alone, and draw its progress; not ``aloud``, what it says goes to stderr.
 
-    Not ``reported``, it makes neither figures nor the report.
+    Not ``reported``, it makes neither figures nor the report; with ``png``, every figure is there as PNG too.
 
     Raises
     ------
     UsageError
-        For both ``resume`` and ``overwrite``, an executor that there is not, or a folder that holds something else.
+        For both ``resume`` and ``overwrite``, ``png`` of a run without a report, an executor that there is not, or a
+        folder that holds something else.
     """
     from mri_design.evaluation.output.run_folder import RunFolder
     from mri_design.runs.executors import require_executor
@@ -244,9 +255,12 @@ def run_into(
 
     if resume and overwrite:
         raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+    if png and not reported:
+        raise UsageError("--no-report leaves out the figures, --png wants them as PNG: give one of them")
     require_executor(executor)
     command = sys.argv[1:]
-    with RunFolder(out, overwrite=overwrite, command=command, reported=reported) as folder, progress(quiet) as bar:
+    opened = RunFolder(out, overwrite=overwrite, command=command, reported=reported, png=png)
+    with opened as folder, progress(quiet) as bar:
         if folder.taken_over:
             print(f"mri-design: {folder.taken_over}", file=sys.stderr)
         watching = Watching(

@@ -26,7 +26,7 @@ from mri_design.cli.options import (
     Slices,
     whole,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, progress, say, warn
+from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, progress, say, warn
 
 __all__ = ["train"]
 
@@ -76,6 +76,7 @@ def train(
     measures in this order; or as `calibrated:FILE`, which lets the training scans have a say beside the scan's own
     posterior for as long as they predict its lines well. The same command goes on where it was interrupted.
     """
+    load_ahead(jobs, executor)
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
     from mri_design.runs.run import Progress, Work

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.decision import Choice, DesignStep, Forecast, StepCost
-from mri_design.design.line_variances import least_energies, with_unseen_lines
-from mri_design.design.model_choice import CandidateModels, model_in_use, needs_another_loop, rivals_due
-from mri_design.design.recording import Inferred, decided, image_energy, measured
+from mri_design.design.keeping import Found, InferenceRequest, Keeper, KeptSlice, LocalKeeper, Standing
+from mri_design.design.line_variances import least_energies
+from mri_design.design.model_choice import CandidateModels, plan_models
+from mri_design.design.posteriors import PerSlice, image_energy, of_each
+from mri_design.design.recording import Inferred, decided, measured
 from mri_design.design.sample_variances import least_sample_energies
 from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, require_counts, require_working
-from mri_design.inference.base import StepInfo, WarmStart, cold_start
+from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.base import Array
 from mri_design.operators.encodings import PlaneEncoding
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["DesignEngine", "DesignState", "Mapping", "Measuring", "SliceInference", "StopRule", "infer_slice"]
+__all__ = ["DesignEngine", "DesignState", "Measuring", "StopRule"]
 
 StopRule = Callable[[DesignStep], bool]
 """Sees the next decision, with what is predicted for the lines so far; True ends the design without it.
@@ -52,17 +54,32 @@ class DesignState:
         Lines and steps so far.
     signals : tuple of float
         Signal level of each slice, fixed at the start.
-    warm : tuple of WarmStart
-        Per slice, of the model it was inferred with last; empty before the first inference.
-    rivals : tuple of tuples of WarmStart or None
+    warm : sequence of WarmStart
+        Per slice, of the model it was inferred with last; empty before the first inference. Those of slices that are
+        kept in other processes are fetched when they are looked at.
+    rivals : sequence of tuples of WarmStart or None
         Per slice and candidate model, where inference of the others stood; None for the one in ``warm``, and those
         never inferred. Empty for slices with one model.
     """
 
     trace: DesignTrace
     signals: tuple[float, ...]
-    warm: tuple[WarmStart, ...] = ()
-    rivals: tuple[tuple[WarmStart | None, ...], ...] = ()
+    warm: Sequence[WarmStart] = ()
+    rivals: Sequence[tuple[WarmStart | None, ...]] = ()
+
+    @property
+    def settled(self) -> DesignState:
+        """The same, with everything fetched that other processes keep."""
+        return replace(self, warm=tuple(self.warm), rivals=tuple(self.rivals))
+
+    def standing(self, index: int) -> Standing:
+        """Where inference of slice ``index`` goes on."""
+        if not self.warm:
+            return Standing()
+        last = self.trace.steps[-1].forecast.models if self.trace.steps else ()
+        models = len(self.rivals[index]) if self.rivals else 1
+        known = {number: warm for number in range(models) if (warm := self.warm_start(index, number)) is not None}
+        return Standing(last[index] if last else 0, known, models)
 
     def warm_start(self, index: int, model: int) -> WarmStart | None:
         """Where inference of slice ``index`` stood under a candidate model; None where it was never inferred."""
@@ -70,56 +87,6 @@ class DesignState:
         if not self.warm or not last or model == last[index]:
             return self.warm[index] if self.warm else None
         return self.rivals[index][model] if self.rivals and model < len(self.rivals[index]) else None
-
-
-@dataclass(frozen=True)
-class SliceInference:
-    """What inference of one slice needs, as it may travel to another process.
-
-    Parameters
-    ----------
-    mr_slice : MRSlice
-        The slice.
-    lines : tuple of int
-        Lines so far.
-    signal : float
-        Signal level.
-    warm : WarmStart, optional
-        Where to start from.
-    inference : DoubleLoop
-        The engine.
-    noise : tuple of int
-        Seed of the variances.
-    image : complex array, optional
-        Without a warm start: another model's mean to start the inner problem from.
-    """
-
-    mr_slice: MRSlice
-    lines: tuple[int, ...]
-    signal: float
-    warm: WarmStart | None
-    inference: DoubleLoop
-    noise: tuple[int, ...]
-    image: Array | None = None
-
-
-def infer_slice(job: SliceInference) -> tuple[GaussianPosterior, bool]:
-    """The posterior, and whether its last loop converged."""
-    loops: list[StepInfo] = []
-    model = job.mr_slice.model(job.lines, job.signal)
-    rng = np.random.default_rng(job.noise)
-    warm = job.warm
-    if warm is None and job.image is not None:
-        warm = replace(cold_start(model), mean=job.image)
-    posterior = job.inference.infer(model, rng, warm_start=warm, callback=loops.append)
-    return posterior, loops[-1].inner.converged and loops[-1].variances.converged
-
-
-Mapping = Callable[
-    [Callable[[SliceInference], tuple[GaussianPosterior, bool]], Iterable[SliceInference]],
-    Iterable[tuple[GaussianPosterior, bool]],
-]
-"""Like the built-in ``map``: one function over many slices, results in their order, here or in other processes."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +175,7 @@ class DesignEngine:
         target: int,
         callback: Callable[[DesignState], None] | None = None,
         stop: StopRule | None = None,
-        mapping: Mapping = map,
+        keeper: Keeper | None = None,
         closing: bool = False,
     ) -> DesignState:
         """Add lines until there are ``target``, or until a rule says that it is enough.
@@ -225,8 +192,8 @@ class DesignEngine:
             Sees the state after every measurement (of a block of lines).
         stop : callable, optional
             Asked once per inference, about its first decision; the one that it declines is `DesignTrace.declined`.
-        mapping : callable
-            Runs `infer_slice` over the slices; the design does not depend on how.
+        keeper : Keeper, optional
+            Keeps the slices and infers them; without one this process does. The design does not depend on it.
         closing : bool
             Whether to infer once more after the last line, for the trace's ``closing`` forecast.
 
@@ -244,9 +211,15 @@ class DesignEngine:
             constraints=self.constraints,
             encoding=slices[0].candidates,
         )
+        keeper = LocalKeeper() if keeper is None else keeper
+        kept = (
+            KeptSlice(s, signal, self.models, state.standing(i))
+            for i, (s, signal) in enumerate(zip(slices, state.signals, strict=True))
+        )
+        keeper.begin(kept)
         while len(candidates.acquired) < target:
-            steps, inferred = self._decide(slices, state, candidates, mapping)
-            if getattr(stop, "looks_ahead", False) and inferred.posteriors:
+            steps, inferred = self._decide(slices, state, candidates, keeper)
+            if getattr(stop, "looks_ahead", False) and inferred.found:
                 forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
                 steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=forecast))
             if stop is not None and stop(steps[0]):
@@ -255,22 +228,19 @@ class DesignEngine:
                 self.measure(steps)
             steps = measured(slices, inferred, steps, isinstance(self.strategy, ChoosesBlocks))
             candidates = candidates.after(*(step.line for step in steps))
-            state = DesignState(
-                replace(state.trace, steps=(*state.trace.steps, *steps)),
-                state.signals,
-                tuple(WarmStart.from_posterior(p) for p in inferred.posteriors),
-                _handed_on(state, inferred),
-            )
+            keeper.measured()
+            trace = replace(state.trace, steps=(*state.trace.steps, *steps))
+            state = _with_standings(trace, state, inferred.found, keeper.standings)
             if callback is not None:
                 callback(state)
         if closing:
             ahead = bool(getattr(stop, "looks_ahead", False))
-            end = self._closing(slices, state, candidates, mapping, ahead)
+            end = self._closing(slices, state, candidates, keeper, ahead)
             return replace(state, trace=replace(state.trace, closing=end))
         return state
 
     def _closing(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping, ahead: bool
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, keeper: Keeper, ahead: bool
     ) -> Forecast | None:
         """The forecast after one more inference from all the lines; None for strategies that predict nothing.
 
@@ -278,7 +248,7 @@ class DesignEngine:
         """
         if not isinstance(self.strategy, Predicts):
             return None
-        inferred = self._infer(slices, state, candidates, mapping)
+        inferred = self._infer(slices, state, candidates.acquired, keeper)
         view = DesignView(candidates, inferred.posteriors, state.trace.steps, 0, inferred.models)
         forecast = replace(
             self.strategy.predicted(view, self._rng(len(state.trace.steps), len(slices))),
@@ -324,18 +294,19 @@ class DesignEngine:
         estimator = self.inference.variances
         in_plane = isinstance(candidates.encoding, PlaneEncoding)
         least = least_sample_energies if in_plane else least_energies
-        left = np.sum([least(p, lines, estimator, self._noise(i)) for i, p in enumerate(posteriors)], axis=0)
+        noise = PerSlice([np.random.default_rng(self._seed(i)) for i in range(len(posteriors))])
+        left = np.sum(of_each(posteriors, least, lines, estimator, noise), axis=0)
         never = ~reachable & (forecast.expected > 0)
         left[never] *= forecast.believed[never] / forecast.expected[never]
         total = float(np.sum(left))
         return float(np.sqrt(total / (forecast.image_energy + total)))
 
     def _decide(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, keeper: Keeper
     ) -> tuple[list[DesignStep], Inferred]:
         """The next block of lines, before they are measured, and the posteriors behind it."""
         began = time.perf_counter()
-        inferred = self._infer(slices, state, candidates, mapping)
+        inferred = self._infer(slices, state, candidates.acquired, keeper)
         matvecs, converged = inferred.matvecs, inferred.converged
         known, steps = inferred.posteriors, list[DesignStep]()
         if isinstance(self.strategy, ChoosesBlocks):
@@ -343,9 +314,10 @@ class DesignEngine:
             return self._block(self.strategy, slices, view, state.trace, inferred, began), inferred
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
-                known = [self._expecting(p, candidates.acquired, i) for i, p in enumerate(known)]
-                matvecs = sum(p.marginals.convergence.matvecs for p in known)
-                converged = all(p.marginals.convergence.converged for p in known)
+                seeds = [self._seed(i) for i in range(len(known))]
+                costs = keeper.expect(candidates.acquired, self.inference.variances, seeds) if seeds else []
+                known = keeper.expecting if seeds else known
+                matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
             number = len(state.trace.steps) + pending
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending, inferred.models)
             choice = _counted(self.strategy.choose(view, self._rng(number, len(slices))), state.trace)
@@ -375,54 +347,19 @@ class DesignEngine:
             steps.append(decided(slices, inferred, choice, steps, cost, together=True))
         return steps
 
-    def candidates(self, mr_slice: MRSlice, state: DesignState, index: int) -> list[MRSlice]:
-        """The models of slice ``index`` as its image shows them now; the slice alone without candidates."""
-        if self.models is None:
-            return [mr_slice]
-        image = state.warm[index].mean if state.warm else mr_slice.central_image(state.trace.lines)
-        return list(self.models(mr_slice, image))
-
-    def _infer(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, mapping: Mapping
-    ) -> Inferred:
+    def _infer(self, slices: Sequence[MRSlice], state: DesignState, lines: tuple[int, ...], keeper: Keeper) -> Inferred:
         """Posteriors of every slice from the lines so far, under the model in use and, where they are due, others."""
         if not self.strategy.needs_posterior:
-            return Inferred([])
-        jobs: list[SliceInference] = []
-        places: list[tuple[int, int]] = []
-        steps, models, rivals = state.trace.steps, list[int](), list[list[GaussianPosterior | None]]()
-        for i, (mr_slice, signal) in enumerate(zip(slices, state.signals, strict=True)):
-            variants = self.candidates(mr_slice, state, i)
-            used = model_in_use(steps, i, len(variants))
-            due = len(variants) > 1 and rivals_due(steps, i, self.rivals_every)
-            models.append(used)
-            rivals.append([None] * len(variants))
-            for number in range(len(variants)) if due else [used]:
-                warm = state.warm_start(i, number)
-                image = state.warm[i].mean if state.warm and warm is None else None
-                again = self.step_loops + needs_another_loop(steps, i, number)
-                inference = replace(self.inference, outer_iterations=self.first_loops if warm is None else again)
-                jobs.append(
-                    SliceInference(
-                        variants[number], candidates.acquired, signal, warm, inference, (self.seed, i), image
-                    )
-                )
-                places.append((i, number))
-        results = list(mapping(infer_slice, jobs))
-        for (i, number), (posterior, _) in zip(places, results, strict=True):
-            rivals[i][number] = posterior
-        posteriors = [p for used, each in zip(models, rivals, strict=True) if (p := each[used]) is not None]
-        matvecs, converged = sum(p.convergence.matvecs for p, _ in results), all(done for _, done in results)
-        if self.models is None:
-            return Inferred(posteriors, matvecs=matvecs, converged=converged)
-        return Inferred(posteriors, tuple(models), rivals, matvecs, converged)
+            return Inferred()
+        loops = self.inference, self.first_loops, self.step_loops
+        plans = [plan_models(state.trace.steps, i, self.rivals_every) for i in range(len(slices))]
+        found = keeper.infer([InferenceRequest(lines, *loops, self._seed(i), plan) for i, plan in enumerate(plans)])
+        models = () if self.models is None else tuple(each.used for each in found)
+        return Inferred(keeper.posteriors, found, models)
 
-    def _expecting(self, posterior: GaussianPosterior, lines: Sequence[int], index: int) -> GaussianPosterior:
-        return with_unseen_lines(posterior, lines, self.inference.variances, self._noise(index))
-
-    def _noise(self, index: int) -> np.random.Generator:
+    def _seed(self, index: int) -> tuple[int, int]:
         # The same noise in every step: draws change little, and the last step's are where the next ones start.
-        return np.random.default_rng([self.seed, index])
+        return self.seed, index
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, step, stream])
@@ -433,19 +370,30 @@ def _counted(choice: Choice, trace: DesignTrace) -> Choice:
     return replace(choice, forecast=replace(choice.forecast, tested=float(trace.found)))
 
 
-def _handed_on(state: DesignState, inferred: Inferred) -> tuple[tuple[WarmStart | None, ...], ...]:
-    """Warm starts of the candidate models not in use: from this inference, or from the last one that had the model."""
-    if not any(len(each) > 1 for each in inferred.rivals) and not state.rivals:
-        return ()
-    kept: list[tuple[WarmStart | None, ...]] = []
-    for i, each in enumerate(inferred.rivals):
-        known = max(len(each), len(state.rivals[i]) if state.rivals else 1)
-        now = [*each, *[None] * (known - len(each))]
-        before = [state.warm_start(i, number) for number in range(known)]
-        kept.append(
-            tuple(
-                None if number == inferred.models[i] else before[number] if p is None else WarmStart.from_posterior(p)
-                for number, p in enumerate(now)
-            )
-        )
-    return tuple(kept)
+def _with_standings(
+    trace: DesignTrace, before: DesignState, found: Sequence[Found], standings: Sequence[Standing]
+) -> DesignState:
+    """The state after a measurement. Standings are not looked at before somebody looks at the state's warm starts."""
+    if not found:
+        return DesignState(trace, before.signals)
+    warm = _EachStanding(standings, lambda standing: standing.warm[standing.used])
+    several = bool(before.rivals) or any(len(each.means) > 1 for each in found)
+    return DesignState(trace, before.signals, warm, _EachStanding(standings, _rivals) if several else ())
+
+
+def _rivals(standing: Standing) -> tuple[WarmStart | None, ...]:
+    """Warm starts of the models that are not in use."""
+    return tuple(None if n == standing.used else standing.warm.get(n) for n in range(standing.models))
+
+
+class _EachStanding(Sequence[Any]):
+    """Something of every standing, looked up when it is asked for."""
+
+    def __init__(self, standings: Sequence[Standing], part: Callable[[Standing], Any]) -> None:
+        self._standings, self._part = standings, part
+
+    def __len__(self) -> int:
+        return len(self._standings)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._part(self._standings[index])

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
+from mri_design.design.posteriors import generators, of_each
 from mri_design.errors import InputError, described
 from mri_design.inference.unseen import with_unseen
 from mri_design.model.posterior import GaussianPosterior
@@ -120,7 +121,8 @@ def expected_energies(
     posteriors: Sequence[GaussianPosterior], rng: np.random.Generator, draws: int
 ) -> NDArray[np.float64]:
     """`line_energies` summed over posteriors, (ky,): what the strategies by expected error predict."""
-    return np.asarray(np.sum([line_energies(posterior, rng, draws) for posterior in posteriors], axis=0))
+    own = generators(rng, len(posteriors))
+    return np.asarray(np.sum(of_each(posteriors, line_energies, own, draws), axis=0))
 
 
 def with_unseen_lines(

@@ -8,6 +8,7 @@ it is used until another is clearly better (`best_model`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,11 +22,12 @@ from mri_design.operators.encodings import Encoding
 __all__ = [
     "FEWEST",
     "CandidateModels",
+    "ModelPlan",
     "best_model",
     "held_back",
     "model_in_use",
-    "needs_another_loop",
     "paired_energies",
+    "plan_models",
     "rivals_due",
 ]
 
@@ -111,15 +113,14 @@ def paired_energies(steps: Sequence[DesignStep], index: int) -> NDArray[np.float
 
 def model_in_use(steps: Sequence[DesignStep], index: int, available: int) -> int:
     """Candidate that slice ``index`` is inferred with after ``steps``; 0 where that one is not ``available`` now."""
-    best = best_model(paired_energies(steps, index))
-    return best if best < available else 0
+    return ModelPlan(best_model(paired_energies(steps, index))).in_use(available)
 
 
 def rivals_due(steps: Sequence[DesignStep], index: int, every: int) -> bool:
     """Whether the models that are not in use are to predict the next lines too.
 
     They do at every inference until the evidence is clear, then at every ``every``-th, with one outer loop more
-    (`needs_another_loop`). What this costs in accuracy is measured in results/design-study/measurements.md.
+    (`ModelPlan.another_loop`). What this costs in accuracy is measured in results/design-study/measurements.md.
     """
     paired = paired_energies(steps, index)
     if every == 1 or len(paired) < FEWEST_PAIRED or not _clear(paired):
@@ -133,13 +134,43 @@ def rivals_due(steps: Sequence[DesignStep], index: int, every: int) -> bool:
     return rests + 1 >= every
 
 
-def needs_another_loop(steps: Sequence[DesignStep], index: int, model: int) -> bool:
-    """Whether a candidate model of slice ``index`` was left out of the last inference.
+@dataclass(frozen=True)
+class ModelPlan:
+    """Which candidate models of one slice are inferred next; it says so without the steps that it was made from.
 
-    It then starts further from its posterior, and takes one outer loop more before its prediction counts.
+    Parameters
+    ----------
+    best : int
+        The model that predicted best so far.
+    watched : bool
+        Whether the others are inferred too, see `rivals_due`.
+    inferred : tuple of bool, optional
+        Which models the last inference had: one that it left out starts further from its posterior, and takes one outer
+        loop more before its prediction counts. None before the first measurement.
     """
+
+    best: int = 0
+    watched: bool = True
+    inferred: tuple[bool, ...] | None = None
+
+    def in_use(self, available: int) -> int:
+        """The model that the strategy sees of ``available`` ones; 0 where the best is not among them now."""
+        return self.best if self.best < available else 0
+
+    def due(self, available: int) -> list[int]:
+        """The models to infer of ``available`` ones."""
+        return list(range(available)) if self.watched and available > 1 else [self.in_use(available)]
+
+    def another_loop(self, model: int) -> bool:
+        """Whether a model was left out of the last inference and takes one outer loop more."""
+        return self.inferred is not None and (model >= len(self.inferred) or not self.inferred[model])
+
+
+def plan_models(steps: Sequence[DesignStep], index: int, every: int) -> ModelPlan:
+    """The plan for slice ``index`` after ``steps``, see `rivals_due` for ``every``."""
     last = steps[-1].outcome.model_energies if steps else None
-    return last is not None and (model >= last.shape[1] or bool(np.isnan(last[index, model])))
+    inferred = None if last is None else tuple(bool(known) for known in ~np.isnan(last[index]))
+    return ModelPlan(best_model(paired_energies(steps, index)), rivals_due(steps, index, every), inferred)
 
 
 def _clear(paired: NDArray[np.float64]) -> bool:

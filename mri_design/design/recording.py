@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice, DesignStep, LineOutcome, StepCost
+from mri_design.design.keeping import Found
+from mri_design.design.posteriors import image_energy
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
@@ -17,7 +19,6 @@ __all__ = [
     "Inferred",
     "decided",
     "found_energies",
-    "image_energy",
     "innovation",
     "innovations",
     "measured",
@@ -27,32 +28,41 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Inferred:
-    """One inference of all slices: the posteriors that the strategy sees, those of other models, and what it took.
+    """One inference of all slices: what the strategy sees, what every model expects of the image, and what it took.
 
     Parameters
     ----------
-    posteriors : list of GaussianPosterior
-        Of the models in use; empty for rules that need none.
+    posteriors : sequence of GaussianPosterior
+        Of the models in use, wherever they are kept; empty for rules that need none.
+    found : sequence of Found
+        Means and cost of every slice; empty for rules that need none.
     models : tuple of int
         The models in use; empty without candidates to choose from.
-    rivals : list of list of GaussianPosterior or None
-        Per slice and candidate, the models in use among them; None for one that was not inferred.
-    matvecs : int
-        Products with A, all models together.
-    converged : bool
-        Whether all of them did.
     """
 
-    posteriors: list[GaussianPosterior]
+    posteriors: Sequence[GaussianPosterior] = ()
+    found: Sequence[Found] = ()
     models: tuple[int, ...] = ()
-    rivals: list[list[GaussianPosterior | None]] = field(default_factory=list)
-    matvecs: int = 0
-    converged: bool = True
+
+    @property
+    def means(self) -> list[Array]:
+        """Per slice, that of the model in use, (ky, kx)."""
+        return [found.mean for found in self.found]
+
+    @property
+    def matvecs(self) -> int:
+        """Products with A, all models together."""
+        return sum(found.matvecs for found in self.found)
+
+    @property
+    def converged(self) -> bool:
+        """Whether all of them did."""
+        return all(found.converged for found in self.found)
 
 
-def innovation(mr_slice: MRSlice, posterior: GaussianPosterior, line: int) -> float:
-    """Energy of y - X_* mean on one line, noise included."""
-    return float(np.sum(np.abs(mr_slice.acquire([line]) - mr_slice.measurement([line])(posterior.mean)) ** 2))
+def innovation(mr_slice: MRSlice, image: Array, line: int) -> float:
+    """Energy of y - X_* image on one line, noise included."""
+    return float(np.sum(np.abs(mr_slice.acquire([line]) - mr_slice.measurement([line])(image)) ** 2))
 
 
 def found_energies(mr_slice: MRSlice, image: Array, lines: Sequence[int]) -> NDArray[np.float64]:
@@ -64,19 +74,9 @@ def found_energies(mr_slice: MRSlice, image: Array, lines: Sequence[int]) -> NDA
     return mr_slice.candidates.energies(found, lines)
 
 
-def innovations(
-    slices: Sequence[MRSlice], posteriors: Sequence[GaussianPosterior], lines: Sequence[int]
-) -> NDArray[np.float64]:
+def innovations(slices: Sequence[MRSlice], means: Sequence[Array], lines: Sequence[int]) -> NDArray[np.float64]:
     """`innovation` of every one of ``lines``, summed over slices, (lines,): one transform for all of them."""
-    total = np.zeros(len(lines))
-    for mr_slice, posterior in zip(slices, posteriors, strict=True):
-        total += found_energies(mr_slice, posterior.mean, lines)
-    return total
-
-
-def image_energy(posteriors: Sequence[GaussianPosterior]) -> float:
-    """Energy of the means, all slices together."""
-    return float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in posteriors))
+    return np.asarray(sum(found_energies(s, mean, lines) for s, mean in zip(slices, means, strict=True)))
 
 
 def most_information(energy: float, noise: float, values: int) -> float:
@@ -119,18 +119,18 @@ def decided(
     together : bool
         Whether the lines of the block are chosen from one look, so that the first forecast speaks for all.
     """
-    forecast, posteriors = replace(choice.forecast, models=inferred.models), inferred.posteriors
+    forecast = replace(choice.forecast, models=inferred.models)
     outcome = LineOutcome()
     known = block[0].forecast if block and together else forecast
     believed = known.believed
-    if posteriors and known.expected is not None and believed is not None:
+    if inferred.found and known.expected is not None and believed is not None:
         # The mean is that of the block's start, and so is what was expected of it.
         begun = block[0].forecast.expected if block else None
         expected = known.expected if begun is None else begun
         values = [s.candidates.data(s.kspace, [choice.line]).size for s in slices]
         noise = sum(2 * s.noise_variance * count for s, count in zip(slices, values, strict=True))
         outcome = LineOutcome(predicted_energy=float(expected[choice.line] + noise))
-        forecast = replace(forecast, image_energy=image_energy(posteriors))
+        forecast = replace(forecast, image_energy=image_energy(inferred.posteriors))
         if np.isnan(forecast.information):
             most = most_information(float(believed[choice.line]), noise, sum(values))
             forecast = replace(forecast, information=most)
@@ -153,33 +153,31 @@ def measured(
     together : bool
         As there.
     """
-    posteriors, lines = inferred.posteriors, [step.line for step in steps]
-    energies = innovations(slices, posteriors, lines).tolist() if together and posteriors else []
+    means, lines = inferred.means, [step.line for step in steps]
+    energies = innovations(slices, means, lines).tolist() if together and means else []
     known: list[DesignStep] = []
     for number, step in enumerate(steps):
-        outcome = replace(step.outcome, model_energies=_energies(slices, inferred.rivals, step.line))
+        outcome = replace(step.outcome, model_energies=_energies(slices, inferred.found, step.line))
         forecast = steps[0].forecast if together else step.forecast
-        if posteriors and forecast.expected is not None:
-            found = energies[number] if energies else _found(slices, posteriors, step.line)
+        if means and forecast.expected is not None:
+            found = energies[number] if energies else _found(slices, means, step.line)
             outcome = replace(outcome, actual_energy=found)
         known.append(replace(step, outcome=outcome))
     return known
 
 
-def _found(slices: Sequence[MRSlice], posteriors: Sequence[GaussianPosterior], line: int) -> float:
-    return sum(innovation(s, p, line) for s, p in zip(slices, posteriors, strict=True))
+def _found(slices: Sequence[MRSlice], means: Sequence[Array], line: int) -> float:
+    return sum(innovation(mr_slice, mean, line) for mr_slice, mean in zip(slices, means, strict=True))
 
 
-def _energies(
-    slices: Sequence[MRSlice], rivals: Sequence[Sequence[GaussianPosterior | None]], line: int
-) -> NDArray[np.float64] | None:
+def _energies(slices: Sequence[MRSlice], found: Sequence[Found], line: int) -> NDArray[np.float64] | None:
     """Energy of a line's innovation under every candidate that was inferred; None without candidates."""
-    most = max((len(each) for each in rivals), default=0)
+    most = max((len(each.means) for each in found), default=0)
     if most < 2:
         return None
     energies = np.full((len(slices), most), np.nan)
-    for row, mr_slice, each in zip(energies, slices, rivals, strict=True):
-        for number, posterior in enumerate(each):
-            if posterior is not None:
-                row[number] = innovation(mr_slice, posterior, line)
+    for row, mr_slice, each in zip(energies, slices, found, strict=True):
+        for number, mean in enumerate(each.means):
+            if mean is not None:
+                row[number] = innovation(mr_slice, mean, line)
     return energies

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
+from mri_design.design.posteriors import generators, of_each
 from mri_design.errors import InputError, described
 from mri_design.inference.unseen import with_unseen
 from mri_design.model.posterior import GaussianPosterior
@@ -103,8 +104,12 @@ def expected_sample_energies(
     posteriors: Sequence[GaussianPosterior], rng: np.random.Generator, draws: int
 ) -> NDArray[np.float64]:
     """Expected energy of the mean's error on every sample, (size,), summed over coils and posteriors, in data units."""
-    each = [2 * p.model.noise_variance * sample_variances(p, rng, draws) for p in posteriors]
-    return np.asarray(np.sum(each, axis=0))
+    return np.asarray(np.sum(of_each(posteriors, sample_energies, generators(rng, len(posteriors)), draws), axis=0))
+
+
+def sample_energies(posterior: GaussianPosterior, rng: np.random.Generator, draws: int) -> NDArray[np.float64]:
+    """The same under one posterior."""
+    return 2 * posterior.model.noise_variance * sample_variances(posterior, rng, draws)
 
 
 def residual_sample_energies(posterior: GaussianPosterior, truth: Array) -> NDArray[np.float64]:
@@ -148,7 +153,7 @@ def squared_correlation(posteriors: Sequence[GaussianPosterior]) -> NDArray[np.f
     sample with noise of variance s removes the share tr(C(d) (C(0) + s)^-1 C(d)^H) / tr C(0) of the other's variance.
     With one coil that is |C(d) / C(0)|^2, where noise is neglected.
     """
-    shares = [_removed_share(posterior) for posterior in posteriors]
+    shares = of_each(posteriors, _removed_share)
     return np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0)))
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.admm import ADMM, typical_precision
+from mri_design.estimation.irls import IRLS
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
-from mri_design.estimation.splitting import has_exact_step
+from mri_design.estimation.splitting import has_quick_step
 from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
@@ -19,12 +20,16 @@ __all__ = ["Automatic"]
 
 @dataclass(frozen=True)
 class Automatic:
-    """Choose the solver of each problem: L-BFGS where J is smooth, ADMM where it nearly has corners.
+    """Choose the solver of each problem: L-BFGS where J is smooth, elsewhere ADMM or IRLS.
 
     In the inner loop of inference the variances z make J smooth; in MAP estimation it nearly has a corner wherever a
     coefficient is zero. The sharpness of the corners is the ratio of the site precisions at s = 0 to those at typical
-    s. The number of iterations of L-BFGS grows with it, that of ADMM hardly does as long as its linear step is exact.
+    s. The number of iterations of L-BFGS grows with it, that of ADMM hardly does as long as its linear step is quick.
     Sites that are not log-concave, or bounds that are not known to be convex, take L-BFGS.
+
+    Without a quick step sharp corners take IRLS: where A is ill conditioned even beside its circulant (few arms of a
+    spiral, dense at the centre) no number of iterations of L-BFGS is enough, as it remembers eight steps, while the
+    conjugate gradients of a reweighting see all that they have searched.
 
     Parameters
     ----------
@@ -33,10 +38,10 @@ class Automatic:
     max_iterations : int
         Of the solver chosen.
     sharpness : float
-        ADMM is chosen where the ratio of site precisions exceeds this, with one coil and one scale per block. The limit
-        is eight times higher for several coils, whose copies cost iterations, and 800 times higher where scales differ
-        within a block, for which ADMM has one weight only. The measurements behind these limits are in
-        results/benchmarks/measured-once.md.
+        Corners are sharp where the ratio of site precisions exceeds this, with one coil and one scale per block. The
+        limit is eight times higher where X has no spectrum of its own, as with several coils, whose steps cost several
+        products, and 800 times higher where scales differ within a block, for which ADMM has one weight only. The
+        measurements behind these limits are in results/benchmarks/measured-once.md.
 
     Raises
     ------
@@ -56,15 +61,17 @@ class Automatic:
         """Minimise from ``start``; the `Convergence` is that of the chosen solver."""
         return self.chosen(problem, start)(problem, start)
 
-    def chosen(self, problem: PenalisedProblem, start: Array) -> ADMM | LBFGS:
+    def chosen(self, problem: PenalisedProblem, start: Array) -> ADMM | IRLS | LBFGS:
         """The solver for this problem."""
         model = problem.model
         convex = model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)
         crossing = self.sharpness * (8 if model.measurement.gram_spectrum() is None else 1)
         crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
-        if convex and has_exact_step(model) and sharpness_of(problem, start) > crossing:
-            return ADMM(self.tolerance, self.max_iterations)
-        return LBFGS(self.tolerance, self.max_iterations)
+        if not (convex and sharpness_of(problem, start) > crossing):
+            return LBFGS(self.tolerance, self.max_iterations)
+        if has_quick_step(model):
+            return ADMM(self.tolerance, self.max_iterations, solver_iterations=2)
+        return IRLS(self.tolerance, self.max_iterations, solver_tolerance=0.2)
 
 
 def sharpness_of(problem: PenalisedProblem, u: Array) -> float:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.ndimage import uniform_filter
-from scipy.special import ive
+import scipy  # whose parts are loaded when they are first used
 
 from mri_design.operators.base import Array
 from mri_design.scan.data import KSpaceData
@@ -43,10 +42,12 @@ def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.
     maps = data.coil_maps
     weight = np.ones(reference.shape) if maps is None else np.sum(np.abs(maps[0]) ** 2, axis=0)
     noise = data.noise_variance * float(np.mean(data.measured)) * weight * np.square(unit)
-    power = uniform_filter(np.abs(reference).astype(np.float64) ** 2, _PATCH)
+    power = scipy.ndimage.uniform_filter(np.abs(reference).astype(np.float64) ** 2, _PATCH)
     signal = np.maximum(power - 2 * noise, 0.0)
     t = np.divide(signal, 4 * noise, out=np.zeros_like(signal), where=noise > 0)
-    mean_magnitude = np.sqrt(np.pi / 2 * noise) * ((1 + 2 * t) * ive(0, t) + 2 * t * ive(1, t))
+    mean_magnitude = np.sqrt(np.pi / 2 * noise) * (
+        (1 + 2 * t) * scipy.special.ive(0, t) + 2 * t * scipy.special.ive(1, t)
+    )
     missed = np.maximum(2 * signal + 2 * noise - 2 * np.sqrt(signal) * mean_magnitude, 0.0)
     return float(np.sqrt(missed.sum() / np.sum(np.abs(reference) ** 2, dtype=np.float64)))
 

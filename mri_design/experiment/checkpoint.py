@@ -1,4 +1,4 @@
-"""Design states on disk: written atomically after every line, read back to the same design.
+"""Design states on disk: written atomically every few seconds, read back to the same design.
 
 What is stored of a trace and of its decisions is read off their dataclasses: every field becomes an array named by its
 path (``steps__choice__forecast__expected``), so that a new field is stored and read back without a change here.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -24,10 +26,13 @@ from mri_design.errors import InputError, UsageError
 from mri_design.inference.base import WarmStart
 from mri_design.scan.io.atomic import write_npz
 
-__all__ = ["Checkpoint", "fingerprint", "load_state", "save_state"]
+__all__ = ["Checkpoint", "fingerprint", "kept_in", "load_state", "save_state"]
 
 FORMAT = "mri-design checkpoint 4"
 """Another number for every change that an older program could not read, or read wrongly."""
+
+EVERY = 3.0
+"""Seconds between two writings of a design that can measure its lines again."""
 
 _IN = "__"
 """Between the names of a path."""
@@ -51,7 +56,7 @@ class Checkpoint:
     Parameters
     ----------
     path : Path
-        The file; written after every measurement.
+        The file; see `kept_in` for when it is written.
     identity : str
         `fingerprint` of everything that must be equal for a resumed design to be the same design.
     """
@@ -63,6 +68,39 @@ class Checkpoint:
 def fingerprint(settings: Mapping[str, Any]) -> str:
     """Checksum of everything that must be equal for a resumed design to be the same design."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@contextmanager
+def kept_in(checkpoint: Checkpoint, *, every: float | None = None) -> Iterator[Callable[[DesignState], None]]:
+    """A function that keeps each state it is given, as long as this context lasts.
+
+    The first state is written at once, a later one where the last writing is ``every`` seconds ago, and the last one
+    when the context ends, however that happens: an interruption loses nothing. A process that is killed loses what it
+    did since the last writing, and does the same again when it is resumed.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Where to.
+    every : float, optional
+        Seconds, by default `EVERY`; 0 for states that cannot be made again, as of a scan that is being measured.
+    """
+    seconds = EVERY if every is None else every
+    waiting: DesignState | None = None
+    written = -float("inf")
+
+    def keep(state: DesignState) -> None:
+        nonlocal waiting, written
+        waiting = state
+        if time.monotonic() - written >= seconds:
+            save_state(checkpoint, state)
+            waiting, written = None, time.monotonic()
+
+    try:
+        yield keep
+    finally:
+        if waiting is not None:
+            save_state(checkpoint, waiting)
 
 
 def save_state(checkpoint: Checkpoint, state: DesignState) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
-from mri_design.design.engine import DesignEngine, DesignState, Mapping, Measuring, StopRule
+from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
+from mri_design.design.keeping import Keeper
 from mri_design.design.plane.memory import require_memory
 from mri_design.design.strategy import Corrects, Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
-from mri_design.experiment.checkpoint import Checkpoint, load_state, save_state
+from mri_design.experiment.checkpoint import Checkpoint, kept_in, load_state
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -188,11 +190,12 @@ class DesignOptions:
     stop : StopRule, optional
         Ends the design early, for example `UntilError`.
     checkpoint : Checkpoint, optional
-        Written after every measurement; where its file exists already, the design goes on from it.
+        Written every few seconds and at the end, however the design ends, and after every measurement of a scanner;
+        where its file exists already, the design goes on from it.
     callback : callable, optional
         Sees the state after every measurement.
-    mapping : callable
-        Infers the slices, see `DesignEngine.run`.
+    keeper : Keeper, optional
+        Keeps the slices and infers them, see `DesignEngine.run`.
     closing : bool
         Whether to predict the image's error after the last line too.
     measure : Measuring, optional
@@ -208,7 +211,7 @@ class DesignOptions:
     stop: StopRule | None = None
     checkpoint: Checkpoint | None = None
     callback: Callable[[DesignState], None] | None = None
-    mapping: Mapping = map
+    keeper: Keeper | None = None
     closing: bool = False
     measure: Measuring | None = None
 
@@ -285,14 +288,16 @@ def run_design(
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)
+    every = None if options.measure is None else 0.0  # a scanner does not measure the same data again
+    with nullcontext() if checkpoint is None else kept_in(checkpoint, every=every) as keep:
 
-    def after_line(state: DesignState) -> None:
-        if checkpoint is not None:
-            save_state(checkpoint, state)
-        if callback is not None:
-            callback(state)
+        def after_line(state: DesignState) -> None:
+            if keep is not None:
+                keep(state)
+            if callback is not None:
+                callback(state)
 
-    return engine.run(slices, state, target, after_line, options.stop, options.mapping, options.closing)
+        return engine.run(slices, state, target, after_line, options.stop, options.keeper, options.closing).settled
 
 
 def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:

@@ -152,7 +152,7 @@ class ConjugateGradients:
         self._uncounted = 0
         if start is None:
             self.x = np.zeros_like(rhs)
-            self._r = rhs
+            self._r, z = rhs, preconditioned
         else:
             self.x = start.astype(rhs.dtype, copy=True)
             self.x[self._scale == 0] = 0  # a right-hand side of zero: no relative residual would reach its solution
@@ -160,10 +160,15 @@ class ConjugateGradients:
             self._r = np.subtract(rhs, product, out=rhs)
             del product
             self._uncounted = len(rhs)
-        z = in_chunks(self._precondition, self._r, at_once)
+            z = in_chunks(self._precondition, self._r, at_once)
         self._rz = real_inner(self._r, z, n_axes)
         self._p = z.copy() if np.may_share_memory(z, self._r) else z
         self._steps, self._momenta = np.full((2, len(rhs), RECENT), np.nan)
+
+    @property
+    def rests(self) -> Array:
+        """What the solutions so far leave of the right-hand sides: rhs - A x, as the recurrence has it."""
+        return self._r
 
     @property
     def residuals(self) -> NDArray[np.float64]:

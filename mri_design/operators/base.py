@@ -13,13 +13,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import linalg as sparse_linalg
 
 from mri_design.errors import InputError, described, number_array
+
+if TYPE_CHECKING:
+    from scipy.sparse import linalg as sparse_linalg
 
 __all__ = ["Array", "FilterBand", "LinearOperator", "ScalarOperator"]
 
@@ -285,6 +287,8 @@ class LinearOperator(ABC):
         parts, or has them) is no linear map of complex vectors: it becomes a real operator on stacked (real parts,
         imaginary parts), whose matrix is that of `to_dense_real`.
         """
+        from scipy.sparse import linalg as sparse_linalg  # here: most runs do without
+
         if self.complex_linear or not (self.in_complex or self.out_complex):
             return sparse_linalg.LinearOperator(
                 shape=(int(np.prod(self.out_shape)), int(np.prod(self.in_shape))),

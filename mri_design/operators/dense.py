@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array

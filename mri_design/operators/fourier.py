@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-import pyfftw
 import scipy.fft
 
 from mri_design.errors import InputError
@@ -57,6 +56,8 @@ def transform(u: Array, axes: Axes, *, inverse: bool = False, library: FourierLi
 @lru_cache(maxsize=64)
 def _pyfftw_plan(shape: tuple[int, ...], dtype: str, axes: Axes, inverse: bool) -> Callable[[Array], Array]:
     """A measured plan with buffers of its own: planning destroys its input, and outputs are reused."""
+    import pyfftw  # here, because the import takes a third of a second, and few recipes ask for it
+
     source = pyfftw.empty_aligned(shape, dtype)
     target = pyfftw.empty_aligned(shape, dtype)
     direction = "FFTW_BACKWARD" if inverse else "FFTW_FORWARD"

@@ -65,7 +65,15 @@ class _CartesianEncoding(LinearOperator):
         return self._adjoint(self._chosen._apply(shared))
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
-        weights = np.asarray(weights, dtype=float)
+        if np.ndim(weights) == 0:
+            return self._unweighted_spectrum * float(weights)
+        return self._spectrum_of(np.asarray(weights, dtype=float))
+
+    @cached_property
+    def _unweighted_spectrum(self) -> Array:
+        return self._spectrum_of(np.asarray(1.0))
+
+    def _spectrum_of(self, weights: Array) -> Array:
         mask = self._chosen._adjoint(np.broadcast_to(weights, self._weight_shape(weights)))
         mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
         if self.maps is None:
@@ -143,10 +151,6 @@ class CartesianLines(_CartesianEncoding):
             return
         for sensitivity in self.maps:
             yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
-
-    def of_uniform_coil(self) -> CartesianLines:
-        """The same lines seen by one coil of sensitivity 1."""
-        return type(self)(self.lines.tolist(), self.grid, None, self.library)
 
     def columns(self, u: Array) -> Array:
         """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.

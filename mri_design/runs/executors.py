@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
-from multiprocessing import get_context
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process
+from multiprocessing.context import BaseContext
+from threading import RLock, Thread
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -14,11 +19,15 @@ from threadpoolctl import threadpool_limits
 
 from mri_design.errors import MriDesignError, UsageError, optional_package
 
-__all__ = ["LOCAL", "Executor", "LostPieceError", "executor_for", "require_executor"]
+__all__ = ["LOCAL", "Executor", "LostPieceError", "executor_for", "load_ahead", "require_executor"]
 
 LOCAL, DASK = "local", "dask"
 PATIENCE = 30.0
 """Seconds that a scheduler may take to answer, and to have a worker."""
+PUT_UP_WITH = 3
+"""Processes of this machine that may die of one piece."""
+PRELOADED = "mri_design.runs.warm_process"
+"""What processes are copied with."""
 
 Piece = Callable[[Any, Any], Any]
 """A function of the material, which every piece shares, and of an item."""
@@ -29,10 +38,22 @@ class LostPieceError(MriDesignError):
 
 
 class Executor(Protocol):
-    """Computes ``function(material, item)`` elsewhere."""
+    """Computes elsewhere: ``function(material, item)`` wherever there is room, or something at a place of its own."""
+
+    @property
+    def places(self) -> int:
+        """How many processes keep things, numbered from 0."""
+        ...
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """The result to come."""
+        """``function(material, item)``, to come. The material travels to a process with the first piece it gets."""
+        ...
+
+    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """``function(*arguments)`` at a place, to come: the process that had the last one, unless it was lost.
+
+        What is computed there must not rely on what an earlier call left there.
+        """
         ...
 
     def outcome(self, future: Future[Any]) -> Any:
@@ -41,7 +62,7 @@ class Executor(Protocol):
         Raises
         ------
         LostPieceError
-            Where those who computed it died, as often as that is put up with.
+            Where those who computed it died, as often as that is put up with; of what was asked of a place, once.
         BrokenExecutor
             Where nothing more is computed, this piece or another being the reason: a new executor may do it.
         Exception
@@ -100,31 +121,139 @@ _held: Any = None  # in a process of this machine: the material, sent once
 def _hold(material: Any) -> None:
     global _held
     _held = material
-    threadpool_limits(1)  # several processes with several threads each would only wait for one another
 
 
 def _call(function: Piece, item: Any) -> Any:
     return function(_held, item)
 
 
+def _begin_process() -> None:
+    threadpool_limits(1)  # several processes with several threads each would only wait for one another
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _context(*further: str) -> BaseContext:
+    """How processes begin: as copies of one that has loaded the program, where the system can do that.
+
+    Not as copies of this one: they would inherit the progress display's thread half-way through a line.
+    """
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload([PRELOADED, *further])
+    return context
+
+
+def load_ahead(jobs: int, executor: str = LOCAL) -> None:
+    """Begin to load the program for processes of this machine while this one is still loading it.
+
+    Nothing happens where there will be no such processes, or where they are not begun as copies.
+    """
+    further = ("distributed",) if executor == DASK else ()
+    if executor in (LOCAL, DASK) and jobs > 1 and _context(*further).get_start_method() == "forkserver":
+        forkserver.ensure_running()
+
+
+@dataclass
+class _Waiting:
+    """A piece that has no result yet."""
+
+    function: Piece
+    item: Any
+    future: Future[Any] = field(default_factory=Future)
+    lost: int = 0
+
+
 class Processes:
-    """Processes of this machine. One that dies breaks all of them."""
+    """Processes of this machine, each of which can be asked for by its number. One that dies is begun again."""
 
     def __init__(self, material: Any, jobs: int) -> None:
-        # spawn: a forked child would inherit the progress display's thread half-way through a line.
-        self._pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_hold, initargs=(material,))
+        self._material, self.places = material, jobs
+        self._context = _context()
+        self._lock = RLock()
+        self._pools: dict[int, ProcessPoolExecutor] = {}
+        self._holding: dict[int, Future[Any]] = {}
+        self._idle = deque(range(jobs))
+        self._queue: deque[_Waiting] = deque()
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
         """See `Executor`."""
-        return self._pool.submit(_call, function, item)
+        piece = _Waiting(function, item)
+        with self._lock:
+            self._queue.append(piece)
+            self._begin_pieces()
+        return piece.future
+
+    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """See `Executor`."""
+        with self._lock:
+            try:
+                return self._pool(place).submit(function, *arguments)
+            except BrokenExecutor:
+                self._forget(place)
+                return self._pool(place).submit(function, *arguments)
 
     def outcome(self, future: Future[Any]) -> Any:
         """See `Executor`."""
-        return future.result()
+        try:
+            return future.result()
+        except BrokenExecutor as error:
+            raise LostPieceError(str(error)) from error
 
     def close(self) -> None:
         """See `Executor`."""
-        self._pool.shutdown(cancel_futures=True)
+        with self._lock:
+            self._queue.clear()
+            pools = list(self._pools.values())
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        for pool in pools:
+            pool.shutdown()
+
+    def _pool(self, place: int) -> ProcessPoolExecutor:
+        if place not in self._pools:
+            self._pools[place] = ProcessPoolExecutor(1, self._context, initializer=_begin_process)
+        return self._pools[place]
+
+    def _forget(self, place: int) -> None:
+        self._holding.pop(place, None)
+        self._pools.pop(place).shutdown(wait=False)
+
+    def _begin_pieces(self) -> None:
+        while self._queue and self._idle:
+            place, piece = self._idle.popleft(), self._queue.popleft()
+            if place not in self._holding:
+                self._holding[place] = self.submit_at(place, _hold, self._material)
+            self.submit_at(place, _call, piece.function, piece.item).add_done_callback(
+                partial(self._ended, place, piece)
+            )
+
+    def _ended(self, place: int, piece: _Waiting, done: Future[Any]) -> None:
+        """Hand a result on, or begin a piece again whose process was lost; then begin the next one."""
+        if done.cancelled():  # all work has been ended
+            return
+        with self._lock:
+            error = self._holding[place].exception() or done.exception()
+            lost = isinstance(error, BrokenExecutor)
+            if lost:
+                self._forget(place)
+                piece.lost += 1
+            if lost and piece.lost < PUT_UP_WITH:
+                self._queue.appendleft(piece)
+            elif error is None:
+                piece.future.set_result(done.result())
+            else:
+                piece.future.set_exception(error)
+            self._idle.append(place)
+            self._begin_pieces()
 
 
 @dataclass(frozen=True)
@@ -138,6 +267,11 @@ class _Material:
         worker = optional_package("distributed", "dask").get_worker()
         with threadpool_limits(1):
             return function(getattr(worker, self.name), item)
+
+
+def _on_one_thread_at(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    with threadpool_limits(1):
+        return function(*arguments)
 
 
 def _handing_out(distributed: Any, known: _Material, material: Any) -> Any:
@@ -158,14 +292,17 @@ def _handing_out(distributed: Any, known: _Material, material: Any) -> Any:
     return HandingOut()
 
 
-def _without_trimming() -> AbstractContextManager[Any]:
-    """Within this, workers that begin keep memory that was freed, as other programs do.
+def _as_other_processes() -> AbstractContextManager[Any]:
+    """Within this, workers of dask begin as other processes do, and keep memory that was freed as other programs do.
 
     Dask has them give it back at once, which costs the system's time where every iteration makes its arrays anew.
     """
     config, key = optional_package("dask", "dask").config, "distributed.nanny.pre-spawn-environ"
     usual = {name: value for name, value in config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"}
-    settings: AbstractContextManager[Any] = config.set({key: usual})
+    method = _context().get_start_method()
+    settings: AbstractContextManager[Any] = config.set(
+        {key: usual, "distributed.worker.multiprocessing-method": method}
+    )
     return settings
 
 
@@ -182,14 +319,16 @@ class DaskCluster:
                 raise UsageError(f"--executor dask:{address}: no scheduler answers ({error})") from error
             self._wait_for_a_worker(address)
         else:
-            with _without_trimming():
+            with _as_other_processes():
+                load_ahead(jobs, DASK)
                 self._cluster = distributed.LocalCluster(
                     n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
                 )
             self._client = distributed.Client(self._cluster, set_as_default=False)
         self._executor = self._client.get_executor(pure=False)
-        self._material = _Material(f"mri-design-{uuid4()}")
-        self._client.register_plugin(_handing_out(distributed, self._material, material))
+        self._known, self._material = _Material(f"mri-design-{uuid4()}"), material
+        self._handed_out = False
+        self._addresses = sorted(self._client.nthreads())
 
     def _wait_for_a_worker(self, address: str) -> None:
         try:
@@ -202,7 +341,26 @@ class DaskCluster:
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
         """See `Executor`."""
-        future: Future[Any] = self._executor.submit(self._material.call, function, item)
+        if not self._handed_out:
+            self._client.register_plugin(_handing_out(self._distributed, self._known, self._material))
+            self._handed_out = True
+        future: Future[Any] = self._executor.submit(self._known.call, function, item)
+        return future
+
+    @property
+    def places(self) -> int:
+        """See `Executor`."""
+        return len(self._addresses)
+
+    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """See `Executor`. Where the worker is gone another one takes its place."""
+        alive = sorted(self._client.nthreads())
+        if alive and self._addresses[place] not in alive:
+            free = [address for address in alive if address not in self._addresses]
+            self._addresses[place] = free[0] if free else alive[place % len(alive)]
+        address = self._addresses[place]
+        there = self._client.get_executor(pure=False, workers=[address], allow_other_workers=True)
+        future: Future[Any] = there.submit(_on_one_thread_at, function, arguments)
         return future
 
     def outcome(self, future: Future[Any]) -> Any:
@@ -218,7 +376,8 @@ class DaskCluster:
     def close(self) -> None:
         """See `Executor`."""
         with suppress(OSError, TimeoutError):  # the scheduler is gone
-            self._client.unregister_worker_plugin(self._material.name)
+            if self._handed_out:
+                self._client.unregister_worker_plugin(self._known.name)
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()

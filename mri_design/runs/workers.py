@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.runs.executors import LOCAL, Executor, LostPieceError, executor_for
 
-__all__ = ["Workers"]
+__all__ = ["Workers", "lost_worker"]
 
 Material = TypeVar("Material")
 Item = TypeVar("Item")
@@ -69,10 +69,6 @@ class Workers(Generic[Material]):
                 raise piece.error
             yield piece.result
 
-    def apply(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """As `map`, for a function that needs no material."""
-        return self.map(_applied, [(function, item) for item in items])
-
     def finished(
         self, function: Callable[[Material, Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[int, Result]]:
@@ -103,6 +99,25 @@ class Workers(Generic[Material]):
                 "(a protocol with --resume) tries them again"
             ) from failed[0][1]
 
+    @property
+    def places(self) -> int:
+        """How many other processes keep what they are given, see `Executor.submit_at`; 0 where there are none."""
+        return 0 if self._executor is None else self._executor.places
+
+    def submit_at(self, place: int, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """See `Executor`; there must be other processes."""
+        return self._working.submit_at(place, function, *arguments)
+
+    def outcome(self, future: Future[Result]) -> Result:
+        """See `Executor`."""
+        found: Result = self._working.outcome(future)
+        return found
+
+    def renew(self) -> None:
+        """Begin new processes in place of the present ones, after a `BrokenExecutor`."""
+        self._working.close()
+        self._executor = executor_for(self._kind, self.material, self._jobs)
+
     def _pieces(self, function: Callable[[Any, Any], Any], items: Iterable[Any]) -> Iterator[_Piece]:
         if self._executor is not None:
             yield from self._computed_elsewhere(function, list(items))
@@ -128,17 +143,16 @@ class Workers(Generic[Material]):
                     piece = _Piece(item, self._working.outcome(futures.pop(place)))
                 except BrokenExecutor as error:
                     if breaks > 1:  # it was alone
-                        piece = _Piece(item, error=_lost(error))
+                        piece = _Piece(item, error=lost_worker(error))
                     breaks += 1
-                    self._working.close()
-                    self._executor = executor_for(self._kind, self.material, self._jobs)
+                    self.renew()
                     futures = {n: future for n, future in futures.items() if _is_done(future)}
                     if breaks == 1:
                         left = [n for n in range(place, len(items)) if n not in futures]
                         futures |= self._submitted(function, items, left)
                 except LostPieceError as error:
                     if alone:
-                        piece = _Piece(item, error=_lost(error))
+                        piece = _Piece(item, error=lost_worker(error))
                     else:  # perhaps another piece killed the processes that this one was given to as well
                         wait(futures.values())
                         alone = True
@@ -162,11 +176,6 @@ class Workers(Generic[Material]):
         return futures
 
 
-def _applied(material: object, piece: tuple[Callable[[Any], Any], Any]) -> Any:
-    function, item = piece
-    return function(item)
-
-
 @dataclass(frozen=True)
 class _Piece:
     """An item with its result, or with the reason why there is none."""
@@ -180,7 +189,8 @@ def _is_done(future: Future[Any]) -> bool:
     return future.done() and not future.cancelled() and not isinstance(future.exception(), BrokenExecutor)
 
 
-def _lost(error: BaseException) -> MriDesignError:
+def lost_worker(error: BaseException) -> MriDesignError:
+    """What is told of a process that was killed again and again."""
     lost = MriDesignError(
         "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
         "kept: go on with the same command (a protocol with --resume), perhaps with fewer --jobs"

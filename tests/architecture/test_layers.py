@@ -68,7 +68,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "evaluation/output": {"folder_ledger": 1, "folder_lock": 1, "manifest": 1, "tables": 1, "vector_picture": 1}
     | {"progress_file": 1, "pointed_curves": 1}
     | {"picture": 2, "step_explorer": 2, "run_folder": 3, "identity": 4, "page": 4, "folder_status": 5, "run_files": 5},
-    "evaluation/plots": {"style": 1, "*": 2},
+    "evaluation/plots": {"layout": 1, "panels": 1, "style": 2, "*": 3},
     "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
     | {"check": 2, "shares": 3, "account": 4},
     "experiment": {"": 1, "held_back": 2, "reconstruction": 3, "trajectories": 4},

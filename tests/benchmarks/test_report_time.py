@@ -16,15 +16,19 @@ pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are 
 
 def test_a_smoke_run_compares_every_way(tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARKS / "report_time.py"), "--repeats", "1", "--out", str(tmp_path)]
-    command += ["--matrix", "24", "--lines", "6", "--process-lines", "10"]
+    command += ["--matrix", "24", "--lines", "6", "--process-lines", "10", "--against", str(BENCHMARKS.parent)]
     environment = os.environ | {"PYTHONPATH": str(BENCHMARKS.parent)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     ways = [row["report"] for row in rows_of(tmp_path / "report-time.csv")]
-    assert ways == ["now, the first of a process", "before", "now", "--no-report"]
+    usual, png = "figures as SVG", "figures as SVG and PNG, --png"
+    assert ways == [f"{usual}, the first of a process", usual, png, "--no-report"]
     processes = rows_of(tmp_path / "process-time.csv")
-    assert [(row["image"], row["report"]) for row in processes] == [
-        (image, report) for image in ("mean", "zero-filled") for report in ("report.html", "--no-report")
+    assert [(row["image"], row["report"], row["version"]) for row in processes] == [
+        (image, report, version)
+        for image in ("mean", "zero-filled")
+        for report in ("report.html", "--no-report")
+        for version in ("here", "there")
     ]
     for row in processes:
         whole, parts = float(row["whole process, s"]), float(row["design, s"]) + float(row["image, s"])

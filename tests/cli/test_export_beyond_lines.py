@@ -225,7 +225,7 @@ def test_coil_maps_are_kept_drawn_and_exported(run: Run, tmp_path: Path, work: P
     maps = np.load(out / "coil_maps.npy")
     assert maps.shape == (3, 24, 24) and maps.dtype == np.complex64
     np.testing.assert_allclose(np.linalg.norm(maps, axis=0), 1, atol=1e-5)
-    assert (out / "figures/coil-maps.png").is_file() and "Coil maps" in (out / "report.html").read_text()
+    assert (out / "figures/coil-maps.svg").is_file() and "Coil maps" in (out / "report.html").read_text()
     for form, name in (("cfl", "a.cfl"), ("npy", "a.npy"), ("nifti", "a.nii")):
         result = run("export", out, "--to", form, "--out", tmp_path / name)
         assert result.exit_code == 0 and "coil maps" in result.stdout, result.output

@@ -83,6 +83,22 @@ def test_info_of_a_small_file_loads_neither_compiler_nor_figures(tmp_path: Path)
     assert done.stdout.endswith("loaded: set()\n")
 
 
+def test_a_run_without_a_report_loads_nothing_that_only_reports_or_few_recipes_use(tmp_path: Path) -> None:
+    recipe = tmp_path / "small.toml"
+    recipe.write_text('[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\nstd_samples = 4\n')
+    code = (
+        "import atexit, sys\n"
+        "heavy = {'matplotlib', 'jinja2', 'pyfftw', 'dask', 'scipy.sparse.linalg', 'scipy.optimize'}\n"
+        "atexit.register(lambda: print('loaded:', heavy & set(sys.modules)))\n"
+        f"words = ['--recipe', {str(recipe)!r}, '--out', {str(tmp_path / 'run')!r}, '--no-report']\n"
+        "sys.argv = ['mri-design', 'design', 'phantom:brain', '--lines', '10', *words]\n"
+        "from mri_design.cli.main import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 4), done.stderr
+    assert done.stdout.endswith("loaded: set()\n")
+
+
 def test_the_version_is_the_installed_one(run: Run) -> None:
     try:
         installed = version("mri-design")

@@ -47,3 +47,13 @@ def test_no_report_of_an_earlier_run_stays_beside_other_results(run: Run, tmp_pa
     assert [path.name for path in (tmp_path / "a" / "figures").iterdir()] == ["mine.png"]
     assert run(*command).exit_code == 0
     assert (tmp_path / "a" / "report.html").exists()
+
+
+def test_figures_are_written_as_png_where_that_is_asked_for(run: Run, tmp_path: Path) -> None:
+    command = ("recon", "scan.npz", *QUICK, "--method", "zero-filled", "--png")
+    assert run(*command, "--out", tmp_path / "a").exit_code == 0
+    names = sorted(path.name for path in (tmp_path / "a" / "figures").iterdir())
+    assert names == [f"{name}.{kind}" for name in ("errors", "images", "mask") for kind in ("png", "svg")]
+    refused = run(*command, "--no-report", "--out", tmp_path / "b")
+    assert refused.exit_code == 2 and "give one of them" in refused.stderr
+    assert not (tmp_path / "b").exists()

@@ -12,7 +12,7 @@ from typer.testing import Result
 from mri_design.cli import options
 from mri_design.design.plane import memory
 from mri_design.evaluation.output.tables import read_csv_texts
-from mri_design.experiment import designing
+from mri_design.experiment import checkpoint
 from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_names, tuned_families
 from mri_design.runs.design import run as design_run
 from mri_design.scan.simulation.scenes import load_phantom
@@ -127,16 +127,17 @@ def test_an_interrupted_design_goes_on_to_the_same_samples(
 ) -> None:
     words = ("design", "scan.npz", *PLANE, "--samples", 60, "--block", 15, "--recipe", quick)
     assert run(*words, "--out", tmp_path / "whole").exit_code in (0, 4)
-    saved, save = [], designing.save_state
+    saved, save = [], checkpoint.save_state
 
-    def interrupted(checkpoint: object, state: object) -> None:
-        save(checkpoint, state)  # type: ignore[arg-type]
+    def interrupted(where: object, state: object) -> None:
+        save(where, state)  # type: ignore[arg-type]
         saved.append(state)
         if len(saved) == 2:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as context:
-        context.setattr(designing, "save_state", interrupted)
+        context.setattr(checkpoint, "save_state", interrupted)
+        context.setattr(checkpoint, "EVERY", 0.0)
         assert run(*words, "--out", tmp_path / "cut").exit_code == 130
     result = run(*words, "--out", tmp_path / "cut", "--resume")
     assert result.exit_code in (0, 4), result.output

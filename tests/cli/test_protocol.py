@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design.design import keeping
 from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
 from mri_design.estimation.least_squares import zero_filled
@@ -15,7 +16,6 @@ from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.runs import workers
 from mri_design.runs.held_out import jobs as comparison_pieces
 from mri_design.runs.protocol import run as protocol_run
 
@@ -132,7 +132,7 @@ def test_processes_change_nothing(done: tuple[Path, Result], run: Run, tmp_path:
 @pytest.mark.parametrize(
     ("module", "piece", "calls"),
     [
-        (workers, "_applied", 5),
+        (keeping, "infer_slice", 5),
         (protocol_run, "trial_outcome", 20),
         (comparison_pieces, "reconstruct_by_recipe", 30),
     ],

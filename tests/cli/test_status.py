@@ -26,16 +26,17 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
-    from mri_design.experiment import designing
+    from mri_design.experiment import checkpoint
 
-    save = designing.save_state
+    save = checkpoint.save_state
 
-    def save_and_stop(checkpoint: object, state: object) -> None:
-        save(checkpoint, state)  # type: ignore[arg-type]
+    def save_and_stop(where: object, state: object) -> None:
+        save(where, state)  # type: ignore[arg-type]
         if len(state.trace.lines) >= lines:  # type: ignore[attr-defined]
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(designing, "save_state", save_and_stop)
+    monkeypatch.setattr(checkpoint, "save_state", save_and_stop)
+    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
 
 
 def test_of_a_finished_run_it_tells_how_it_ended(run: Run, designed: tuple[Path, Result]) -> None:

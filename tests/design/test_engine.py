@@ -1,6 +1,7 @@
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,11 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import centre_lines
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.engine import DesignEngine, DesignState
+from mri_design.design.keeping import Found, InferenceRequest, KeptSlice, LocalKeeper
+from mri_design.design.posteriors import KeptPosteriors, generators, of_each
 from mri_design.design.strategies.baselines import RandomLines
+from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategies.expected_error import AOptimal
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError
@@ -230,26 +235,74 @@ def test_a_step_whose_inner_problem_did_not_converge_says_so(make_slice: SliceMa
     assert not unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 4).trace.converged
 
 
+def travelled(thing: Any) -> Any:
+    return pickle.loads(pickle.dumps(thing))
+
+
+class FarAway(LocalKeeper):
+    """Keeps its slices as another process would: everything is pickled on the way there and back."""
+
+    def begin(self, slices: Iterable[KeptSlice]) -> None:
+        super().begin([travelled(kept) for kept in slices])
+
+    def infer(self, requests: Sequence[InferenceRequest]) -> list[Found]:
+        return list(travelled(super().infer(travelled(requests))))
+
+    @property
+    def posteriors(self) -> Sequence[GaussianPosterior]:
+        return FarPosteriors(super().posteriors)
+
+
+class FarPosteriors(KeptPosteriors):
+    def __init__(self, there: Sequence[GaussianPosterior]) -> None:
+        self._there = there
+
+    def __len__(self) -> int:
+        return len(self._there)
+
+    def __getitem__(self, index: Any) -> Any:
+        return travelled(self._there[index])
+
+    @property
+    def means(self) -> list[np.ndarray]:
+        return [travelled(posterior.mean) for posterior in self._there]
+
+    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        pairs = list(zip(self._there, travelled(arguments), strict=True))
+        found = [travelled(travelled(function)(posterior, *own)) for posterior, own in reversed(pairs)]
+        return found[::-1]
+
+
+STRATEGIES = [InformationGain(draws=8), InformationGain(draws=12), Calibrated(draws=12), AOptimal(draws=12)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: f"{s.name} {s.draws}")
 @pytest.mark.parametrize("coils", [1, slow_case(3)])
-def test_slices_may_be_inferred_in_other_processes_and_in_any_order(make_slice: SliceMaker, coils: int) -> None:
-    """What travels is pickled on the way there and back; the design is the same to the last bit."""
+def test_slices_may_be_kept_in_other_processes(make_slice: SliceMaker, coils: int, strategy: Any) -> None:
+    """The design is the same to the last bit, also where draws beyond those of inference are made."""
     slices = [make_slice(coils, seed=seed) for seed in (0, 1)]
-    one = engine()
+    one = engine(strategy=strategy, block=2)
     begin = one.begin(slices, centre_lines(np.ones(16, dtype=bool), 5))
-
-    def far_away(function, jobs):  # type: ignore[no-untyped-def]
-        listed = [pickle.loads(pickle.dumps(job)) for job in jobs]
-        found = [pickle.dumps(function(job)) for job in reversed(listed)]
-        return [pickle.loads(result) for result in reversed(found)]
-
-    here, there = one.run(slices, begin, 9), one.run(slices, begin, 9, mapping=far_away)
+    here, there = one.run(slices, begin, 9, closing=True), one.run(slices, begin, 9, keeper=FarAway(), closing=True)
     assert there.trace.lines == here.trace.lines
     for a, b in zip(here.trace.steps, there.trace.steps, strict=True):
         np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
         assert (a.cost.matvecs, a.cost.converged) == (b.cost.matvecs, b.cost.converged)
-        assert a.outcome.actual_energy == b.outcome.actual_energy
+        np.testing.assert_equal(a.outcome.actual_energy, b.outcome.actual_energy)
     for first, second in zip(here.warm, there.warm, strict=True):
         np.testing.assert_array_equal(first.mean, second.mean)
+
+
+def test_what_is_drawn_for_a_slice_does_not_depend_on_the_others(make_slice: SliceMaker) -> None:
+    slices = [make_slice(seed=seed) for seed in (0, 1)]
+    one = engine(strategy=Recorder([]))
+    one.run(slices, one.begin(slices, centre_lines(np.ones(16, dtype=bool), 5)), 6)
+    posteriors = one.strategy.seen[0][0]  # type: ignore[attr-defined]
+    both, alone = (
+        of_each(some, InformationGain(draws=20).scores, generators(np.random.default_rng(0), len(some)))[0][0]
+        for some in (posteriors, posteriors[:1])
+    )
+    np.testing.assert_array_equal(both, alone)
 
 
 def test_lines_with_holes_cannot_be_replayed(make_slice: SliceMaker) -> None:

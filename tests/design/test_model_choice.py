@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignEngine, DesignState
-from mri_design.design.model_choice import best_model, model_in_use, needs_another_loop, paired_energies, rivals_due
+from mri_design.design.model_choice import best_model, model_in_use, paired_energies, plan_models, rivals_due
 from mri_design.design.strategies.baselines import RandomLines
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.trace import DesignTrace
@@ -175,15 +175,15 @@ def test_a_design_that_stops_and_goes_on_chooses_the_same_models(block: int) -> 
 @pytest.mark.slow
 def test_rivals_that_rested_are_judged_as_if_they_had_not() -> None:
     """One loop more when they come back: what they miss is what they would have missed."""
-    assert not needs_another_loop([], 0, 1) and not needs_another_loop(steps([1.0, 2.0]), 0, 1)
-    assert needs_another_loop(steps([NAN, 2.0]), 0, 0) and needs_another_loop(steps([2.0]), 0, 1)
+    assert not plan_models([], 0, 4).another_loop(1) and not plan_models(steps([1.0, 2.0]), 0, 4).another_loop(1)
+    assert plan_models(steps([NAN, 2.0]), 0, 4).another_loop(0) and plan_models(steps([2.0]), 0, 4).another_loop(1)
     settled = {"step_loops": 2}  # with a single loop a step even those that never rested have not settled
     always, sometimes = (designed([textured(smooth())], 30, rivals_every=every, **settled).trace for every in (1, 4))
     assert always.lines == sometimes.lines
     returned = 0
     for before, one, other in zip(sometimes.steps, always.steps[1:], sometimes.steps[1:], strict=False):
         assert one.outcome.model_energies is not None and other.outcome.model_energies is not None
-        if needs_another_loop([before], 0, 0) and np.isfinite(other.outcome.model_energies).all():
+        if plan_models([before], 0, 4).another_loop(0) and np.isfinite(other.outcome.model_energies).all():
             np.testing.assert_allclose(other.outcome.model_energies, one.outcome.model_energies, rtol=0.02)
             returned += 1
     assert returned > 0

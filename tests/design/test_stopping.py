@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints, centre_lines
 from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignEngine
+from mri_design.design.keeping import SliceInference, infer_slice
 from mri_design.design.stopping import AnyOf, UntilError, UntilGain
 from mri_design.design.strategies.baselines import LowPass
 from mri_design.design.strategies.calibrated import Calibrated
@@ -94,7 +94,8 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_sl
     look.looks_ahead = True  # type: ignore[attr-defined]
     start = centre_lines(one.measured, 4)
     state = engine.run([one], engine.begin([one], start), 6, stop=look)
-    posterior = engine._infer([one], state, LineCandidates(one.measured, start, 6, 4), map).posteriors[0]
+    loop = replace(engine.inference, outer_iterations=2)
+    posterior, _ = infer_slice(SliceInference(one, start, state.signals[0], None, loop, (0, 0)))
     assert seen[0].least_error == pytest.approx(_dense_error(one, seen[0], posterior, list(range(12))), rel=0.05)
     assert seen[0].least_error < changed(seen[0], tested=1.0).predicted_error
 

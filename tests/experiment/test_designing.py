@@ -8,7 +8,8 @@ import pytest
 from mri_design.design.engine import DesignState
 from mri_design.errors import InputError, UsageError
 from mri_design.estimation.automatic import Automatic
-from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment import checkpoint
+from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.designing import NO_OPTIONS, DesignOptions, design_inference, run_design, start_count
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
@@ -67,6 +68,77 @@ def test_the_checkpoint_is_there_before_the_callback_sees_the_line(tmp_path: Pat
     look = DesignOptions(checkpoint=Checkpoint(path, "me"), callback=lambda s: sizes.append(path.stat().st_size))
     design(one, small, "random", look)
     assert len(sizes) == 6 and sizes[0] > 0
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of lines in the states that were written, on a clock that stands still."""
+    numbers, save = list[int](), checkpoint.save_state
+
+    def saved(kept: Checkpoint, state: DesignState) -> None:
+        save(kept, state)
+        numbers.append(len(state.trace.lines))
+
+    monkeypatch.setattr(checkpoint, "save_state", saved)
+    monkeypatch.setattr(checkpoint, "EVERY", float("inf"))
+    return numbers
+
+
+@pytest.mark.parametrize("name", ["information-gain", "calibrated", "random"])
+def test_a_design_killed_between_two_checkpoints_ends_as_the_uninterrupted_one(
+    tmp_path: Path, one: MRSlice, small: Recipe, name: str, written: list[int]
+) -> None:
+    path, cut = tmp_path / "c.npz", tmp_path / "cut.npz"
+    kept = Checkpoint(path, "me")
+
+    def look(state: DesignState) -> None:
+        if len(state.trace.lines) == 8:  # what a process that is killed here leaves
+            cut.write_bytes(path.read_bytes())
+
+    whole = design(one, small, name, DesignOptions(checkpoint=kept, callback=look))
+    assert written == [5, 10]
+    left = Checkpoint(cut, "me")
+    assert len(load_state(left).trace.lines) == 5 and load_state(kept).trace.lines == whole.trace.lines
+    again = design(one, small, name, DesignOptions(checkpoint=left))
+    assert again.trace.lines == whole.trace.lines
+    for a, b in zip(again.warm, whole.warm, strict=True):
+        np.testing.assert_array_equal(a.mean, b.mean)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, PlugPulledError])
+def test_an_interruption_writes_the_last_line_at_once(
+    tmp_path: Path, one: MRSlice, small: Recipe, written: list[int], error: type[BaseException]
+) -> None:
+    def pull(state: DesignState) -> None:
+        if len(state.trace.lines) == 8:
+            raise error
+
+    kept = Checkpoint(tmp_path / "c.npz", "me")
+    with pytest.raises(error):
+        design(one, small, options=DesignOptions(checkpoint=kept, callback=pull))
+    assert written == [5, 8] and len(load_state(kept).trace.lines) == 8
+
+
+def test_what_a_scanner_measured_is_written_line_by_line(
+    tmp_path: Path, one: MRSlice, small: Recipe, written: list[int]
+) -> None:
+    live = DesignOptions(checkpoint=Checkpoint(tmp_path / "c.npz", "me"), measure=lambda steps: None)
+    design(one, small, "random", live)
+    assert written == [5, 6, 7, 8, 9, 10]
+
+
+def test_states_are_written_as_time_passes(
+    tmp_path: Path, one: MRSlice, small: Recipe, written: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(checkpoint, "EVERY", 2.5)
+
+    def second(state: DesignState) -> None:
+        now[0] += 1.0
+
+    design(one, small, "random", DesignOptions(checkpoint=Checkpoint(tmp_path / "c.npz", "me"), callback=second))
+    assert written == [5, 8, 10]
 
 
 def test_another_design_s_checkpoint_is_refused(tmp_path: Path, one: MRSlice, small: Recipe) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design.experiment import checkpoint
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
@@ -21,7 +22,10 @@ KILLS, LINES, START = 50, 14, 4
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork")
-def test_fifty_kills_change_nothing(one: MRSlice, small: Recipe, tmp_path: Path) -> None:
+def test_fifty_kills_change_nothing(
+    one: MRSlice, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills come while a state is written, and between two that are."""
     strategy = make_strategy("information-gain")
 
     def design(folder: Path) -> tuple[int, ...]:
@@ -33,6 +37,7 @@ def test_fifty_kills_change_nothing(one: MRSlice, small: Recipe, tmp_path: Path)
     began = time.perf_counter()
     expected = design(whole)
     duration = time.perf_counter() - began
+    monkeypatch.setattr(checkpoint, "EVERY", duration / 8)  # some lines apart
     moments = np.random.default_rng(10).uniform(0, duration / 3, KILLS)
     kills = finished = 0
     folder = tmp_path / "run0"

@@ -70,7 +70,8 @@ def _left(folder: Path) -> dict[str, Any]:
             column = header.split(",").index("line")
             kept[key] = " ".join(row.split(",")[column] for row in rows)
     if "mask.npy" in names:
-        kept["mask"] = "".join(".#"[int(measured)] for measured in np.load(folder / "mask.npy"))
+        rows = np.atleast_2d(np.load(folder / "mask.npy"))
+        kept["mask"] = " ".join("".join(".#"[int(measured)] for measured in row) for row in rows)
         kept["mask_sha256"] = hashlib.sha256((folder / "mask.npy").read_bytes()).hexdigest()
     if "masks.json" in names:
         kept["masks"] = [_one_line(mask) for mask in json.loads((folder / "masks.json").read_text())]

@@ -105,6 +105,45 @@ RUNS = {
     ),
     "design-trained": GoldenRun("design phantom:t1w --lines 11 --strategy trained:train/order.npz", SMALL, "train"),
     "design-hybrid": GoldenRun("design phantom:t1w --lines 12 --strategy hybrid:train/order.npz", SMALL, "train"),
+    "design-seen": GoldenRun("design phantom:brain --lines 12 --seen phantom:brain", SMALL),
+    "design-plane": GoldenRun("design phantom:t2w --encoding plane --acceleration 8", SMALL),
+    "design-plane-coils": GoldenRun("design phantom:t2w --encoding plane --acceleration 6 --calibration 10", COILS),
+    "design-plane-gain": GoldenRun(
+        "design phantom:brain --encoding plane --acceleration 8 --shutter --block 24 --strategy information-gain", SMALL
+    ),
+    "design-plane-expected-error-coils": GoldenRun(
+        "design phantom:brain --encoding plane --acceleration 6 --strategy expected-error", COILS
+    ),
+    "design-plane-disc": GoldenRun(
+        "design phantom:brain --encoding plane --acceleration 6 --strategy poisson-disc", SMALL
+    ),
+    "design-plane-seen": GoldenRun(
+        "design phantom:brain --encoding plane --acceleration 10 --seen phantom:brain", SMALL
+    ),
+    "design-positions": GoldenRun(
+        "design phantom:head-3d --slice 4 --positions 2,6 --encoding plane --acceleration 8 --jobs 1", SMALL
+    ),
+    "design-spokes": GoldenRun("design phantom:brain --encoding radial --shots 8", SMALL),
+    "design-spokes-coils": GoldenRun("design phantom:brain --encoding radial --shots 7 --angles 24", COILS),
+    "design-arms-fixed": GoldenRun("design phantom:brain --encoding spiral --shots 6 --strategy half-turn", SMALL),
+    "compare-planes": GoldenRun(
+        "compare phantom:brain --encoding plane --accelerations 8 --train phantom:t1w --seeds 1 --method zero-filled "
+        "--strategies calibrated,poisson-disc,vd-polynomial,oracle-residual,oracle-hole --jobs 1",
+        SMALL,
+    ),
+    "compare-oracles": GoldenRun(
+        "compare phantom:brain --lines 12 --strategies oracle-hole,oracle-residual,information-gain --seeds 1 "
+        "--method zero-filled --jobs 1",
+        SMALL,
+    ),
+    "compare-arms": GoldenRun(
+        "compare phantom:brain --encoding spiral --shots 6,8 --strategies one-missing,full-turn --method zero-filled "
+        "--jobs 1",
+        SMALL,
+    ),
+    "protocol-coils": GoldenRun("protocol phantom:brain phantom:t2w --lines 14 --strategy calibrated --jobs 1", COILS),
+    "recon-plane": GoldenRun("recon phantom:t2w --mask design-plane/mask.npy", SMALL, "design-plane"),
+    "recon-spokes": GoldenRun("recon design-spokes/trajectory.npz", SMALL, "design-spokes"),
     "recon-mean": GoldenRun("recon phantom:brain --mask design-calibrated/mask.npy", SMALL, "design-calibrated"),
     "recon-map": GoldenRun(
         "recon phantom:brain --mask design-calibrated/mask.npy", TOTAL_VARIATION, "design-calibrated"

@@ -2,6 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,8 @@ from mri_design.errors import InputError, MissingPackageError, MriDesignError, U
 from mri_design.runs import executors
 from mri_design.runs.executors import require_executor
 from mri_design.runs.workers import Workers
+
+ROOT = Path(__file__).parents[2]
 
 
 def product(material: int, item: int) -> int:
@@ -47,7 +53,6 @@ def refused(material: int, item: int) -> int:
 def test_results_come_in_order_here() -> None:
     with Workers(3, 1) as workers:
         assert list(workers.map(product, [4, 1, 2])) == [12, 3, 6]
-        assert list(workers.apply(abs, [-4, 1])) == [4, 1]
         assert list(workers.finished(product, [4, 1])) == [(0, 12), (1, 3)]
 
 
@@ -84,6 +89,42 @@ def test_a_piece_whose_process_was_lost_is_computed_again(tmp_path: Path) -> Non
         assert list(workers.map(killed_once, [1, 2, 3])) == [10, 20, 30]
 
 
+PARENT = """
+import os, sys, time
+from mri_design.runs.workers import Workers
+from tests.runs.test_workers import told_and_waiting
+
+if __name__ == "__main__":
+    with Workers(sys.argv[1], 2) as workers:
+        list(workers.map(told_and_waiting, [1, 2]))
+"""
+
+
+def told_and_waiting(folder: str, item: int) -> None:
+    Path(folder, str(item)).write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+def test_processes_end_with_the_one_that_began_them_also_where_it_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, script, tmp_path], env={**os.environ, "PYTHONPATH": str(ROOT)})
+    told = [tmp_path / "1", tmp_path / "2"]
+    within(60, lambda: all(path.exists() and path.read_text() for path in told))
+    parent.kill()
+    parent.wait()
+    within(20, lambda: not any(Path("/proc", path.read_text()).exists() for path in told))
+
+
+def within(seconds: float, true: Callable[[], bool]) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("text", ["", "slurm", "local:1", "dask:", "local,dask"])
 def test_other_executors_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="wanted local, dask, or dask:ADDRESS"):
@@ -100,7 +141,6 @@ class TestDask:
     def test_results_are_those_of_here(self, address: str) -> None:
         with Workers(3, 1, address) as workers:
             assert list(workers.map(product, [4, 1, 2])) == [12, 3, 6]
-            assert list(workers.apply(abs, [-4, 1])) == [4, 1]
 
     def test_a_poisonous_piece_is_told_of_when_the_others_are_done(self, address: str) -> None:
         got = []

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.engine import SliceInference, infer_slice
+from mri_design.design.keeping import SliceInference, infer_slice
 from mri_design.design.line_variances import residual_energies
 from mri_design.design.sample_variances import residual_sample_energies
 from mri_design.errors import InputError

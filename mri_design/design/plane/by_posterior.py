@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.plane.start import start_for_samples
 from mri_design.design.plane.thinning import block_by_scores
+from mri_design.design.posteriors import generators, of_each
 from mri_design.design.sample_variances import expected_sample_energies, plane_of, sample_variances
 from mri_design.design.strategy import DesignView
 from mri_design.errors import require_counts
@@ -101,7 +102,8 @@ class InformationGainSamples:
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The remaining samples with the largest total scores over the posteriors, thinned."""
-        total = np.asarray(np.sum([self.scores(p, rng) for p in view.posteriors], axis=0))
+        own = generators(rng, len(view.posteriors))
+        total = np.asarray(np.sum(of_each(view.posteriors, self.scores, own), axis=0))
         forecast = self.predicted(view, rng)
         block = block_by_scores(total, view, count, forecast)
         gained = [replace(c, forecast=replace(c.forecast, information=float(total[c.line]) / 2)) for c in block]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.other_scans.earlier_scan import EarlierScan
@@ -21,9 +21,11 @@ from mri_design.design.plane.gamma_regression import fitted_weights
 from mri_design.design.plane.sample_features import EARLIER_MEAN, PlaneKnowledge, feature_weights, sample_features
 from mri_design.design.plane.start import start_for_samples
 from mri_design.design.plane.thinning import block_by_scores, candidates_plane
+from mri_design.design.posteriors import means_of, of_each
 from mri_design.design.sample_variances import expected_sample_energies
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
+from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.encodings import PlaneEncoding
 
 __all__ = ["CalibratedSamples"]
@@ -102,7 +104,7 @@ class CalibratedSamples:
         """
         belief = self._belief(view, rng)
         scores = belief.scores
-        one_coil = view.posteriors[0].model.data.shape[0] == 1
+        one_coil = _coils_and_noise(view)[0][0] == 1
         if one_coil if self.drawn is None else self.drawn:
             shape = _shape(view)
             scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - belief.known)
@@ -145,8 +147,8 @@ class CalibratedSamples:
                 wanted=f"one for every slice that shares the mask: {len(view.posteriors)}",
             )
         parts = [
-            np.array(scan.residuals(moments)) * np.sum(np.abs(posterior.mean) ** 2, dtype=np.float64)
-            for scan, posterior in zip(self.earlier, view.posteriors, strict=True)
+            np.array(scan.residuals(moments)) * np.sum(np.abs(mean) ** 2, dtype=np.float64)
+            for scan, mean in zip(self.earlier, means_of(view.posteriors), strict=True)
         ]
         return list(np.sum(parts, axis=0))
 
@@ -161,7 +163,9 @@ class CalibratedSamples:
     def _around(self, values: Numbers, plane: PlaneEncoding) -> Numbers:
         widths = [max(self.reach * n, 0.5) for n in plane.grid]
         weight = 2 * np.pi * widths[0] * widths[1]  # one at the middle of the window
-        return np.asarray(weight * gaussian_filter(values.reshape(plane.grid), widths, mode="constant").reshape(-1))
+        return np.asarray(
+            weight * scipy.ndimage.gaussian_filter(values.reshape(plane.grid), widths, mode="constant").reshape(-1)
+        )
 
 
 @dataclass(frozen=True)
@@ -232,7 +236,7 @@ def _innovations(
     acquired, steps = view.candidates.acquired, view.steps
     measured = np.zeros(plane.size, dtype=bool)
     measured[list(acquired[: len(acquired) - len(steps)])] = True
-    noise = float(sum(2 * p.model.noise_variance * p.model.data.shape[0] for p in view.posteriors))
+    noise = float(sum(2 * variance * coils for coils, variance in _coils_and_noise(view)))
     parts: list[tuple[NDArray[np.intp], Numbers, Numbers, float]] = []
     for each, earlier in zip(blocks, said, strict=False):
         block = steps[each]
@@ -260,4 +264,13 @@ def _shape(view: DesignView) -> float:
 
     Coils overlap, so that the square root of their number counts.
     """
-    return float(sum(np.sqrt(p.model.data.shape[0]) for p in view.posteriors))
+    return float(sum(np.sqrt(coils) for coils, _ in _coils_and_noise(view)))
+
+
+def _coils_and_noise(view: DesignView) -> list[tuple[int, float]]:
+    """Per slice, how many coils, and the noise variance of a sample's component."""
+    return of_each(view.posteriors, _coils_and_noise_of)
+
+
+def _coils_and_noise_of(posterior: GaussianPosterior) -> tuple[int, float]:
+    return len(posterior.model.data), float(posterior.model.noise_variance)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
 from mri_design.design.decision import Choice
 from mri_design.design.plane.start import start_for_samples
 from mri_design.design.plane.thinning import block_by_scores, candidates_plane
+from mri_design.design.posteriors import PerSlice, of_each
 from mri_design.design.sample_variances import expected_sample_energies, residual_sample_energies
 from mri_design.design.strategy import DesignView
 from mri_design.design.trials import require_true_images, require_truths
@@ -112,7 +113,9 @@ class OracleHoleSamples:
         ratio = np.where(unmeasured, actual / np.maximum(expected, np.finfo(float).tiny), 0.0)
 
         def around(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            spread = gaussian_filter(values.reshape(plane.grid), REACH, mode="constant", truncate=4.0).reshape(-1)
+            spread = scipy.ndimage.gaussian_filter(
+                values.reshape(plane.grid), REACH, mode="constant", truncate=4.0
+            ).reshape(-1)
             return np.maximum(spread - values * _middle(), 0.0)
 
         weights = around(unmeasured.astype(float))
@@ -134,5 +137,4 @@ def _middle() -> float:
 def _residuals(name: str, truths: Sequence[Array], view: DesignView) -> NDArray[np.float64]:
     """Actual energy of the mean's error on every sample, (size,), summed over coils and slices."""
     require_truths(name, truths, len(view.posteriors))
-    pairs = zip(view.posteriors, truths, strict=True)
-    return np.asarray(np.sum([residual_sample_energies(posterior, truth) for posterior, truth in pairs], axis=0))
+    return np.asarray(np.sum(of_each(view.posteriors, residual_sample_energies, PerSlice(truths)), axis=0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
 from mri_design.operators.encodings import PlaneEncoding
 
@@ -77,7 +77,9 @@ def sample_features(known: PlaneKnowledge) -> Numbers:
     unmeasured = ~known.measured if not known.measured.all() else np.ones(plane.size, dtype=bool)
     level = float(np.mean(known.expected[unmeasured]))
     ky, kz = plane.frequencies.T
-    density = gaussian_filter(known.measured.reshape(plane.grid).astype(float), AROUND, mode="wrap").reshape(-1)
+    density = scipy.ndimage.gaussian_filter(
+        known.measured.reshape(plane.grid).astype(float), AROUND, mode="wrap"
+    ).reshape(-1)
     columns = [
         np.ones(plane.size),
         _log_ratio(known.expected, level),

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
 from mri_design.design.decision import Choice
 from mri_design.design.plane.start import start_for_samples
 from mri_design.design.plane.thinning import block_by_scores, candidates_plane
+from mri_design.design.posteriors import means_of
 from mri_design.design.strategy import DesignView
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.errors import InputError, require_numbers, sequence_of
@@ -78,8 +79,8 @@ class TrainingResidualSamples:
                 wanted="one per slice",
                 cure="TrainingResidualSamples().knowing(scans) takes them.",
             )
-        pairs = zip(self.scans, view.posteriors, strict=True)
-        residuals = [line_residual(scan.slice_model, posterior.mean, scan.reference) for scan, posterior in pairs]
+        pairs = zip(self.scans, means_of(view.posteriors), strict=True)
+        residuals = [line_residual(scan.slice_model, mean, scan.reference) for scan, mean in pairs]
         return _around(np.mean(residuals, axis=0), ~view.candidates.mask, candidates_plane(view), self.reach)
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
@@ -97,7 +98,7 @@ def _around(
     """Weighted mean over the unmeasured samples around each; 0 where there is none."""
 
     def spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return gaussian_filter(values.reshape(plane.grid), reach, mode="constant").reshape(-1)
+        return scipy.ndimage.gaussian_filter(values.reshape(plane.grid), reach, mode="constant").reshape(-1)
 
     weights = spread(unmeasured.astype(np.float64))
     total = spread(np.where(unmeasured, residual, 0.0))

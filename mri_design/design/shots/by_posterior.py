@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice, Forecast
+from mri_design.design.posteriors import generators, of_each
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError, require_counts
 from mri_design.model.posterior import GaussianPosterior
@@ -56,8 +57,8 @@ class InformationGainShots:
         shots = view.candidates.encoding
         if not isinstance(shots, ShotEncoding):
             raise InputError(field="candidates", got="no shots", wanted="a design over shots: --encoding radial")
-        each = [gain_of_shots(posterior, shots, rng, self.draws) for posterior in view.posteriors]
-        total = np.asarray(np.sum(each, axis=0))
+        own = generators(rng, len(view.posteriors))
+        total = np.asarray(np.sum(of_each(view.posteriors, gain_of_shots, shots, own, self.draws), axis=0))
         best = best_line(total, view.candidates)
         return replace(best, forecast=Forecast(information=float(total[best.line]) / 2))
 

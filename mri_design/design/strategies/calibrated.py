@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import expected_energies
 from mri_design.design.neighbourhood import neighbourhood, require_weights
+from mri_design.design.posteriors import image_energy, of_each
 from mri_design.design.strategies.error_model import ErrorModel, ErrorModelName, shipped_error_model
 from mri_design.design.strategies.line_features import LineKnowledge, features_of_line, line_features
 from mri_design.design.strategies.second_opinion import SecondOpinion, weight_of_opinion
@@ -111,7 +112,7 @@ class Calibrated:
         scores = neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours)
         weight = self.opinion_weight(view)
         if self.opinion is not None:
-            seen = np.maximum(self.opinion.residuals(_moments(view))[-1], TINY) * _image_energy(view)
+            seen = np.maximum(self.opinion.residuals(_moments(view))[-1], TINY) * image_energy(view.posteriors)
             scores = seen**weight * scores ** (1 - weight)
         forecast = Forecast(expected, _believed(now, model, features), opinion_weight=weight)
         return replace(best_line(scores, view.candidates), forecast=forecast)
@@ -165,11 +166,10 @@ class _Scan:
         n = view.candidates.n_lines
         energies, noise, samples = np.zeros(n), 0.0, 0
         known = np.array(view.candidates.acquired[: len(view.candidates.acquired) - view.pending])
-        for posterior in view.posteriors:
-            energies[known] += measured_energies(posterior)
-            model = posterior.model
-            each = model.data.size // len(known)
-            noise += 2 * model.noise_variance * each
+        for found, variance, size in of_each(view.posteriors, _measured):
+            energies[known] += found
+            each = size // len(known)
+            noise += 2 * variance * each
             samples += each
         return cls(energies, noise, samples)
 
@@ -192,10 +192,22 @@ def _believed(now: LineKnowledge, model: ErrorModel, features: Numbers) -> Numbe
 
 def _kind(posteriors: Sequence[GaussianPosterior]) -> ErrorModelName:
     """That of most slices."""
-    if posteriors[0].model.data.shape[0] > 1:
+    kinds = of_each(posteriors, _coils_and_model)
+    if kinds[0][0] > 1:
         return "several coils"
-    modulus = sum(posterior.precision.complex_linear for posterior in posteriors)
+    modulus = sum(complex_linear for _, complex_linear in kinds)
     return "one coil" if 2 * modulus >= len(posteriors) else "one coil, phase-aware"
+
+
+def _coils_and_model(posterior: GaussianPosterior) -> tuple[int, bool]:
+    """How many coils, and whether the model is that of the modulus, which takes no phase for known."""
+    return len(posterior.model.data), posterior.precision.complex_linear
+
+
+def _measured(posterior: GaussianPosterior) -> tuple[Numbers, float, int]:
+    """Energies of the measured lines, the noise variance of a sample's component, and how many samples there are."""
+    model = posterior.model
+    return measured_energies(posterior), float(model.noise_variance), model.data.size
 
 
 def _log_errors(view: DesignView, opinion: SecondOpinion) -> tuple[Numbers, Numbers, Numbers]:
@@ -203,7 +215,7 @@ def _log_errors(view: DesignView, opinion: SecondOpinion) -> tuple[Numbers, Numb
 
     The third array is what noise adds to the variance of both.
     """
-    scan, level = _Scan.of(view), _image_energy(view)
+    scan, level = _Scan.of(view), image_energy(view.posteriors)
     found: list[tuple[float, float, float]] = []
     steps = view.steps[: len(view.steps) - view.pending]
     for step, residuals in zip(steps, opinion.residuals(_moments(view)), strict=False):
@@ -222,11 +234,6 @@ def _moments(view: DesignView) -> list[tuple[int, ...]]:
     first = len(acquired) - len(view.steps)
     before = [acquired[: first + i - step.choice.pending] for i, step in enumerate(view.steps)]
     return [*before[: len(before) - view.pending], acquired[: len(acquired) - view.pending]]
-
-
-def _image_energy(view: DesignView) -> float:
-    """Energy of the posterior means, all slices together: what residuals of other scans are shares of."""
-    return float(sum(np.sum(np.abs(p.mean) ** 2, dtype=np.float64) for p in view.posteriors))
 
 
 def measured_energies(posterior: GaussianPosterior) -> Numbers:

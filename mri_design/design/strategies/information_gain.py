@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.line_variances import all_lines, line_variances, mean_power
+from mri_design.design.posteriors import generators, of_each
 from mri_design.design.strategy import DesignView, best_line, start_for_posterior
 from mri_design.errors import InputError, described, require_counts
 from mri_design.krylov.block_lanczos import BlockLanczosFactors
@@ -217,11 +218,11 @@ class InformationGain:
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies summed over the posteriors; nothing corrects them."""
-        return _forecast([self.scores(p, rng) for p in view.posteriors])
+        return _forecast(of_each(view.posteriors, self.scores, generators(rng, len(view.posteriors))))
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest total score over the posteriors."""
-        return _most_informative([self.scores(p, rng) for p in view.posteriors], view)
+        return _most_informative(of_each(view.posteriors, self.scores, generators(rng, len(view.posteriors))), view)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,11 +265,11 @@ class LanczosInformationGain:
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies summed over the posteriors; nothing corrects them."""
-        return _forecast([self.scores(p, rng) for p in view.posteriors])
+        return _forecast(of_each(view.posteriors, self.scores, generators(rng, len(view.posteriors))))
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line with the largest total score over the posteriors."""
-        return _most_informative([self.scores(p, rng) for p in view.posteriors], view)
+        return _most_informative(of_each(view.posteriors, self.scores, generators(rng, len(view.posteriors))), view)
 
 
 def _forecast(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Forecast:

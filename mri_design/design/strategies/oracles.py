@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice
 from mri_design.design.line_variances import expected_energies, residual_energies
+from mri_design.design.posteriors import PerSlice, of_each
 from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
 from mri_design.errors import InputError, require_counts, require_working
@@ -198,7 +199,4 @@ class OracleGreedy:
 def _residuals(name: str, truths: Sequence[Array], view: DesignView) -> NDArray[np.float64]:
     """Actual energy of the mean's error on every line, (ky,), summed over readout, coils and slices."""
     require_truths(name, truths, len(view.posteriors))
-    residual = np.zeros(view.candidates.n_lines)
-    for posterior, truth in zip(view.posteriors, truths, strict=True):
-        residual += residual_energies(posterior, truth)
-    return residual
+    return np.asarray(np.sum(of_each(view.posteriors, residual_energies, PerSlice(truths)), axis=0))

@@ -9,6 +9,7 @@ import numpy as np
 
 from mri_design.design.decision import Choice
 from mri_design.design.neighbourhood import neighbourhood, require_weights
+from mri_design.design.posteriors import means_of
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.errors import InputError, require_working, sequence_of
@@ -89,8 +90,9 @@ class TrainingResidual:
                 cure="TrainingResidual().knowing(scans) takes them.",
             )
         residual = np.zeros(view.candidates.n_lines)
+        means = [] if self.reconstruct else means_of(view.posteriors)
         for number, scan in enumerate(scans):
-            image = self.reconstruct(number, lines) if self.reconstruct else view.posteriors[number].mean
+            image = self.reconstruct(number, lines) if self.reconstruct else means[number]
             residual += line_residual(scan.slice_model, image, scan.reference) / len(scans)
         residual[list(lines)] = 0.0
         return best_line(neighbourhood(residual, self.neighbours), view.candidates)

@@ -10,20 +10,23 @@ from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined, Template
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import COLOURS, PALETTE
 from mri_design.evaluation.output.manifest import Manifest, manifest_text
-from mri_design.evaluation.output.picture import Drawing, svg_text
+from mri_design.evaluation.output.picture import Drawing, drawing, svg_text
 from mri_design.evaluation.output.pointed_curves import pointed_curves
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.step_explorer import StepExplorer
 from mri_design.evaluation.output.tables import Row, column_names, format_cell, is_numeric, shown_texts
 from mri_design.evaluation.output.vector_picture import inline
 from mri_design.scan.io.atomic import write_text
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 __all__ = [
     "Block",
@@ -39,15 +42,16 @@ __all__ = [
 
 
 def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str) -> ReportFigure:
-    """Draw and write figures/NAME.png and figures/NAME.svg; the latter under a caption for the report.
+    """Draw and write figures/NAME.svg; return it under a caption for the report.
 
     In a folder without a report nothing is drawn, and the caption stands alone.
     """
     if not folder.reported:
         return ReportFigure("", caption)
-    drawing = draw()
-    path = folder.write_figure(name, drawing)
-    return ReportFigure(path.with_suffix(".svg").read_text(encoding="utf-8"), caption, pointed_curves(drawing))
+    with drawing():
+        figure = draw()
+        path = folder.write_figure(name, figure)
+        return ReportFigure(path.read_text(encoding="utf-8"), caption, pointed_curves(figure))
 
 
 _ONE_LINE = 36  # letters of a cell that stay on one line
@@ -244,6 +248,8 @@ def _script() -> str:
 
 @cache
 def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined  # here: runs without a report make no page
+
     source = _resource("page.html.j2")
     surroundings = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return surroundings.from_string(source)

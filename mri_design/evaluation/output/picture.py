@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from mri_design.evaluation.output.vector_picture import tidy
 
-__all__ = ["Drawing", "drawn_files", "png_bytes", "svg_text"]
+__all__ = ["Drawing", "drawing", "placed", "png_bytes", "svg_text"]
 
 
 class Drawing(Protocol):
@@ -44,17 +46,35 @@ def svg_text(figure: Drawing) -> str:
     return tidy(_saved(figure, format="svg", dpi="figure", facecolor="none", metadata={"Date": None}).decode("utf-8"))
 
 
-def drawn_files(figure: Drawing) -> tuple[bytes, str]:
-    """Both, as `png_bytes` and `svg_text` would give them, with the axes placed once, and each drawn once.
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Look for unreachable objects after a figure is drawn, not while it is.
 
-    Where a figure has something that places its axes, the plotting library draws it twice for every file.
+    The plotting library makes some ten thousand small objects for a figure, which refer to one another until it is
+    written; looking through them again and again takes a tenth of the time.
+    """
+    looking = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looking:
+            gc.enable()
+
+
+@contextmanager
+def placed(figure: Drawing) -> Iterator[None]:
+    """Place the axes of a figure now, and leave them there while its files are written.
+
+    Where a figure has something that places its axes, the plotting library otherwise draws it twice for every file. The
+    files are the same.
     """
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
     figure.set_layout_engine(None)
     try:
-        return png_bytes(figure), svg_text(figure)
+        yield
     finally:
         figure.set_layout_engine(engine)
 

@@ -42,7 +42,7 @@ _HELD = {
 def files_section(folder: Path) -> Section:
     """Links to the files that lie beside the report."""
     there = {name: what for name, what in _HELD.items() if (folder / name).is_file()}
-    return Section("Files", [Links(there), Paragraph("The figures are in the folder figures, as PNG and as SVG.")])
+    return Section("Files", [Links(there), Paragraph("The figures are in the folder figures.")])
 
 
 def save_report(

@@ -15,7 +15,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.folder_ledger import FolderLedger
 from mri_design.evaluation.output.folder_lock import FolderLock
 from mri_design.evaluation.output.manifest import Manifest, manifest_text
-from mri_design.evaluation.output.picture import Drawing, drawn_files
+from mri_design.evaluation.output.picture import Drawing, placed, png_bytes, svg_text
 from mri_design.evaluation.output.progress_file import PROGRESS_NAME, ProgressFile
 from mri_design.evaluation.output.tables import Row, csv_text, write_csv
 from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_npz, write_text
@@ -44,6 +44,8 @@ class RunFolder:
         The arguments of the run, for those who look into the folder while it lasts.
     reported : bool
         Whether figures and the report belong to the run; where they do not, arrays, tables and the manifest are all.
+    png : bool
+        Whether a PNG stands beside the SVG of every figure.
 
     Attributes
     ----------
@@ -67,10 +69,16 @@ class RunFolder:
     """
 
     def __init__(
-        self, path: str | Path, *, overwrite: bool = False, command: Sequence[str] = (), reported: bool = True
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        command: Sequence[str] = (),
+        reported: bool = True,
+        png: bool = False,
     ) -> None:
         self.path = Path(path)
-        self.reported = reported
+        self.reported, self.png = reported, png
         self.progress = ProgressFile(self.path / PROGRESS_NAME, command)
         self.overwrite = overwrite
         self._new = _make_folder(self.path)
@@ -232,7 +240,9 @@ class RunFolder:
         return path
 
     def write_figure(self, name: str, figure: Drawing) -> Path:
-        """Write figures/NAME.png, for slides, and figures/NAME.svg, for pages; returns the path of the first.
+        """Write figures/NAME.svg, and NAME.png where PNG is wanted; return the path of the first.
+
+        Without PNG, one that an earlier run left under this name is removed.
 
         Parameters
         ----------
@@ -241,13 +251,16 @@ class RunFolder:
         figure : Drawing
             For example what a function of `plots` returned.
         """
-        path = _checked(self._figures(), f"{name}.png")
-        vector = _checked(self._figures(), f"{name}.svg")
-        for file in (path, vector):
+        path = _checked(self._figures(), f"{name}.svg")
+        pixels = _checked(self._figures(), f"{name}.png")
+        for file in (path, *([pixels] if self.png else [])):
             self._ledger.claim(file)
-        png, svg = drawn_files(figure)
-        write_bytes(path, png)
-        write_text(vector, svg)
+        with placed(figure):
+            write_text(path, svg_text(figure))
+            if self.png:
+                write_bytes(pixels, png_bytes(figure))
+        if not self.png and self._ledger.owns(pixels):
+            pixels.unlink(missing_ok=True)
         return path
 
     def _figures(self) -> Path:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
-from numpy.typing import ArrayLike, NDArray
+from matplotlib.ticker import LogLocator
+from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.metrics import mean_and_spread
+from mri_design.evaluation.plots.panels import ErrorCurve
 from mri_design.evaluation.plots.style import (
     GREY,
     GRID,
@@ -23,10 +23,11 @@ from mri_design.evaluation.plots.style import (
     empty_figure,
     label_axes,
     measured_label,
+    plain_numbers,
     plain_text,
 )
 
-__all__ = ["ErrorCurve", "calibration", "error_against_lines"]
+__all__ = ["calibration", "error_against_lines"]
 
 MOST_INSIDE = 6
 """Curves whose legend fits inside the axes."""
@@ -35,41 +36,6 @@ MOST_COUNTS = 8
 CLOSE = 100
 """Ratio of a logarithmic axis's ends up to which there is room for labels between the decades."""
 _LINE_STYLES = ("-", "--", "-.", ":")
-
-
-@dataclass(frozen=True)
-class ErrorCurve:
-    """How one strategy's error falls with the lines it measures.
-
-    Parameters
-    ----------
-    name : str
-        The strategy.
-    lines : int array, shape (n,)
-        Numbers of measured lines, increasing.
-    errors : float array, shape (run, n)
-        One row per seed or image.
-    place : int, optional
-        Of its colour and marker, to be the same in several figures; its place among the curves without it.
-
-    Raises
-    ------
-    InputError
-        Where the shapes disagree.
-    """
-
-    name: str
-    lines: NDArray[np.integer]
-    errors: NDArray[np.floating]
-    place: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.lines.ndim != 1 or self.errors.ndim != 2 or self.errors.shape[1] != len(self.lines):
-            raise InputError(
-                field=f"curve {self.name}",
-                got=f"lines {self.lines.shape} and errors {self.errors.shape}",
-                wanted="(n,) and (run, n)",
-            )
 
 
 def error_against_lines(
@@ -184,9 +150,8 @@ def calibration(
         bar.ax.tick_params(labelsize=SMALL)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_locator(NullLocator())  # labels between the decades would overlap
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ends[1] < CLOSE * ends[0] else (1.0,)))
-        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        plain_numbers(axis)
     axes.set_xlabel(plain_text(f"predicted residual energy ({unit})"), fontsize=LABEL)
     axes.set_ylabel(plain_text(f"actual residual energy ({unit})"), fontsize=LABEL)
     axes.tick_params(labelsize=SMALL)

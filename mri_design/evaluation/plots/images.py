@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,15 +11,14 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.evaluation.metrics import ImageMetrics
+from mri_design.evaluation.plots.layout import Layout, displayed
+from mri_design.evaluation.plots.panels import Image, ImagePanel, scale_top
 from mri_design.evaluation.plots.style import (
     ERROR_COLOURS,
     GREY,
     LABEL,
     SMALL,
     WIDTH,
-    Layout,
-    displayed,
     empty_figure,
     label_image_axes,
     named_across,
@@ -28,49 +26,13 @@ from mri_design.evaluation.plots.style import (
 )
 
 __all__ = [
-    "ImagePanel",
-    "error_caption",
     "error_maps",
     "image_grid",
-    "metric_caption",
-    "scale_top",
     "std_against_error",
     "std_map",
 ]
 
-Image = NDArray[np.complexfloating] | NDArray[np.floating]
-
-_SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
-
-
-@dataclass(frozen=True)
-class ImagePanel:
-    """One image of a grid.
-
-    Parameters
-    ----------
-    image : complex or real array, shape (ky, kx)
-        Its magnitude is shown.
-    title : str
-        Short; above the image.
-    caption : str
-        Below the image, for example `metric_caption`.
-    """
-
-    image: Image
-    title: str
-    caption: str = ""
-
-
-def metric_caption(metrics: ImageMetrics) -> str:
-    """The metrics in short lines for an image's caption."""
-    return f"{error_caption(metrics)}\nPSNR {metrics.psnr:.1f} dB\nSSIM {metrics.ssim:.3f}"
-
-
-def error_caption(metrics: ImageMetrics) -> str:
-    """The error alone, for a map of it."""
-    return f"error {100 * metrics.relative_l2:.2f} %"
 
 
 def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", columns: int = 3) -> Figure:
@@ -264,12 +226,6 @@ def _colour_bar(figure: Figure, drawn: AxesImage, cells: Sequence[Axes], label: 
     bar = figure.colorbar(drawn, ax=list(cells), extend="max", location="bottom", shrink=0.7, aspect=40, pad=0.02)
     bar.set_label(plain_text(label), fontsize=LABEL)
     bar.ax.tick_params(labelsize=SMALL)
-
-
-def scale_top(images: Sequence[NDArray[np.floating]]) -> float:
-    """What is shown brightest in these images: all but their brightest pixels lie below it."""
-    top = max(float(np.percentile(pixels, _SHOWN_FRACTION)) for pixels in images)
-    return top or max(float(pixels.max()) for pixels in images) or 1.0
 
 
 def _refuse_other_shapes(images: Sequence[NDArray[np.generic]]) -> None:

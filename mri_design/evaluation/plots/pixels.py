@@ -9,7 +9,8 @@ from matplotlib import colormaps
 from numpy.typing import NDArray
 from PIL import Image  # the plotting library's own; what that writes itself has three times the bytes
 
-from mri_design.evaluation.plots.style import ERROR_COLOURS, Layout, displayed
+from mri_design.evaluation.plots.layout import Layout, displayed
+from mri_design.evaluation.plots.style import ERROR_COLOURS
 
 __all__ = ["pixels_png"]
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import PALETTE
+from mri_design.evaluation.plots.panels import LinePanel
 from mri_design.evaluation.plots.style import (
     BLANK,
     CHOICE_ORDER,
@@ -29,34 +28,15 @@ from mri_design.evaluation.plots.style import (
     label_axes,
     measured_label,
     plain_decades,
+    plain_numbers,
     plain_text,
     runs,
 )
 
-__all__ = ["LinePanel", "error_course", "innovation_course", "line_predictions"]
+__all__ = ["error_course", "innovation_course", "line_predictions"]
 
 PREDICTED, ACTUAL = PALETTE[0], PALETTE[1]
 _DECADES_SHOWN = 1e4
-
-
-@dataclass(frozen=True)
-class LinePanel:
-    """Energies of the error on every line at one moment of a run.
-
-    Parameters
-    ----------
-    title : str
-        Above the panel.
-    predicted, actual : float array, shape (ky,)
-        NaN where not known; what is not positive cannot be drawn on a log scale and is left out.
-    acquired : bool array, shape (ky,)
-        Lines measured so far.
-    """
-
-    title: str
-    predicted: NDArray[np.float64]
-    actual: NDArray[np.float64]
-    acquired: NDArray[np.bool_]
 
 
 def error_course(
@@ -155,7 +135,7 @@ def innovation_course(
     if noise is not None:
         above.plot(x, np.asarray(noise, dtype=float), "--", color=GREY, linewidth=1, label="noise alone")
     above.set_yscale("log")
-    above.yaxis.set_minor_locator(NullLocator())
+    plain_numbers(above.yaxis)
     label_axes(above, "", f"innovation ({unit})")
     figure.legend(
         *above.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
@@ -201,7 +181,7 @@ def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squ
     top = every.max() * 2
     for axes, panel in zip(cells, panels, strict=True):
         axes.set_yscale("log")
-        axes.yaxis.set_minor_locator(NullLocator())
+        plain_numbers(axes.yaxis)
         starts, widths = runs(panel.acquired)
         axes.bar(starts, top, widths, align="edge", color=BLANK, linewidth=0, label="measured")
         for energy, style in ((panel.actual, "s"), (panel.predicted, "o")):

@@ -21,6 +21,7 @@ from mri_design.evaluation.plots.style import (
     empty_figure,
     ky_coordinates,
     label_axes,
+    plain_numbers,
     plain_text,
     refuse_lines,
     runs,
@@ -85,6 +86,8 @@ def score_map(
     bar = figure.colorbar(drawn, ax=axes, pad=0.01, aspect=30)
     bar.set_label(plain_text(unit), fontsize=LABEL)
     bar.ax.tick_params(labelsize=SMALL)
+    if bar.ax.get_yscale() == "log":
+        plain_numbers(bar.ax.yaxis)
     axes.fill_between([], [], color=BLANK, label="not a candidate")
     figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
     return figure

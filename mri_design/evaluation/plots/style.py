@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import COLOURS
-from mri_design.scan.data import Orientation
+from mri_design.evaluation.plots.layout import Layout, across
 
 __all__ = [
     "BLANK",
@@ -34,9 +35,6 @@ __all__ = [
     "SMALL",
     "START",
     "WIDTH",
-    "Layout",
-    "across",
-    "displayed",
     "empty_figure",
     "ky_coordinates",
     "label_axes",
@@ -44,17 +42,11 @@ __all__ = [
     "measured_label",
     "named_across",
     "plain_decades",
+    "plain_numbers",
     "plain_text",
     "refuse_lines",
     "runs",
 ]
-
-Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
-"""How an image lies on the page: as its source file has it, or, where no lines were encoded, as its array.
-
-In "plane-rows" and "plane-columns" both directions are phase encodes (ky, kz), and it lies as in those of lines.
-"""
-LAYOUTS: tuple[str, ...] = (*get_args(Orientation), "plane-rows", "plane-columns", "no-lines")
 
 WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 8 points can still be read
 DPI = 200
@@ -105,38 +97,6 @@ def empty_figure(height: float, width: float = WIDTH) -> Figure:
     return SteadyFigure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
 
 
-def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.generic]:
-    """The array as rows and columns of the source file.
-
-    Parameters
-    ----------
-    image : array, shape (ky, kx)
-    orientation : Layout
-        In "ky-columns" and "plane-columns" ky runs across the page.
-
-    Raises
-    ------
-    InputError
-        Where there are not two axes or the orientation is unknown.
-    """
-    if image.ndim != 2:
-        raise InputError(field="image", got=f"shape {image.shape}", wanted="one image (ky, kx)")
-    return image.T if across(orientation) else image
-
-
-def across(orientation: Layout) -> bool:
-    """True where the phase-encode direction, or ky of a plane, runs across the page.
-
-    Raises
-    ------
-    InputError
-        Where the orientation is unknown.
-    """
-    if orientation not in LAYOUTS:
-        raise InputError(field="orientation", got=repr(orientation), wanted=f"one of: {', '.join(LAYOUTS)}")
-    return orientation in ("ky-columns", "plane-columns")
-
-
 def label_image_axes(axes: Axes, orientation: Layout) -> None:
     """Name the direction that runs down an image (the other runs across), where it has a name; pixels have no ticks."""
     if orientation == "no-lines":
@@ -176,8 +136,17 @@ def plain_decades(axes: Axes) -> None:
     low, high = axes.get_ylim()
     subs = (1.0, 2.0, 5.0) if high < MANY_DECADES * low else (1.0,)
     axes.yaxis.set_major_locator(LogLocator(subs=subs))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
+    plain_numbers(axes.yaxis)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Numbers along a logarithmic axis as people write them, none between its ticks.
+
+    Powers of ten, which the library writes by itself, are formulas to it: their typesetting takes longer than the rest
+    of a figure's letters.
+    """
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def plain_text(text: str, width: int | None = None) -> str:

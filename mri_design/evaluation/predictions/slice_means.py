@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mri_design.design.engine import SliceInference, infer_slice
+from mri_design.design.keeping import SliceInference, infer_slice
 from mri_design.design.model_choice import CandidateModels
 from mri_design.design.trace import DesignTrace
 from mri_design.inference.base import WarmStart

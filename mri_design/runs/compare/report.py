@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -13,8 +12,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.tables import markdown_text, write_csv
-from mri_design.evaluation.plots.curves import ErrorCurve
-from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
+from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.experiment.strategy_names import strategy_label
 from mri_design.operators.encodings import KINDS, LineEncoding, PlaneEncoding, ShotEncoding, count_text
@@ -23,7 +21,7 @@ from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
-from mri_design.runs.sections.images import layout_of
+from mri_design.runs.sections.images import error_bars_figure, layout_of
 from mri_design.runs.sections.trajectories import curves_figure
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
@@ -155,11 +153,7 @@ def _pictures_section(
         ),
     ]
     for mask in shown:
-        image, std = mask.reconstruction.image, mask.reconstruction.std
-        if std is not None:
+        if mask.reconstruction.std is not None:
             caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
-            figure = saved_figure(
-                folder, "std", partial(plots.std_against_error, std, image, test.shown, layout), caption
-            )
-            blocks.append(figure)
+            blocks.append(error_bars_figure(folder, mask.reconstruction, test.shown, layout, caption))
     return Section("Pictures", blocks)

@@ -56,7 +56,7 @@ def part_of_demo(run: Run, name: str) -> Iterator[Run]:
     """
     overwrite = run.folder.overwrite
     quiet = replace(run, jobs=JOBS, resume=not overwrite, progress=Progress(run.progress.show))
-    with RunFolder(run.folder.path / name, overwrite=overwrite) as folder:
+    with RunFolder(run.folder.path / name, overwrite=overwrite, png=run.folder.png) as folder:
         yield quiet.within(folder)
 
 

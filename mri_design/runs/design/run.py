@@ -57,6 +57,7 @@ from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.executors import LOCAL
 from mri_design.runs.images import NamedImage
 from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, tell_part, warn_of_noise
 from mri_design.runs.workers import Workers
@@ -271,7 +272,7 @@ class Designed:
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
-    A checkpoint in the run's folder is written after every line.
+    A checkpoint in the run's folder is written every few seconds, and where the design is interrupted.
 
     Returns
     -------
@@ -346,7 +347,10 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if not checkpoint.path.exists():
         show("designing", 0, most - len(first))
     shared = len(slices) > 1  # of one slice, lines are chosen one after the other: there is nothing to share out
-    with Workers(None, min(run.jobs, len(slices)), run.executor if shared else LOCAL) as workers:
+    with (
+        Workers(None, min(run.jobs, len(slices)), run.executor if shared else LOCAL) as workers,
+        keeper_of(workers) as keeper,
+    ):
         state = run_design(
             slices,
             strategy,
@@ -358,7 +362,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
                 stop=stop,
                 checkpoint=checkpoint,
                 callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
-                mapping=workers.apply if shared else map,
+                keeper=keeper,
                 closing=True,
             ),
         )

@@ -40,6 +40,7 @@ from mri_design.runs.held_out.jobs import mask_error
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.held_out.tables import paired_table, summary_table
 from mri_design.runs.oracles import knowing_rule
+from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.training_material import TrainingMaterial, trial_outcome
@@ -283,7 +284,10 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
-    with Workers(TrainingMaterial(training, recipe, run.seed), run.jobs, run.executor) as workers:
+    with (
+        Workers(TrainingMaterial(training, recipe, run.seed), run.jobs, run.executor) as workers,
+        keeper_of(workers) as keeper,
+    ):
         if not files[CHECKPOINT].exists():
             show("designing", 0, lines - len(first))
         designed = run_design(
@@ -296,7 +300,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
             options=DesignOptions(
                 checkpoint=Checkpoint(files[CHECKPOINT], record.identity),
                 callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
-                mapping=workers.apply,
+                keeper=keeper,
             ),
         ).trace
 

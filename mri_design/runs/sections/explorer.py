@@ -10,8 +10,8 @@ from mri_design.design.trace import DesignTrace
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.output.step_explorer import ExploredImage, ExploredStep, StepExplorer
-from mri_design.evaluation.plots.images import scale_top
-from mri_design.evaluation.plots.style import Layout
+from mri_design.evaluation.plots.layout import Layout
+from mri_design.evaluation.plots.panels import scale_top
 from mri_design.evaluation.predictions.account import DesignAccount
 from mri_design.evaluation.predictions.check import PredictionCheck
 from mri_design.operators.base import Array

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.output.page import Block, ReportTable, Section, saved_figure
+from mri_design.evaluation.output.page import Block, ReportFigure, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.plots.images import ImagePanel, error_caption, metric_caption
-from mri_design.evaluation.plots.style import Layout
+from mri_design.evaluation.plots.layout import Layout
+from mri_design.evaluation.plots.panels import ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.base import Array
@@ -22,6 +21,7 @@ from mri_design.scan.data import Orientation
 
 __all__ = [
     "account_settings",
+    "error_bars_figure",
     "image_sections",
     "layout_of",
     "metric_rows",
@@ -170,21 +170,27 @@ def image_sections(
     for named in images:
         if named.reconstruction.std is None:
             continue
-        std, scale = named.reconstruction.std, named.reconstruction.std_factor
-        if reference is None:
-            caption = "Posterior standard deviation of each complex pixel."
-            picture = saved_figure(folder, "std", partial(plots.std_map, std, orientation), caption)
-        else:
-            picture = saved_figure(
-                folder,
-                "std",
-                partial(plots.std_against_error, std, named.reconstruction.image, reference, orientation),
+        scale = named.reconstruction.std_factor
+        caption = "Posterior standard deviation of each complex pixel."
+        if reference is not None:
+            caption = (
                 "Error bars beside the actual error, one scale. They should light up in the same places; "
                 + ("the model usually promises too much." if scale is None else f"they are {scale}.")
-                + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not."),
+                + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not.")
             )
-        blocks.append(picture)
+        blocks.append(error_bars_figure(folder, named.reconstruction, reference, orientation, caption))
     return [Section("Reconstruction", blocks)]
+
+
+def error_bars_figure(
+    folder: RunFolder, result: Reconstruction, reference: Array | None, orientation: Layout, caption: str
+) -> ReportFigure:
+    """The error bars of an image that has some, beside its actual error where there is a reference."""
+    image, std = result.image, result.std
+    assert std is not None
+    if reference is None:
+        return saved_figure(folder, "std", lambda: plots.std_map(std, orientation), caption)
+    return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, orientation), caption)
 
 
 def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:

@@ -9,7 +9,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.mask_sentence import mask_sentence
 from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.plots.prediction import LinePanel
+from mri_design.evaluation.plots.panels import LinePanel
 from mri_design.evaluation.predictions.account import DesignAccount
 from mri_design.evaluation.predictions.check import PredictionCheck
 from mri_design.evaluation.predictions.information import score_is_information

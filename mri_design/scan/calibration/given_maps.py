@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
 from mri_design.errors import InputError
 from mri_design.scan.calibration.centred_fft import to_image, to_kspace
@@ -108,6 +107,8 @@ def _residual(
 
     def back(r: NDArray[np.complex128]) -> NDArray[np.complex128]:
         return np.asarray(to_kspace(np.sum(maps.conj() * to_image(r), axis=0)).ravel()[band])
+
+    from scipy.sparse.linalg import LinearOperator, cg  # here: few scans come with maps
 
     normal = LinearOperator((band.size, band.size), matvec=lambda u: back(seen(u)) + _DAMPING * u, dtype=np.complex128)
     image, _ = cg(normal, back(samples), rtol=1e-3, maxiter=_ITERATIONS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from mri_design.errors import InputError
 from mri_design.operators.nonuniform.density import density_weights
@@ -42,7 +42,7 @@ def dense_centre(data: TrajectoryData, most: int) -> int:
     most = min(most, *data.grid_shape)
     offsets = np.arange(0, most, 0.5) - most // 2
     points = np.stack(np.meshgrid(offsets, offsets, indexing="ij"), axis=-1).reshape(-1, 2)
-    far = cKDTree(data.trajectory).query(points)[0] > _NEAR
+    far = scipy.spatial.cKDTree(data.trajectory).query(points)[0] > _NEAR
     reaching = np.where(points < 0, -2 * points, 2 * points + 1).max(axis=1)  # side of the square that reaches there
     return min(most, int(np.ceil(reaching[far].min(initial=most + 1))) - 1)
 

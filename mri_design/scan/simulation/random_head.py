@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-import scipy.fft
-import scipy.ndimage
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, require_random

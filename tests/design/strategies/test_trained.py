@@ -57,8 +57,9 @@ def test_the_hybrid_s_score_is_its_formula(
     candidates = LineCandidates(np.ones(16, dtype=bool), acquired, 8, 5)
     view = DesignView(candidates, [posterior, posterior])
     choice = Hybrid(design=learnt, beta=0.7).choose(view, np.random.default_rng(3))
-    same = np.random.default_rng(3)
-    energies = InformationGain().scores(posterior, same)[1] + InformationGain().scores(posterior, same)[1]
+    rng = np.random.default_rng(3)
+    first, second = rng, rng.spawn(1)[0]  # what is drawn for a slice does not depend on the others
+    energies = InformationGain().scores(posterior, first)[1] + InformationGain().scores(posterior, second)[1]
     wanted = np.log(energies) + 0.7 * np.log(learnt.residuals(5))
     left = candidates.remaining
     assert choice.scores is not None and choice.forecast.expected is not None

@@ -120,14 +120,29 @@ class TestFiles:
         folder.write_manifest({"seed": 1, "command": ["design"]})
         assert json.loads((folder.path / "manifest.json").read_text()) == {"command": ["design"], "seed": 1}
 
-    def test_figures_are_png_and_repeat_exactly(self, folder):
+    @pytest.mark.parametrize("png", [False, True])
+    def test_figures_are_svg_or_png_too_and_repeat_exactly(self, tmp_path, png):
         figure = Figure(figsize=(1, 1))
         figure.subplots().plot([1, 2])
-        path = folder.write_figure("curve", figure)
-        assert path == folder.path / "figures" / "curve.png"
-        first = path.read_bytes()
-        assert first.startswith(b"\x89PNG")
-        assert folder.write_figure("curve", figure).read_bytes() == first
+        with RunFolder(tmp_path / "run", png=png) as folder:
+            path = folder.write_figure("curve", figure)
+            assert path == folder.path / "figures" / "curve.svg"
+            first = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+            assert set(first) == {"curve.svg"} | ({"curve.png"} if png else set())
+            assert b"<svg" in first["curve.svg"] and (not png or first["curve.png"].startswith(b"\x89PNG"))
+            folder.write_figure("curve", figure)
+            assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == first
+
+    def test_a_png_of_an_earlier_run_does_not_stay_beside_another_figure(self, tmp_path):
+        figure = Figure(figsize=(1, 1))
+        with RunFolder(tmp_path / "run", png=True) as folder:
+            folder.write_figure("curve", figure)
+        (tmp_path / "run" / "figures" / "mine.png").write_bytes(b"mine")
+        with RunFolder(tmp_path / "run") as folder:
+            for name in ("curve", "mine"):
+                folder.write_figure(name, figure)
+        left = {path.name for path in (tmp_path / "run" / "figures").iterdir()}
+        assert left == {"curve.svg", "mine.svg", "mine.png"}
 
     @pytest.mark.parametrize(
         "write",
@@ -168,7 +183,7 @@ class TestFiles:
         with RunFolder(folder.path):
             assert list(folder.path.rglob("*.partial")) == []
             assert np.load(folder.path / "mask.npy").all()
-            assert (folder.path / "figures" / "curve.png").exists()
+            assert (folder.path / "figures" / "curve.svg").exists()
 
 
 class TestTwoRuns:
@@ -264,7 +279,7 @@ class TestNames:
     def test_a_figure_cannot_leave_its_folder(self, folder, name):
         with pytest.raises(InputError):
             folder.write_figure(name, Figure(figsize=(1, 1)))
-        assert list(folder.path.parent.rglob("*.png")) == []
+        assert list(folder.path.parent.rglob("*.svg")) == []
 
     def test_a_symbolic_link_is_not_followed(self, folder, tmp_path):
         secret = tmp_path / "secret"

@@ -6,10 +6,11 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from mri_design.errors import InputError
 from mri_design.evaluation import plots
-from mri_design.evaluation.output.picture import drawn_files, png_bytes, svg_text
+from mri_design.evaluation.output.picture import placed, png_bytes, svg_text
 from mri_design.evaluation.output.vector_picture import inline, tidy
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="360pt" height="72pt" '
@@ -25,16 +26,31 @@ def svg(content: str) -> str:
 
 @pytest.mark.slow
 def test_a_figure_drawn_twice_gives_the_same_text_and_pixels() -> None:
-    assert drawn_files(drawn()) == drawn_files(drawn())
+    assert png_bytes(drawn()) == png_bytes(drawn())
     assert svg_text(drawn()) == svg_text(drawn())
 
 
-def test_both_files_hold_what_each_would_alone() -> None:
+def test_the_files_of_a_placed_figure_are_what_each_would_be_alone() -> None:
     figure = plots.mask_barcodes({"a": np.eye(8, dtype=bool)[3]})
-    png, text = drawn_files(figure)
+    with placed(figure):
+        text, png = svg_text(figure), png_bytes(figure)
     assert png == png_bytes(plots.mask_barcodes({"a": np.eye(8, dtype=bool)[3]}))
     assert text.count("<path") == svg_text(figure).count("<path")
     assert figure.get_layout_engine() is not None  # it may be written again, with other contents
+
+
+def test_a_placed_figure_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, execute = [0], ConstrainedLayoutEngine.execute
+
+    def counted(engine: ConstrainedLayoutEngine, figure: Figure) -> None:
+        count[0] += 1
+        execute(engine, figure)
+
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", counted)
+    figure = drawn()
+    with placed(figure):
+        svg_text(figure), png_bytes(figure)
+    assert count == [1]
 
 
 def test_a_users_settings_of_the_plotting_library_change_nothing() -> None:

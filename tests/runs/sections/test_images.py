@@ -51,7 +51,7 @@ def rng() -> np.random.Generator:
 
 
 def figures(folder: RunFolder) -> set[str]:
-    return {path.stem for path in (folder.path / "figures").glob("*.png")}
+    return {path.stem for path in (folder.path / "figures").glob("*.svg")}
 
 
 def test_images_lie_as_what_was_measured_encodes_them() -> None:

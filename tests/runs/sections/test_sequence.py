@@ -69,7 +69,7 @@ def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
         assert isinstance(paragraph, Paragraph)
         assert "2 echo trains of 2 to 3 lines; echo 2 measures DC" in paragraph.text
         assert "Largest jump between consecutive lines: 5" in paragraph.text
-        assert (folder.path / "figures" / "acquisition.png").exists()
+        assert (folder.path / "figures" / "acquisition.svg").exists()
 
 
 def test_trains_of_a_plane_are_written_and_drawn(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_trains_of_a_plane_are_written_and_drawn(tmp_path: Path) -> None:
         paragraph = sections[0].blocks[0]
         assert isinstance(paragraph, Paragraph)
         assert "2 echo trains of 3 samples; echo 1 measures DC. The median jump" in paragraph.text
-        assert (folder.path / "figures" / "acquisition.png").exists()
+        assert (folder.path / "figures" / "acquisition.svg").exists()
 
 
 def test_nothing_is_written_where_lines_are_measured_as_chosen(tmp_path: Path) -> None:

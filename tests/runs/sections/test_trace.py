@@ -41,7 +41,7 @@ def checks() -> list[PredictionCheck]:
 
 
 def figures(folder: RunFolder) -> set[str]:
-    return {path.stem for path in (folder.path / "figures").glob("*.png")}
+    return {path.stem for path in (folder.path / "figures").glob("*.svg")}
 
 
 def tables(folder: RunFolder) -> set[str]:

@@ -1,0 +1,108 @@
+"""What figures are drawn of: images, energies and errors, with the words that stand beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.evaluation.metrics import ImageMetrics
+
+__all__ = ["ErrorCurve", "Image", "ImagePanel", "LinePanel", "error_caption", "metric_caption", "scale_top"]
+
+Image = NDArray[np.complexfloating] | NDArray[np.floating]
+
+_SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
+
+
+@dataclass(frozen=True)
+class ImagePanel:
+    """One image of a grid.
+
+    Parameters
+    ----------
+    image : complex or real array, shape (ky, kx)
+        Its magnitude is shown.
+    title : str
+        Short; above the image.
+    caption : str
+        Below the image, for example `metric_caption`.
+    """
+
+    image: Image
+    title: str
+    caption: str = ""
+
+
+def metric_caption(metrics: ImageMetrics) -> str:
+    """The metrics in short lines for an image's caption."""
+    return f"{error_caption(metrics)}\nPSNR {metrics.psnr:.1f} dB\nSSIM {metrics.ssim:.3f}"
+
+
+def error_caption(metrics: ImageMetrics) -> str:
+    """The error alone, for a map of it."""
+    return f"error {100 * metrics.relative_l2:.2f} %"
+
+
+def scale_top(images: Sequence[NDArray[np.floating]]) -> float:
+    """What is shown brightest in these images: all but their brightest pixels lie below it."""
+    top = max(float(np.percentile(pixels, _SHOWN_FRACTION)) for pixels in images)
+    return top or max(float(pixels.max()) for pixels in images) or 1.0
+
+
+@dataclass(frozen=True)
+class LinePanel:
+    """Energies of the error on every line at one moment of a run.
+
+    Parameters
+    ----------
+    title : str
+        Above the panel.
+    predicted, actual : float array, shape (ky,)
+        NaN where not known; what is not positive cannot be drawn on a log scale and is left out.
+    acquired : bool array, shape (ky,)
+        Lines measured so far.
+    """
+
+    title: str
+    predicted: NDArray[np.float64]
+    actual: NDArray[np.float64]
+    acquired: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ErrorCurve:
+    """How one strategy's error falls with the lines it measures.
+
+    Parameters
+    ----------
+    name : str
+        The strategy.
+    lines : int array, shape (n,)
+        Numbers of measured lines, increasing.
+    errors : float array, shape (run, n)
+        One row per seed or image.
+    place : int, optional
+        Of its colour and marker, to be the same in several figures; its place among the curves without it.
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree.
+    """
+
+    name: str
+    lines: NDArray[np.integer]
+    errors: NDArray[np.floating]
+    place: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.lines.ndim != 1 or self.errors.ndim != 2 or self.errors.shape[1] != len(self.lines):
+            raise InputError(
+                field=f"curve {self.name}",
+                got=f"lines {self.lines.shape} and errors {self.errors.shape}",
+                wanted="(n,) and (run, n)",
+            )

@@ -1,0 +1,218 @@
+"""Slices that live in other processes give the design that this process would have made, whatever happens to them."""
+
+import os
+import pickle
+import signal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mri_design.design.decision import Choice, Forecast
+from mri_design.design.engine import DesignState
+from mri_design.design.keeping import KeptSlice
+from mri_design.design.strategy import DesignView
+from mri_design.errors import MriDesignError
+from mri_design.experiment.checkpoint import Checkpoint, load_state
+from mri_design.experiment.designing import DesignOptions, run_design
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.model.mr_image import MRSlice
+from mri_design.runs import resident
+from mri_design.runs.resident import ResidentSlices, keeper_of
+from mri_design.runs.workers import Workers
+from tests.slow_cases import slow_case, slow_cases
+
+TARGET = 11
+
+
+class PlugPulledError(Exception):
+    """Somebody pulled the plug."""
+
+
+@pytest.fixture
+def slices(phased_slice: MRSlice) -> list[MRSlice]:
+    ramps = (np.exp(2j * np.pi * shift * np.arange(24) / 24) for shift in (0, 2, -1))
+    return [replace(phased_slice, kspace=(phased_slice.kspace * ramp[:, None]).astype(np.complex64)) for ramp in ramps]
+
+
+@pytest.fixture
+def recipe(tiny: Recipe) -> Recipe:
+    """One that chooses between models of a slice while it designs."""
+    return tiny.replacing("phase", model="automatic")
+
+
+def design(
+    slices: list[MRSlice], recipe: Recipe, keeper: Any = None, strategy: Any = "information-gain", **options: Any
+) -> DesignState:
+    rule = make_strategy(strategy) if isinstance(strategy, str) else strategy
+    return run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=DesignOptions(keeper=keeper, **options))
+
+
+def assert_same(one: DesignState, other: DesignState) -> None:
+    assert one.trace.lines == other.trace.lines
+    for a, b in zip(one.trace.steps, other.trace.steps, strict=True):
+        np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
+        np.testing.assert_array_equal(a.outcome.model_energies, b.outcome.model_energies)
+    assert len(one.warm) == len(other.warm) == 3
+    for first, second in zip(one.warm, other.warm, strict=True):
+        np.testing.assert_array_equal(first.mean, second.mean)
+    assert [[warm is None for warm in each] for each in one.rivals] == [
+        [warm is None for warm in each] for each in other.rivals
+    ]
+
+
+def ended(place: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated", "expected-error", "random")])
+def test_the_design_is_that_of_this_process(slices: list[MRSlice], recipe: Recipe, strategy: Any) -> None:
+    here = design(slices, recipe, strategy=strategy, closing=True)
+    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        assert keeper is not None
+        there = design(slices, recipe, keeper, strategy, closing=True)
+    if strategy == "random":
+        assert there.trace.lines == here.trace.lines and len(there.warm) == 0
+        return
+    assert any(step.outcome.model_energies is not None for step in here.trace.steps)  # there were models to choose from
+    assert_same(there, here)
+    np.testing.assert_array_equal(there.trace.closing.expected, here.trace.closing.expected)  # type: ignore[union-attr]
+
+
+def test_nothing_but_requests_and_what_is_asked_for_travels(
+    slices: list[MRSlice], recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first request, with the slices, some bytes go to a process for every line and slice."""
+    sent: list[int] = []
+    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        submit = workers.submit_at
+
+        def counted(place: int, function: Any, *arguments: Any) -> Any:
+            sent.append(len(pickle.dumps(arguments)))
+            return submit(place, function, *arguments)
+
+        monkeypatch.setattr(workers, "submit_at", counted)
+        design(slices, recipe, keeper)
+    whole = len(pickle.dumps(KeptSlice(slices[0], 1.0, None)))
+    assert sent[0] > whole  # two slices went to the first process
+    assert max(sent[2:]) < 5000
+
+
+@pytest.mark.parametrize("lost", [[0], slow_case([0, 1])])
+def test_the_slices_of_a_lost_process_are_inferred_again(slices: list[MRSlice], recipe: Recipe, lost: Any) -> None:
+    here = design(slices, recipe)
+    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+
+        def kill(state: DesignState) -> None:
+            if len(state.trace.lines) == 7:
+                for place in lost:
+                    workers.submit_at(place, ended, place)
+
+        there = design(slices, recipe, keeper, callback=kill)
+    assert_same(there, here)
+
+
+def test_a_slice_that_kills_every_process_ends_the_design(
+    slices: list[MRSlice], recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resident, "_perform", ended)
+    with (
+        pytest.raises(MriDesignError, match="worker process was killed before its work was done"),
+        Workers(None, 2) as workers,
+        keeper_of(workers) as keeper,
+    ):
+        design(slices, recipe, keeper)
+
+
+@pytest.mark.parametrize("resumed_here", [False, True])
+def test_what_lives_in_processes_is_in_the_checkpoint(
+    slices: list[MRSlice], recipe: Recipe, tmp_path: Path, resumed_here: bool
+) -> None:
+    here = design(slices, recipe)
+    kept = Checkpoint(tmp_path / "c.npz", "me")
+
+    def pull(state: DesignState) -> None:
+        if len(state.trace.lines) == 8:
+            raise PlugPulledError
+
+    with pytest.raises(PlugPulledError), Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        design(slices, recipe, keeper, checkpoint=kept, callback=pull)
+    with Workers(None, 1 if resumed_here else 2) as workers, keeper_of(workers) as keeper:
+        again = design(slices, recipe, keeper, checkpoint=kept)
+    assert_same(again, here)
+
+
+def test_an_interruption_while_processes_work_loses_no_line(
+    slices: list[MRSlice], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, kept, shown = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int]()
+    with pytest.raises(KeyboardInterrupt), Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        outcome, answers = workers.outcome, list[int]()
+
+        def interrupted(future: Any) -> Any:
+            answers.append(len(answers))
+            if len(answers) == 15:
+                raise KeyboardInterrupt
+            return outcome(future)
+
+        monkeypatch.setattr(workers, "outcome", interrupted)
+        options = {"checkpoint": kept, "callback": lambda state: shown.append(len(state.trace.lines))}
+        design(slices, recipe, keeper, **options)
+    assert len(load_state(kept).trace.lines) == shown[-1] > 5
+    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        assert_same(design(slices, recipe, keeper, checkpoint=kept), here)
+
+
+def test_a_state_is_looked_at_before_the_design_goes_on(slices: list[MRSlice], recipe: Recipe) -> None:
+    states: list[DesignState] = []
+    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        design(slices, recipe, keeper, callback=states.append)
+        assert len(states[0].warm) == 3 and states[0].trace.n_lines == 24
+        with pytest.raises(MriDesignError, match="the design has gone on"):
+            _ = states[0].warm[0]
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """A strategy of somebody who knows posteriors only as they are in one process."""
+
+    name: str = "by hand"
+    needs_posterior: bool = True
+
+    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+        return 1
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        total = sum(float(np.sum(posterior.image_variances)) for posterior in view.posteriors)
+        assert [p.mean.shape for p in view.posteriors[:2]] == [(24, 16)] * 2
+        left = np.flatnonzero(view.candidates.remaining)
+        return Choice(int(left[int(1e6 * total) % len(left)]), forecast=Forecast())
+
+
+def test_a_strategy_may_look_at_posteriors_as_a_whole(slices: list[MRSlice], recipe: Recipe) -> None:
+    here = design(slices, recipe, strategy=ByHand())
+    with Workers(None, 2) as workers, keeper_of(workers) as keeper:
+        assert design(slices, recipe, keeper, ByHand()).trace.lines == here.trace.lines
+
+
+class TestDask:
+    def test_the_design_is_that_of_this_process(self, slices: list[MRSlice], recipe: Recipe, address: str) -> None:
+        with Workers(None, 1, address) as workers, keeper_of(workers) as keeper:
+            assert isinstance(keeper, ResidentSlices)
+            assert_same(design(slices, recipe, keeper), design(slices, recipe))
+        assert not resident._kept  # the cluster's workers are threads of this process here
+
+    @pytest.mark.slow
+    def test_the_slices_of_a_lost_worker_are_inferred_again(self, slices: list[MRSlice], recipe: Recipe) -> None:
+        pytest.importorskip("distributed")
+        with Workers(None, 2, "dask") as workers, keeper_of(workers) as keeper:
+
+            def kill(state: DesignState) -> None:
+                if len(state.trace.lines) == 7:
+                    executor: Any = workers._executor
+                    executor._client.restart_workers([executor._addresses[0]], raise_for_error=False)
+
+            assert_same(design(slices, recipe, keeper, callback=kill), design(slices, recipe))
