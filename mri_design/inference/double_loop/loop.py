@@ -30,7 +30,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
-from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.monte_carlo import MonteCarlo
 
 __all__ = ["DoubleLoop"]
@@ -78,8 +77,6 @@ PATIENCE = 3
 """Loops without a smaller change than before, after which no number of them is going to settle."""
 LOOSER = 10
 """By how much the inner problems of a first estimate are solved to a looser tolerance."""
-LOOSER_DRAWS = 2
-"""And its draws beside a control, whose extrapolation makes up for most of it."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         return MOST_LOOPS if self.outer_iterations is None else self.outer_iterations
 
     def cut_short(self, loops: int) -> DoubleLoop:
-        """The same for a first estimate: a few outer loops, whose inner problems and draws are solved less accurately.
+        """The same for a first estimate: a few outer loops, whose inner problems are solved to a looser tolerance.
 
         Parameters
         ----------
@@ -157,10 +154,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
             Outer loops at most.
         """
         inner = None if self.inner is None else replace(self.inner, tolerance=LOOSER * self.inner.tolerance)
-        variances = self.variances
-        if isinstance(variances, ControlVariate):
-            variances = replace(variances, tolerance=LOOSER_DRAWS * variances.tolerance)
-        return replace(self, outer_iterations=loops, inner=inner, variances=variances)
+        return replace(self, outer_iterations=loops, inner=inner)
 
     def init(
         self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
