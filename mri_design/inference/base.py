@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from mri_design.errors import InputError, described, number_array, require_instance, require_random, require_working
+from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
 from mri_design.model.kept_memory import keep_freed_memory
 from mri_design.model.marginals import Variances
@@ -147,10 +148,23 @@ def require_fit(start: WarmStart, model: GeneralizedLinearModel) -> None:
             raise InputError(field=named, got="zero, negative or NaN", wanted="positive finite numbers")
 
 
+ONCE = 1.01
+"""How often a wave is measured at most where each is measured once, but for rounding."""
+SELDOM = 0.1
+"""Waves measured more seldom than that are taken to be measured so often: they hold noise."""
+
+
 def cold_start(model: GeneralizedLinearModel) -> WarmStart:
-    """u = X^H y and z from the sites' own scales."""
+    """u = X^H y and z from the sites' own scales.
+
+    Where waves are measured more than once, as along a trajectory, X^H y is far too large in the middle of k-space:
+    each wave is divided by how often it is measured.
+    """
     mean = model.back_projection()
     real = mean.real.dtype
+    often = model.measurement.circulant_spectrum()
+    if often is not None and mean.ndim == 2 and often.max() > ONCE:
+        mean = circulant_inverse(np.maximum(often, SELDOM))(mean)
     return WarmStart(mean, tuple(np.asarray(b.potential.start_variance, dtype=real) for b in model.blocks))
 
 

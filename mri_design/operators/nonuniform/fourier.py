@@ -80,7 +80,14 @@ class NonUniformFourier(LinearOperator):
         return ToeplitzGram(self._spread(weights), self.maps)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        if np.ndim(weights) == 0:
+            return float(weights) * self._nearest
         return chan_spectrum(self._spread(weights), self.maps)
+
+    @cached_property
+    def _nearest(self) -> Array:
+        """The eigenvalues of the circulant nearest to X^H X, made once."""
+        return chan_spectrum(self._spread(1.0), self.maps)
 
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """As in the base class; samples keep their noise when others are added behind them."""
