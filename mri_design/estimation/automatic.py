@@ -17,6 +17,9 @@ from mri_design.status import Convergence
 
 __all__ = ["Automatic"]
 
+LAST_OF_EXCESS = 0.25
+"""Of what J still is above its minimum, how much the next reweighting takes: each leaves some four fifths."""
+
 
 @dataclass(frozen=True)
 class Automatic:
@@ -71,7 +74,7 @@ class Automatic:
             return LBFGS(self.tolerance, self.max_iterations)
         if has_quick_step(model):
             return ADMM(self.tolerance, self.max_iterations, solver_iterations=2)
-        return IRLS(self.tolerance, self.max_iterations, solver_tolerance=0.2)
+        return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2)
 
 
 def sharpness_of(problem: PenalisedProblem, u: Array) -> float:
