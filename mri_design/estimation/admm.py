@@ -28,8 +28,8 @@ class ADMM:
     Multipliers draw the copies and the coefficients together until they agree.
 
     The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
-    pixels, differences, orthonormal wavelets), elsewhere a few iterations of preconditioned conjugate gradients from
-    the last u (`splitting`). The step in s_j is a scalar problem
+    pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
+    iterations of preconditioned conjugate gradients from the last u (`splitting`). The step in s_j is a scalar problem
     a site. Every block has a weight rho_j of its own. It is adjusted in each of the first ``balanced`` iterations and
     ever more rarely after, so that the relative primal and dual residuals shrink together.
 
@@ -188,14 +188,16 @@ class _State:
             self.rho.append(typical_precision(block.site_power(s), pi))
             force = pi * s - sigma * np.asarray(block.potential.shift)
             self.scaled.append((force / self.rho[-1]).astype(s.dtype))
-        self.linear = linear_step(model, settings.solver_tolerance, settings.solver_iterations)
+        self.linear = linear_step(
+            model, self.u, settings.relaxation, settings.solver_tolerance, settings.solver_iterations
+        )
         self.linear.set_weights(self.rho)
         self.missed = [0.0] * len(self.s)
         self.first = self.value()
         self._factors = [1.0] * len(self.s)
 
     def advance(self, look: bool = True) -> None:
-        """One pair of steps; ``look`` where J will be looked at."""
+        """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
         from mri_design.operators.kernels.copies import pulled
 
         gathered: Array | None = None
@@ -234,6 +236,7 @@ class _State:
         for j, factor in enumerate(self._factors):
             self.rho[j] *= factor
             self.scaled[j] /= self.scaled[j].real.dtype.type(factor)
+        self.linear.balance()
         self.linear.set_weights(self.rho)
 
     def multipliers(self) -> Coefficients:

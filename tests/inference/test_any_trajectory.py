@@ -100,7 +100,7 @@ def test_the_map_is_certified_whoever_solves(model):
     assert max(values) < min(values) * (1 + 1e-3)
 
 
-def test_the_automatic_solver_takes_one_that_needs_no_quick_step(model):
+def test_the_automatic_solver_takes_one_that_needs_no_exact_step(model):
     smooth, sharp = (MapEstimate().smoothed_problem(model, factor) for factor in (1e4, 1e-5))
     assert isinstance(Automatic().chosen(smooth, model.back_projection()), LBFGS)
     assert isinstance(Automatic().chosen(sharp, model.back_projection()), IRLS)
