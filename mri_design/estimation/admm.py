@@ -28,8 +28,8 @@ class ADMM:
     Multipliers draw the copies and the coefficients together until they agree.
 
     The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
-    pixels, differences, orthonormal wavelets), elsewhere a few iterations of preconditioned conjugate gradients from
-    the last u (`splitting`). The step in s_j is a scalar problem
+    pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
+    iterations of preconditioned conjugate gradients from the last u (`splitting`). The step in s_j is a scalar problem
     a site. Every block has a weight rho_j of its own. It is adjusted in each of the first ``balanced`` iterations and
     ever more rarely after, so that the relative primal and dual residuals shrink together.
 
@@ -221,7 +221,9 @@ class _State:
         for block, s, pi, rho in zip(model.blocks, self.s, start.precisions, self.rho, strict=True):
             force = problem.site_slope(block, s, pi)
             self.scaled.append(np.multiply(force, s.real.dtype.type(1 / rho)).astype(s.dtype, copy=False))
-        self.linear = linear_step(model, settings.solver_tolerance, settings.solver_iterations)
+        self.linear = linear_step(
+            model, self.u, settings.relaxation, settings.solver_tolerance, settings.solver_iterations
+        )
         self.linear.set_weights(self.rho)
         self._pull()
         self.missed = [0.0] * len(self.s)
@@ -230,7 +232,7 @@ class _State:
         self._factors = [1.0] * len(self.s)
 
     def advance(self, look: bool = True) -> None:
-        """One pair of steps; ``look`` where J will be looked at."""
+        """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
         gathered: Array | None = None  # in the memory of the first pull at most: `_renew` makes new ones
         for block, pull, rho in zip(self.problem.model.blocks, self._pulls, self.rho, strict=True):
             if block.offset is not None:
@@ -276,6 +278,7 @@ class _State:
         for j, factor in enumerate(self._factors):
             self.rho[j] *= factor
             self.scaled[j] /= self.scaled[j].real.dtype.type(factor)
+        self.linear.balance()
         self.linear.set_weights(self.rho)
         self._pull()
 

@@ -11,11 +11,14 @@ from mri_design.estimation.admm import ADMM, StartingPoint
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
-from mri_design.estimation.splitting import has_quick_step
+from mri_design.estimation.splitting import has_exact_step
 from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
 __all__ = ["Automatic"]
+
+LAST_OF_EXCESS = 0.25
+"""Of what J still is above its minimum, how much the next reweighting takes: each leaves some four fifths."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,10 @@ class Automatic:
 
     In the inner loop of inference the variances z make J smooth; in MAP estimation it nearly has a corner wherever a
     coefficient is zero. The sharpness of the corners is the ratio of the site precisions at s = 0 to those at typical
-    s. The number of iterations of L-BFGS grows with it, that of ADMM hardly does as long as its linear step is quick.
+    s. The number of iterations of L-BFGS grows with it, that of ADMM hardly does as long as its linear step is exact.
     Sites that are not log-concave, or bounds that are not known to be convex, take L-BFGS.
 
-    Without a quick step sharp corners take IRLS: where A is ill conditioned even beside its circulant (few arms of a
+    Without an exact step sharp corners take IRLS: where A is ill conditioned even beside its circulant (few arms of a
     spiral, dense at the centre) no number of iterations of L-BFGS is enough, as it remembers eight steps, while the
     conjugate gradients of a reweighting see all that they have searched.
 
@@ -39,8 +42,8 @@ class Automatic:
         Of the solver chosen.
     sharpness : float
         Corners are sharp where the ratio of site precisions exceeds this, with one coil and one scale per block. The
-        limit is eight times higher where X has no spectrum of its own, as with several coils, whose steps cost several
-        products, and 800 times higher where scales differ within a block, for which ADMM has one weight only. The
+        limit is eight times higher where X has no spectrum of its own, as with several coils, whose copies cost
+        iterations, and 800 times higher where scales differ within a block, for which ADMM has one weight only. The
         measurements behind these limits are in results/benchmarks/measured-once.md.
 
     Raises
@@ -78,9 +81,9 @@ class Automatic:
         there = StartingPoint.of(problem, start)
         if not sharpness_of(problem, there) > crossing:
             return LBFGS(self.tolerance, self.max_iterations), None
-        if has_quick_step(model):
-            return ADMM(self.tolerance, self.max_iterations, solver_iterations=2), there
-        return IRLS(self.tolerance, self.max_iterations, solver_tolerance=0.2), None
+        if has_exact_step(model):
+            return ADMM(self.tolerance, self.max_iterations), there
+        return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2), None
 
 
 def sharpness_of(problem: PenalisedProblem, there: StartingPoint) -> float:

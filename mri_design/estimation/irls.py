@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.estimation.excess import RemainingExcess, rounding_of, stalled_status
+from mri_design.estimation.excess import rounding_of, stalled_status
 from mri_design.estimation.line_search import Line, minimising_length, moved, powers_along
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
@@ -30,8 +30,7 @@ class IRLS:
     Parameters
     ----------
     tolerance : float
-        Stop after an iteration whose linear solve converged when J is within this of its minimum, per real unknown, as
-        estimated from its fall in the last iterations, and has fallen by less in the last one.
+        Stop when an iteration whose linear solve converged lowers J by less than ``tolerance`` per real unknown.
     max_iterations : int
         Reweightings.
     solver_tolerance : float
@@ -70,17 +69,15 @@ class IRLS:
         u : array
             The minimiser found.
         convergence : Convergence
-            ``residual`` is the estimated excess of J per real unknown (`RemainingExcess`); where J cannot be lowered
-            any more, the one that the quadratic bound predicted: stalled where that is above the tolerance and the
-            rounding of J.
+            ``residual`` is the last decrease of J per real unknown; where J cannot be lowered any more, the one that
+            the quadratic bound predicted: stalled where that is above the tolerance and the rounding of J.
         """
         model = problem.model
         u = start.astype(model.back_projection().dtype, copy=True)
         residual = model.data - model.measurement(u)
         s = model.analysis_coefficients(u)
         value = problem.value(residual, s)
-        matvecs, rest, status, iteration = 1, np.inf, Status.MAX_ITERATIONS, 0
-        excess, size = RemainingExcess(value), model.measurement.in_size
+        matvecs, decrease, status, iteration = 1, np.inf, Status.MAX_ITERATIONS, 0
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007 (reported)
             precision = PosteriorPrecision(model.measurement, model.blocks, problem.site_precisions(s))
             # Solve for the step itself: its right-hand side is minus the gradient, so the tolerance is relative to it.
@@ -114,17 +111,17 @@ class IRLS:
             if not np.isfinite(new_value):
                 status = Status.BREAKDOWN
                 break
+            decrease = max(value - new_value, 0.0) / model.measurement.in_size
             if not new_value < value:  # u stays: this iteration would only be repeated
-                rest = float(real_inner(gradient, direction, direction.ndim)) / model.noise_variance / size
+                decrease = float(real_inner(gradient, direction, direction.ndim)) / model.noise_variance
+                decrease /= model.measurement.in_size
                 fit = squared_norm(residual) / model.noise_variance
-                rounding = rounding_of(fit, value - fit, u) / size
-                status = stalled_status(rest, self.tolerance, rounding) if solved.converged else Status.STALLED
+                rounding = rounding_of(fit, value - fit, u) / model.measurement.in_size
+                status = stalled_status(decrease, self.tolerance, rounding) if solved.converged else Status.STALLED
                 break
-            decrease = value - new_value
             u = u + u.real.dtype.type(length) * direction
             residual, s, value = new_residual, new_s, new_value
-            rest = max(decrease, excess.after(value)) / size
-            if rest < self.tolerance and solved.converged:
+            if decrease < self.tolerance and solved.converged:
                 status = Status.CONVERGED
                 break
-        return u, Convergence(status, iteration, float(rest), matvecs)
+        return u, Convergence(status, iteration, float(decrease), matvecs)

@@ -119,7 +119,7 @@ class MapEstimate:
             factors += [0.0] if convex else [1e-4, 1e-6, 1e-8, 0.0]
         last = self.stages - (0 if exact else 1)
         for stage, factor in enumerate(factors):
-            inner = settings if stage >= last else _for_a_start(settings)
+            inner = settings if stage >= last else replace(settings, tolerance=10 * settings.tolerance)
             problem = self.smoothed_problem(model, factor)
             if factor == 0 and convex:
                 final = ADMM(settings.tolerance, settings.max_iterations, solver_tolerance=1e-3, solver_iterations=50)
@@ -137,12 +137,6 @@ class MapEstimate:
         real = model.data.real.dtype
         z = tuple(np.asarray(factor * np.asarray(b.potential.start_variance), dtype=real) for b in model.blocks)
         return PenalisedProblem.smoothed(model, z)
-
-
-def _for_a_start(solver: InnerSolver) -> InnerSolver:
-    """For a stage whose image is where the next one starts, converged or not: ten times looser, a tenth as long."""
-    most = -(-solver.max_iterations // 10)
-    return replace(solver, tolerance=10 * solver.tolerance, max_iterations=most)
 
 
 @dataclass(frozen=True)

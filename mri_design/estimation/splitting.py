@@ -1,6 +1,7 @@
 """The linear half of ADMM: minimise ||y - X u||^2 / 2 + sum_j rho_j / 2 ||B_j u - target_j||^2.
 
-One pair of FFTs where X^H X and every B_j^H B_j are circulant; elsewhere conjugate gradients.
+Three ways, the first that applies: one pair of FFTs where X^H X and every B_j^H B_j are circulant; the same with
+copies of the coil images where X is one such encoding of several of them; conjugate gradients.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mri_design.krylov.conjugate_gradients import ConjugateGradients
+from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.operators.measurement import CartesianLines
 
-__all__ = ["LinearStep", "balancing_factor", "has_quick_step", "linear_step"]
+__all__ = ["LinearStep", "balancing_factor", "has_exact_step", "linear_step"]
 
 
 class LinearStep(ABC):
@@ -32,27 +33,32 @@ class LinearStep(ABC):
 
     @abstractmethod
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; a ``look`` at J follows where it says so.
+        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; with ``look``, prepare to balance.
 
         The memory of the sum may be written to.
         """
 
+    def balance(self) -> None:  # noqa: B027 (nothing to do without copies)
+        """Renew weights of its own, if it has any; `set_weights` follows."""
 
-def linear_step(model: GeneralizedLinearModel, solver_tolerance: float, solver_iterations: int) -> LinearStep:
-    """The way that applies; the settings are those of the conjugate gradients."""
-    spectra, measurement = _block_spectra(model), model.measurement.gram_spectrum()
-    if spectra is not None and measurement is not None:
-        return _Exact(model, measurement, spectra)
+
+def linear_step(
+    model: GeneralizedLinearModel, start: Array, relaxation: float, solver_tolerance: float, solver_iterations: int
+) -> LinearStep:
+    """The first way that applies; the last two settings are those of the conjugate gradients."""
+    spectra = _block_spectra(model)
+    if spectra is not None:
+        measurement = model.measurement.gram_spectrum()
+        if measurement is not None:
+            return _Exact(model, measurement, spectra)
+        if _has_coils(model):
+            return _CoilCopies(model, spectra, start, relaxation)
     return _Iterative(model, solver_tolerance, solver_iterations)
 
 
-def has_quick_step(model: GeneralizedLinearModel) -> bool:
-    """Whether an iteration costs a pair of FFTs, or a few products with an A that is near to a circulant.
-
-    Near to one is A of Cartesian lines seen by several coils, all of whose samples are on the grid and weigh the same.
-    """
-    lines = isinstance(model.measurement, CartesianLines)
-    return _block_spectra(model) is not None and (lines or model.measurement.gram_spectrum() is not None)
+def has_exact_step(model: GeneralizedLinearModel) -> bool:
+    """Whether an iteration costs a pair of FFTs or one product with A, not several."""
+    return _block_spectra(model) is not None and (model.measurement.gram_spectrum() is not None or _has_coils(model))
 
 
 def balancing_factor(primal: float, dual: float, size: float, force: float) -> float:
@@ -72,6 +78,10 @@ def _block_spectra(model: GeneralizedLinearModel) -> tuple[Array, ...] | None:
     return known if len(known) == len(model.blocks) else None
 
 
+def _has_coils(model: GeneralizedLinearModel) -> bool:
+    return isinstance(model.measurement, CartesianLines) and model.measurement.maps is not None
+
+
 class _Exact(LinearStep):
     def __init__(self, model: GeneralizedLinearModel, measurement: Array, blocks: tuple[Array, ...]) -> None:
         self._back_projection = model.back_projection()
@@ -87,17 +97,64 @@ class _Exact(LinearStep):
         return self._inverse(gathered)
 
 
-class _Iterative(LinearStep):
-    """Conjugate gradients from the last u, whose residual they leave behind: while the weights stay it costs nothing.
+class _CoilCopies(LinearStep):
+    """Copies c of the coil images S u, with E c the data of one uniform coil each: E^H E is a projection.
 
-    A u is b - r for the b and r of the last call, so that b' - A u = r + b' - b. It is made anew for new weights, and
-    after every look, before rounding adds up.
+    min 1/2 ||y - E c||^2 + rho / 2 ||c - v||^2 is at c = v + E^H (y - E v) / (1 + rho). One more copy, of which there
+    are no data, makes S^H S a multiple of the identity.
     """
 
+    def __init__(
+        self, model: GeneralizedLinearModel, blocks: tuple[Array, ...], start: Array, relaxation: float
+    ) -> None:
+        X = model.measurement
+        assert isinstance(X, CartesianLines) and X.maps is not None
+        encoding = X.of_uniform_coil()
+        self._gram = encoding.gram
+        self._data = np.ascontiguousarray(encoding.adjoint(model.data[:, None]), dtype=start.dtype)
+        self._maps = np.ascontiguousarray(X.maps, dtype=start.dtype)
+        power = np.sum(np.abs(self._maps) ** 2, axis=0)
+        self._total = float(power.max())
+        self._missing = self._total - power
+        self._blocks = blocks
+        self._relaxation = relaxation
+        self._rho = 0.3
+        self._copies, self._unseen = np.ascontiguousarray(self._maps * start), start
+        self._scaled = (self._gram(self._copies) - self._data) * start.real.dtype.type(1 / self._rho)
+        self._factor = 1.0
+
+    def set_weights(self, rho: Sequence[float]) -> None:
+        total = np.asarray(self._rho * self._total + sum(r * b for r, b in zip(rho, self._blocks, strict=True)))
+        self._inverse = circulant_inverse(total)
+
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
+        from mri_design.operators.kernels.coil_copies import relax_coils, renew_coils, seen_by_coils
+
+        self.matvecs += 1
+        relaxation = u.real.dtype.type(self._relaxation)
+        own = seen_by_coils(self._maps, self._copies, self._scaled) + self._missing * self._unseen
+        u = self._inverse(gathered + u.real.dtype.type(self._rho) * own)
+        before = self._copies.copy() if look else None
+        relax_coils(self._maps, u, self._copies, self._scaled, self._relaxation)
+        renew_coils(self._data, self._gram(self._scaled), self._copies, self._scaled, 1 / (1 + self._rho))
+        if before is not None:
+            coil_images = self._maps * u
+            missed, moved = squared_norm(coil_images - self._copies), squared_norm(self._copies - before)
+            self._factor = balancing_factor(missed, moved, squared_norm(coil_images), squared_norm(self._scaled))
+        self._unseen = relaxation * u + (1 - relaxation) * self._unseen
+        return u
+
+    def balance(self) -> None:
+        # E^H E has eigenvalues 0 and 1, so weights far from these would only slow down one half of the data.
+        rho = min(max(self._rho * self._factor, 1e-3), 3.0)
+        self._scaled = self._scaled * self._scaled.real.dtype.type(self._rho / rho)
+        self._rho = rho
+
+
+class _Iterative(LinearStep):
     def __init__(self, model: GeneralizedLinearModel, tolerance: float, iterations: int) -> None:
         self._model, self._back_projection = model, model.back_projection()
         self._tolerance, self._iterations = tolerance, iterations
-        self._last: tuple[Array, Array] | None = None
 
     def set_weights(self, rho: Sequence[float]) -> None:
         model = self._model
@@ -105,21 +162,16 @@ class _Iterative(LinearStep):
         ones = (np.ones((1,) * len(block.analysis.out_shape), dtype=real) for block in model.blocks)
         weights = tuple(real.type(r) * unit for r, unit in zip(rho, ones, strict=True))
         self._system = PosteriorPrecision(model.measurement, model.blocks, weights)
-        self._last = None
 
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        wanted = self._back_projection + gathered
-        if self._last is None:
-            rest = wanted - self._system(u)
-            self.matvecs += 1
-        else:
-            before, rest = self._last
-            rest = rest + (wanted - before)
-        solver = ConjugateGradients(
-            self._system, rest[None], n_axes=self._model.n_axes, preconditioner=self._system.preconditioner
+        step, solved = conjugate_gradients(
+            self._system,
+            (self._back_projection + gathered - self._system(u))[None],
+            n_axes=self._model.n_axes,
+            preconditioner=self._system.preconditioner,
+            tolerance=self._tolerance,
+            max_iterations=self._iterations,
         )
-        solved = solver.solve(self._tolerance, self._iterations)
-        self.matvecs += solved.matvecs
+        self.matvecs += solved.matvecs + 1
         self.healthy = bool(np.isfinite(solved.residual))
-        self._last = None if look else (wanted, solver.rests[0])
-        return np.asarray(u + solver.x[0])
+        return np.asarray(u + step[0])

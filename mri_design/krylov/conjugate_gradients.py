@@ -166,11 +166,6 @@ class ConjugateGradients:
         self._steps, self._momenta = np.full((2, len(rhs), RECENT), np.nan)
 
     @property
-    def rests(self) -> Array:
-        """What the solutions so far leave of the right-hand sides: rhs - A x, as the recurrence has it."""
-        return self._r
-
-    @property
     def residuals(self) -> NDArray[np.float64]:
         """||P^(1/2) r|| of every right-hand side, relative to ||P^(1/2) rhs||."""
         return _relative(self._rz, self._scale)

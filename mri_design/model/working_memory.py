@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from mri_design.errors import InputError
 from mri_design.operators.base import LinearOperator
 
-__all__ = ["DEFAULT_MEMORY", "draws_at_once"]
+__all__ = ["DEFAULT_MEMORY", "draws_at_once", "least_memory"]
 
 DEFAULT_MEMORY = 1024.0
 """MiB of a process that infers one image, the program included."""
@@ -28,12 +30,12 @@ COEFFICIENTS = 4
 def draws_at_once(
     memory: float, count: int, measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype
 ) -> int | None:
-    """Draws that an inference may work on at a time, at least one; None where it may work on all, and keep their noise.
+    """Draws that an inference may work on at a time; None where it may work on all, and keep their noise.
 
     Parameters
     ----------
     memory : float
-        MiB of the process. A limit that is too small for what is held throughout has draws made one by one.
+        MiB of the process.
     count : int
         Draws.
     measurement : LinearOperator
@@ -42,15 +44,40 @@ def draws_at_once(
         The blocks of B, and other operators whose variances are wanted.
     real : dtype
         Precision of the computation.
+
+    Raises
+    ------
+    InputError
+        For a limit that draws made one by one would not keep to, with what they take.
     """
-    image = measurement.in_size * real.itemsize
+    image, worked = _images(measurement, analyses, real)
     noise = sum(
         int(np.prod(operator.noise_shape)) * (1 + operator.out_complex) * real.itemsize
         for operator in (measurement, *analyses)
     )
-    widest = max((analysis.out_size * real.itemsize for analysis in analyses), default=image)
-    worked = max(WORKED * image, COEFFICIENTS * widest)
+    least = least_memory(count, measurement, analyses, real)
+    if memory < least:
+        pixels = " x ".join(str(n) for n in measurement.in_shape)
+        raise InputError(
+            field="inference.memory",
+            got=f"{memory:g} MiB",
+            wanted=f"at least {math.ceil(least)} MiB, which {count} draws of {pixels} pixels take one by one",
+            cure="Allow more, or draw less (inference.samples).",
+        )
     left = memory * MIB - PROGRAM - (IMAGES + HELD * count) * image
     if left >= count * (worked + noise):
         return None
-    return int(np.clip(left // worked, 1, count))
+    return min(int(left // worked), count)
+
+
+def least_memory(count: int, measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype) -> float:
+    """MiB of a process that makes its draws one by one; the arguments are those of `draws_at_once`."""
+    image, worked = _images(measurement, analyses, real)
+    return (PROGRAM + (IMAGES + HELD * count) * image + worked) / MIB
+
+
+def _images(measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype) -> tuple[int, int]:
+    """Bytes of an image, and of what is there for a draw that is worked on."""
+    image = measurement.in_size * real.itemsize
+    widest = max((analysis.out_size * real.itemsize for analysis in analyses), default=image)
+    return image, max(WORKED * image, COEFFICIENTS * widest)

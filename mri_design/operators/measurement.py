@@ -152,6 +152,10 @@ class CartesianLines(_CartesianEncoding):
         for sensitivity in self.maps:
             yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
 
+    def of_uniform_coil(self) -> CartesianLines:
+        """The same lines seen by one coil of sensitivity 1."""
+        return type(self)(self.lines.tolist(), self.grid, None, self.library)
+
     def columns(self, u: Array) -> Array:
         """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.
 

@@ -101,8 +101,9 @@ def test_the_map_is_certified_whoever_solves(model):
 
 
 def test_the_automatic_solver_takes_one_that_needs_no_exact_step(model):
-    problem = MapEstimate().smoothed_problem(model, 1e-4)
-    assert isinstance(Automatic().chosen(problem, model.back_projection()), LBFGS)
+    smooth, sharp = (MapEstimate().smoothed_problem(model, factor) for factor in (1e4, 1e-5))
+    assert isinstance(Automatic().chosen(smooth, model.back_projection()), LBFGS)
+    assert isinstance(Automatic().chosen(sharp, model.back_projection()), IRLS)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numba
 import pytest
 
 from mri_design.operators.kernels.compiling import compiled
@@ -16,20 +15,80 @@ def test_operators_are_imported_without_the_compiler():
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
 
 
-def test_without_a_folder_for_the_cache_loops_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    whole = numba.njit
+COMPILES = """
+import os, sys, numpy as np
+from mri_design.operators.kernels.along import laplace_along
+if sys.argv[1:] == ["gone"]:
+    import pathlib, shutil
+    folder = pathlib.Path(os.environ["NUMBA_CACHE_DIR"]); shutil.rmtree(folder); folder.write_text("in the way")
+def work(number):
+    x = np.arange(1, 9, dtype=number)
+    return laplace_along((x, x, x), x, x, 0.5, 1e-12)
+"""
+SERIAL = COMPILES + "print(work(float), work(np.float32))"
+WORKERS = (
+    COMPILES
+    + """
+if __name__ == "__main__":
+    import multiprocessing
+    for how in ("spawn", "forkserver"):
+        with multiprocessing.get_context(how).Pool(2) as pool:
+            print(pool.map(work, [float, float]))
+"""
+)
 
-    def njit(*function: object, cache: bool = False, **options: object):
-        asked.append(cache)
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return whole(*function, **options)
 
-    monkeypatch.setattr(numba, "njit", njit)
-    double = compiled(lambda x: x + x)
-    assert double(2.0) == 4.0
-    assert asked[:2] == [True, False]
+@pytest.fixture(scope="module")
+def unwritable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process whose folders cannot be written, for whichever user: they lie below a file."""
+    file = tmp_path_factory.mktemp("cache") / "file"
+    file.write_text("no folder")
+    below = str(file / "below")
+    path = os.pathsep.join(sys.path)
+    return os.environ | {"NUMBA_CACHE_DIR": below, "HOME": below, "XDG_CACHE_HOME": below, "PYTHONPATH": path}
+
+
+def ran(code: str, environment: dict[str, str], folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """``code`` as a file, as workers load it again."""
+    file = folder / "code.py"
+    file.write_text(code)
+    command = [sys.executable, str(file), *words]
+    return subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+
+
+NOT_KEPT = "mri-design: compiled loops cannot be kept"
+
+
+def read_only(code: str) -> str:
+    """``code`` where the package's own folder takes no cache either, as one that belongs to another user."""
+    return (
+        "from numba.core.caching import InTreeCacheLocator as Own, UserWideCacheLocator as Wide\n"
+        "Own.from_function = Wide.from_function = classmethod(lambda *_: None)\n" + code
+    )
+
+
+def test_without_a_folder_for_the_cache_loops_are_compiled_all_the_same_and_it_is_said_once(
+    unwritable: dict[str, str], tmp_path: Path
+) -> None:
+    kept = ran(SERIAL, unwritable | {"NUMBA_CACHE_DIR": str(tmp_path)}, tmp_path)
+    anew = ran(read_only(SERIAL), unwritable, tmp_path)
+    assert anew.stdout == kept.stdout and kept.stderr == ""
+    assert anew.stderr.startswith(NOT_KEPT) and anew.stderr.count("\n") == 1 and "NUMBA_CACHE_DIR" in anew.stderr
+
+
+def test_a_cache_that_cannot_be_written_later_is_said_once_too(unwritable: dict[str, str], tmp_path: Path) -> None:
+    environment = unwritable | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = ran(SERIAL, environment, tmp_path, "gone")
+    assert done.stdout and done.stderr.startswith(NOT_KEPT) and done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_worker_processes_do_not_repeat_that_no_cache_can_be_written(
+    unwritable: dict[str, str], tmp_path: Path
+) -> None:
+    done = ran(read_only(WORKERS), unwritable, tmp_path)
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr.startswith(NOT_KEPT) and done.stderr.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import pytest
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.working_memory import least_memory
 from mri_design.operators.base import LinearOperator
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.differences import FiniteDifferences
@@ -149,7 +150,9 @@ def test_with_ordinary_settings_eight_draws_do(coils):
 def test_draws_a_few_at_a_time_are_the_same():
     precision = precision_of()
     whole = run(ControlVariate(8, with_bias=False), precision)
-    little = run(ControlVariate(8, with_bias=False, memory=1.0), precision)
+    real = precision.site_precisions[0].dtype
+    least = least_memory(8, precision.measurement, [block.analysis for block in precision.blocks], real)
+    little = run(ControlVariate(8, with_bias=False, memory=least), precision)
     np.testing.assert_allclose(together(little.values), together(whole.values), rtol=1e-6)
     np.testing.assert_allclose(little.image, whole.image, rtol=1e-6)
     assert whole.explained is not None

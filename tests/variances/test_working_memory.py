@@ -1,15 +1,17 @@
 """Draws that are worked on some at a time give the same variances, by as many products, in less memory."""
 
+import re
 import tracemalloc
 
 import numpy as np
 import pytest
 
+from mri_design.errors import InputError
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.model.working_memory import draws_at_once
+from mri_design.model.working_memory import draws_at_once, least_memory
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.measurement import cartesian
 from mri_design.operators.wavelet import Wavelet
@@ -18,8 +20,12 @@ from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.monte_carlo import MonteCarlo
 
 DRAWS = 9
-SMALL = 1.0
-"""MiB, less than any program takes: draws are made one by one."""
+
+
+def narrow_memory(precision: PosteriorPrecision, count: int) -> float:
+    """MiB that have draws made one by one."""
+    real = precision.site_precisions[0].dtype
+    return least_memory(count, precision.measurement, [b.analysis for b in precision.blocks], real)
 
 
 def precision_of(n: int, *, wavelet: bool = True, real: type = np.float64) -> PosteriorPrecision:
@@ -41,9 +47,10 @@ def variances(
 @pytest.mark.parametrize("kind", [ControlVariate, MonteCarlo])
 def test_the_variances_are_the_same_by_as_many_products(kind: type, wavelet: bool) -> None:
     precision = precision_of(24, wavelet=wavelet)
+    little = narrow_memory(precision, DRAWS)
     previous: Variances | None = None
     for _ in range(2):  # cold, then from the draws of before
-        roomy, narrow = (variances(kind(DRAWS, 1e-3, memory=memory), precision, previous) for memory in (1e6, SMALL))
+        roomy, narrow = (variances(kind(DRAWS, 1e-3, memory=memory), precision, previous) for memory in (1e6, little))
         assert roomy.convergence.matvecs == narrow.convergence.matvecs
         assert roomy.convergence.status is narrow.convergence.status and roomy.kind == narrow.kind
         for name in ("values", "std_error", "bias", "samples"):
@@ -55,7 +62,7 @@ def test_the_variances_are_the_same_by_as_many_products(kind: type, wavelet: boo
 def test_a_small_limit_is_kept_to_in_single_precision_too() -> None:
     precision = precision_of(96, real=np.float32)
     peaks = []
-    for memory in (1e6, SMALL):
+    for memory in (1e6, narrow_memory(precision, 24)):
         variances(ControlVariate(2, 0.1, memory=memory), precision)  # what is made once is there
         tracemalloc.start()
         try:
@@ -68,10 +75,21 @@ def test_a_small_limit_is_kept_to_in_single_precision_too() -> None:
 
 def test_more_memory_works_on_more_draws() -> None:
     X, analyses, single = cartesian(range(64), (256, 256)), [FiniteDifferences((256, 256))], np.dtype(np.float32)
-    found = [draws_at_once(memory, 16, X, analyses, single) for memory in (1, 260, 300, 500, 2000)]
-    assert found[0] == 1 and found[-1] is None
+    found = [draws_at_once(memory, 16, X, analyses, single) for memory in (275, 280, 300, 500, 2000)]
+    assert found[-1] is None
     counts = [16 if count is None else count for count in found]
     assert counts == sorted(counts) and len(set(counts)) > 2
+
+
+def test_a_limit_that_one_draw_breaks_is_refused_with_what_it_takes() -> None:
+    X, analyses, single = cartesian(range(64), (256, 256)), [FiniteDifferences((256, 256))], np.dtype(np.float32)
+    with pytest.raises(InputError, match=r"inference\.memory: got 100 MiB; .* 16 draws of 256 x 256 pixels") as refused:
+        draws_at_once(100, 16, X, analyses, single)
+    found = re.search(r"at least (\d+) MiB", str(refused.value))
+    assert found is not None
+    assert draws_at_once(float(found[1]), 16, X, analyses, single) == 1
+    with pytest.raises(InputError, match=r"inference\.memory"):
+        draws_at_once(float(found[1]) - 1, 16, X, analyses, single)
 
 
 def test_the_recipe_sets_it() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +16,50 @@ __all__ = ["compiled"]
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``numba.njit`` without the interpreter's lock, with fused multiply-add, cached on disk if possible.
+    """``numba.njit`` without the interpreter's lock, with fused multiply-add, cached on disk; where not, that is said.
 
     Nothing else of IEEE arithmetic is relaxed, and no loop runs in several threads: the same input gives the same
     bits in every process on a machine.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+    loop = numba.njit(nogil=True, fastmath={"contract"}, error_model="numpy")(function)
     try:
-        loop = numba.njit(cache=True, **options)(function)
+        loop._cache = _Kept(function)  # type: ignore[attr-defined]
     except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(**options)(function)
-    kept = loop._cache
-    # Loops hold what they call from other files: the cache is stale as soon as any file here changes, not just one.
-    kept._cache_file = _KeyedFile(kept._cache_path, kept._impl.filename_base, _stamp())
+        say_not_kept()
     return loop
+
+
+@cache
+def say_not_kept() -> None:
+    """Say in one line on stderr, once, that loops are compiled anew; processes that work for another say nothing."""
+    begun_by_python = any("from multiprocessing" in word for word in sys.orig_argv)
+    if parent_process() is None and not begun_by_python and sys.stderr is not None:
+        print(
+            "mri-design: compiled loops cannot be kept, as no folder for them can be written: every run compiles them "
+            "anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a folder that can be written.",
+            file=sys.stderr,
+        )
+
+
+class _Kept(caching.FunctionCache):
+    """A loop's machine code on disk. Where it cannot be read or written after all, it is compiled all the same."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        # Loops hold what they call from other files: the cache is stale as soon as any file here changes, not just one.
+        self._cache_file = _KeyedFile(self._cache_path, self._impl.filename_base, _stamp())
+
+    def load_overload(self, sig: object, target_context: object) -> object:
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError:
+            return None  # `save_overload` follows, and says so
+
+    def save_overload(self, sig: object, data: object) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            say_not_kept()
 
 
 class _KeyedFile(caching.IndexDataCacheFile):
