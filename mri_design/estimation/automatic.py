@@ -13,6 +13,7 @@ from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
 from mri_design.estimation.splitting import has_exact_step
 from mri_design.operators.base import Array
+from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.status import Convergence
 
 __all__ = ["Automatic"]
@@ -30,7 +31,7 @@ class Automatic:
     s. The number of iterations of L-BFGS grows with it, that of ADMM hardly does as long as its linear step is exact.
     Sites that are not log-concave, or bounds that are not known to be convex, take L-BFGS.
 
-    Without an exact step sharp corners take IRLS: where A is ill conditioned even beside its circulant (few arms of a
+    Along trajectories sharp corners take IRLS: where A is ill conditioned even beside its circulant (few arms of a
     spiral, dense at the centre) no number of iterations of L-BFGS is enough, as it remembers eight steps, while the
     conjugate gradients of a reweighting see all that they have searched.
 
@@ -74,6 +75,8 @@ class Automatic:
             return LBFGS(self.tolerance, self.max_iterations)
         if has_exact_step(model):
             return ADMM(self.tolerance, self.max_iterations)
+        if not isinstance(model.measurement, NonUniformFourier):
+            return LBFGS(self.tolerance, self.max_iterations)
         return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2)
 
 
