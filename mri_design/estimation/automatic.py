@@ -13,12 +13,15 @@ from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
 from mri_design.estimation.splitting import has_exact_step
 from mri_design.operators.base import Array
+from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.status import Convergence
 
 __all__ = ["Automatic"]
 
 LAST_OF_EXCESS = 0.25
 """Of what J still is above its minimum, how much the next reweighting takes: each leaves some four fifths."""
+VERY_SHARP = 250
+"""How much sharper than sharp corners are that take IRLS: those of inference, which begins cold, reach half of it."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,9 @@ class Automatic:
     s. The number of iterations of L-BFGS grows with it, that of ADMM hardly does as long as its linear step is exact.
     Sites that are not log-concave, or bounds that are not known to be convex, take L-BFGS.
 
-    Without an exact step sharp corners take IRLS: where A is ill conditioned even beside its circulant (few arms of a
-    spiral, dense at the centre) no number of iterations of L-BFGS is enough, as it remembers eight steps, while the
-    conjugate gradients of a reweighting see all that they have searched.
+    Along trajectories very sharp corners, as the last ones of MAP estimation, take IRLS: where A is ill conditioned
+    even beside its circulant (few arms of a spiral, dense at the centre) no number of iterations of L-BFGS is enough, as
+    it remembers eight steps, while the conjugate gradients of a reweighting see all that they have searched.
 
     Parameters
     ----------
@@ -79,11 +82,12 @@ class Automatic:
         if not (model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)):
             return LBFGS(self.tolerance, self.max_iterations), None
         there = StartingPoint.of(problem, start)
-        if not sharpness_of(problem, there) > crossing:
-            return LBFGS(self.tolerance, self.max_iterations), None
-        if has_exact_step(model):
+        sharpness = sharpness_of(problem, there)
+        if sharpness > crossing and has_exact_step(model):
             return ADMM(self.tolerance, self.max_iterations), there
-        return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2), None
+        if sharpness > VERY_SHARP * self.sharpness and isinstance(model.measurement, NonUniformFourier):
+            return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2), None
+        return LBFGS(self.tolerance, self.max_iterations), None
 
 
 def sharpness_of(problem: PenalisedProblem, there: StartingPoint) -> float:

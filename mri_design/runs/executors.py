@@ -254,7 +254,7 @@ class Processes:
         return self._processes[place]
 
     def _bury(self, place: int, process: _Process) -> None:
-        """Have another process do what comes next at the place. The pool is shut down in the end, as it tells us now."""
+        """Have another process do what comes next at the place. The pool is shut down in the end: it tells us now."""
         if self._processes.get(place) is process:
             self._dead.append(self._processes.pop(place))
 
