@@ -34,8 +34,8 @@ class Automatic:
     Sites that are not log-concave, or bounds that are not known to be convex, take L-BFGS.
 
     Along trajectories very sharp corners, as the last ones of MAP estimation, take IRLS: where A is ill conditioned
-    even beside its circulant (few arms of a spiral, dense at the centre) no number of iterations of L-BFGS is enough, as
-    it remembers eight steps, while the conjugate gradients of a reweighting see all that they have searched.
+    even beside its circulant (few arms of a spiral, dense at the centre) no number of iterations of L-BFGS is enough,
+    as it remembers eight steps, while the conjugate gradients of a reweighting see all that they have searched.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def renew_coils(data: Array, filtered: Array, copies: Array, scaled: Array, shar
 def _seen(maps, copies, scaled, out, coils, count):
     numbers = out.size
     whole = numbers // (2 * count) * (2 * count)
-    zero = fill(out[0] - out[0])
+    zero = fill(out.dtype.type(0))
     for at in range(0, whole, 2 * count):
         re, im = zero, zero
         for first in range(at, at + coils * numbers, numbers):

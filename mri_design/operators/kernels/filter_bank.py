@@ -81,7 +81,7 @@ def row_together(work, row, half_stride, target, spare, half, parts, low, high, 
     _wrap(work, highs, half, margin, parts)
     for x in range(0, width, 2 * count):
         near, far = (shift - even) // 2 * parts + x, (shift + 1 - odd) // 2 * parts + x
-        e0 = e1 = o0 = o1 = fill(low[0] - low[0])
+        e0 = e1 = o0 = o1 = fill(low.dtype.type(0))
         for r in range(taps // 2):
             a, b = fill(low[2 * r + even]), fill(high[2 * r + even])
             at = near - r * parts
@@ -187,7 +187,7 @@ def rows_together(work, bands, half_stride, ring, pair, half_rows, low, high, co
     for x in range(0, 2 * half_stride, 2 * count):
         side = 1 if x >= half_stride else 0
         at_low, at_high = bands[side] + x - side * half_stride, bands[2 + side] + x - side * half_stride
-        s0 = s1 = t0 = t1 = fill(low[0] - low[0])
+        s0 = s1 = t0 = t1 = fill(low.dtype.type(0))
         k = pair
         for t in range(0, taps, 2):
             c, d = at_low + k * half_stride, at_high + k * half_stride
