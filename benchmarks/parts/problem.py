@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -69,26 +68,22 @@ class Problem:
         """The problem on a quarter of the scan's lines."""
         return cls(scan, quarter_of_the_lines(scan.shape[0], seed), analysis(scan.shape))
 
-    @cached_property
+    @property
     def weight(self) -> float:
         """lambda = rate sigma^2 / signal."""
         return RATE * self.scan.noise_variance / self.scan.signal_level(self.lines)
-
-    @cached_property
-    def data(self) -> Array:
-        """y, made once: nobody's clock counts how the scan's lines are read."""
-        return self.scan.acquire(self.lines)
 
     def model(self) -> GeneralizedLinearModel:
         """The same as sites: exp(-(tau / sigma) |s|) with tau sigma = lambda, so that J = 2 f / sigma^2."""
         scan = self.scan
         site = Laplace(self.weight / np.sqrt(scan.noise_variance))
         blocks = (SiteBlock("penalty", self.analysis, site),)
-        return GeneralizedLinearModel(scan.encoding(self.lines), self.data, scan.noise_variance, blocks)
+        return GeneralizedLinearModel(scan.encoding(self.lines), scan.acquire(self.lines), scan.noise_variance, blocks)
 
     def objective(self) -> Callable[[Array], float]:
         """f, without smoothing, in double precision."""
-        encoding, data, weight = self.scan.encoding(self.lines), self.data.astype(np.complex128), self.weight
+        encoding, data, weight = self.scan.encoding(self.lines), self.scan.acquire(self.lines), self.weight
+        data = data.astype(np.complex128)
 
         def f(u: Array) -> float:
             u = u.astype(np.complex128)
@@ -100,7 +95,7 @@ class Problem:
     def zero_filled_kspace(self) -> Array:
         """y on the whole grid, (coil, ky, kx), as SigPy takes it."""
         kspace = np.zeros_like(self.scan.kspace)
-        kspace[:, list(self.lines)] = self.data
+        kspace[:, list(self.lines)] = self.scan.acquire(self.lines)
         return kspace
 
     def maps(self) -> Array:
