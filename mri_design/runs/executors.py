@@ -129,7 +129,17 @@ def _call(function: Piece, item: Any) -> Any:
     return function(_held, item)
 
 
+def _interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What an interruption of the command ends; between two calls the process does not notice it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return function(*arguments)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _begin_process() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threadpool_limits(1)  # several processes with several threads each would only wait for one another
     Thread(target=_end_with_parent, daemon=True).start()
 
@@ -185,7 +195,7 @@ class _Process:
         """A piece that needs the material, which is sent before the first."""
         if self._held is None:
             self._held = self.pool.submit(_hold, material)
-        return self.pool.submit(_call, piece.function, piece.item)
+        return self.pool.submit(_interruptible, _call, piece.function, piece.item)
 
     def error(self, done: Future[Any]) -> BaseException | None:
         """Why a piece has no result: the material did not arrive, or what the piece raised."""
@@ -216,7 +226,7 @@ class Processes:
 
     def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """See `Executor`."""
-        _, future = self._given(place, lambda process: process.pool.submit(function, *arguments))
+        _, future = self._given(place, lambda process: process.pool.submit(_interruptible, function, *arguments))
         return future
 
     def outcome(self, future: Future[Any]) -> Any:
