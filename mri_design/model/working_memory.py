@@ -48,7 +48,8 @@ def draws_at_once(
     Raises
     ------
     InputError
-        For a limit that draws made one by one would not keep to, with what they take.
+        For a limit that draws made one by one would not keep to, with what they take. The default is no limit that
+        anybody asked for: beyond it draws are made one by one.
     """
     image, worked = _images(measurement, analyses, real)
     noise = sum(
@@ -56,7 +57,7 @@ def draws_at_once(
         for operator in (measurement, *analyses)
     )
     least = least_memory(count, measurement, analyses, real)
-    if memory < least:
+    if memory < least and memory != DEFAULT_MEMORY:
         pixels = " x ".join(str(n) for n in measurement.in_shape)
         raise InputError(
             field="inference.memory",
@@ -67,7 +68,7 @@ def draws_at_once(
     left = memory * MIB - PROGRAM - (IMAGES + HELD * count) * image
     if left >= count * (worked + noise):
         return None
-    return min(int(left // worked), count)
+    return min(max(int(left // worked), 1), count)
 
 
 def least_memory(count: int, measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype) -> float:
