@@ -11,9 +11,9 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.model.working_memory import draws_at_once, least_memory
+from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once, least_memory
 from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
+from mri_design.operators.measurement import CartesianLines, cartesian
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.laplace import Laplace
 from mri_design.variances.control_variate import ControlVariate
@@ -110,3 +110,12 @@ def test_a_model_has_its_gaussian_noise_made_alike() -> None:
     ]
     for other in made[1:]:
         np.testing.assert_allclose(other, made[0], rtol=1e-12)
+
+
+def test_the_default_limit_refuses_nothing() -> None:
+    """Nobody asked for it: where many draws of a large image need more, they are made one by one."""
+    measurement, single = CartesianLines(range(512), (2048, 2048)), np.dtype(np.float32)
+    assert least_memory(64, measurement, [], single) > DEFAULT_MEMORY
+    assert draws_at_once(DEFAULT_MEMORY, 64, measurement, [], single) == 1
+    with pytest.raises(InputError, match=r"inference\.memory"):
+        draws_at_once(DEFAULT_MEMORY - 1, 64, measurement, [], single)
