@@ -13,7 +13,8 @@ import argparse
 import time
 from pathlib import Path
 
-from trajectories.scenes import HALF, heads, spiral_sets
+from trajectories.scenes import heads
+from trajectories.sets import HALF, spiral_sets
 from trajectories.total_variation import Problem
 
 from mri_design.estimation.irls import IRLS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.notices import say_once
 from mri_design.operators.base import LinearOperator
 
 __all__ = ["DEFAULT_MEMORY", "draws_at_once", "least_memory"]
@@ -45,11 +45,10 @@ def draws_at_once(
     real : dtype
         Precision of the computation.
 
-    Raises
-    ------
-    InputError
-        For a limit that draws made one by one would not keep to, with what they take. The default is no limit that
-        anybody asked for: beyond it draws are made one by one.
+    Notes
+    -----
+    A limit that draws made one by one do not keep to is not kept to, and that is said once, with what they take; of the
+    default, which nobody asked for, nothing is said.
     """
     image, worked = _images(measurement, analyses, real)
     noise = sum(
@@ -59,11 +58,9 @@ def draws_at_once(
     least = least_memory(count, measurement, analyses, real)
     if memory < least and memory != DEFAULT_MEMORY:
         pixels = " x ".join(str(n) for n in measurement.in_shape)
-        raise InputError(
-            field="inference.memory",
-            got=f"{memory:g} MiB",
-            wanted=f"at least {math.ceil(least)} MiB, which {count} draws of {pixels} pixels take one by one",
-            cure="Allow more, or draw less (inference.samples).",
+        say_once(
+            f"inference.memory: {memory:g} MiB are not kept to: {count} draws of {pixels} pixels, made one by one, "
+            f"take {math.ceil(least)} MiB or more. Allow more, or draw less (samples)."
         )
     left = memory * MIB - PROGRAM - (IMAGES + HELD * count) * image
     if left >= count * (worked + noise):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import caching
+
+from mri_design.notices import say_once
 
 __all__ = ["compiled"]
 
@@ -29,16 +29,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return loop
 
 
-@cache
 def say_not_kept() -> None:
-    """Say in one line on stderr, once, that loops are compiled anew; processes that work for another say nothing."""
-    begun_by_python = any("from multiprocessing" in word for word in sys.orig_argv)
-    if parent_process() is None and not begun_by_python and sys.stderr is not None:
-        print(
-            "mri-design: compiled loops cannot be kept, as no folder for them can be written: every run compiles them "
-            "anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a folder that can be written.",
-            file=sys.stderr,
-        )
+    """Say in one line on stderr, once, that loops are compiled anew."""
+    say_once(
+        "compiled loops cannot be kept, as no folder for them can be written: every run compiles them anew, which "
+        "takes up to a minute. Set NUMBA_CACHE_DIR to a folder that can be written."
+    )
 
 
 class _Kept(caching.FunctionCache):
