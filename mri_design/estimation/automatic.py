@@ -21,7 +21,7 @@ __all__ = ["Automatic"]
 LAST_OF_EXCESS = 0.25
 """Of what J still is above its minimum, how much the next reweighting takes: each leaves some four fifths."""
 VERY_SHARP = 250
-"""How much sharper than sharp corners are that take IRLS: those of inference, which begins cold, reach half of it."""
+"""How much sharper than sharp corners are that take IRLS: beyond those of inference, also where it begins cold."""
 
 
 @dataclass(frozen=True)
