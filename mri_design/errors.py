@@ -14,28 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "LARGEST_ARRAY",
-    "InputError",
-    "MissingPackageError",
-    "MriDesignError",
-    "UsageError",
-    "covariance_matrix",
-    "described",
-    "did_you_mean",
-    "number_array",
-    "optional_package",
-    "positive_number",
-    "require_allocatable",
-    "require_counts",
-    "require_grid",
-    "require_instance",
-    "require_numbers",
-    "require_random",
-    "require_working",
-    "sequence_of",
-]
-
 
 LARGEST_ARRAY = 4 * 2**30
 """Bytes of the largest array that is made because somebody has asked for a number of things."""

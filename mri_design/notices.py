@@ -6,8 +6,6 @@ import sys
 from functools import cache
 from multiprocessing import parent_process
 
-__all__ = ["say_once"]
-
 
 @cache
 def say_once(text: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Convergence", "Status"]
-
 
 class Status(Enum):
     """The reason a loop stopped; the value is the message shown to people."""

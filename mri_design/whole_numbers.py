@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["number_ranges", "whole_number"]
-
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 

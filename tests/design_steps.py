@@ -7,8 +7,6 @@ from typing import Any
 
 from mri_design.design.decision import Choice, DesignStep
 
-__all__ = ["changed", "design_step"]
-
 
 def design_step(line: int, **values: Any) -> DesignStep:
     """A decision for ``line``; the other fields by name, as ``actual_energy=2.0``."""

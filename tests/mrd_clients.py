@@ -21,8 +21,6 @@ from ismrmrd.hdf5 import acquisition_header_dtype
 from ismrmrd.serialization import ConfigFile, ConfigText, ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
-__all__ = ["CLIENTS", "Heard", "bytes_of", "conversation", "messages_of", "with_waveforms"]
-
 CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1026
 Data = Sequence["ismrmrd.Acquisition | ismrmrd.Waveform"]
 

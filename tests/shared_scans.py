@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["shared_scan"]
-
 
 def shared_scan(name: str) -> Path:
     """A file of the folder ``shared/data`` beside the checkout, or beside a folder that it is in."""

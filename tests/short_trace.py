@@ -8,8 +8,6 @@ from mri_design.design.decision import DesignStep
 from mri_design.design.trace import DesignTrace
 from tests.design_steps import design_step
 
-__all__ = ["SHARE", "TRACE", "step"]
-
 NOISE = 0.5  # per real component
 SHARE = 2 * NOISE * 10  # of a line of ten complex values
 

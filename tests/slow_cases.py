@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["slow_case", "slow_cases"]
-
 
 def slow_case(*values: object) -> Any:
     """One case with its values, marked as slow."""

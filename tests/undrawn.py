@@ -12,8 +12,6 @@ from unittest import mock
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-__all__ = ["undrawn"]
-
 
 @contextmanager
 def undrawn() -> Iterator[None]:

@@ -6,8 +6,6 @@ import numpy as np
 
 from mri_design.potentials.laplace import Laplace
 
-__all__ = ["Honest", "Quartic"]
-
 
 class Quartic(Laplace):
     """Claims by default to be super-Gaussian, and is not."""

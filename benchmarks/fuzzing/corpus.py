@@ -34,8 +34,6 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 
-__all__ = ["CORPUS", "KINDS"]
-
 NY, NX, COILS = 12, 16, 2
 PHANTOM = Path(__file__).parents[2] / "phantoms" / "shepp_logan.json"
 RECIPE = '[design]\nstrategy = "calibrated"\nstart = 8\n[inference]\nsamples = 8\nloops = 3\n'

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["DAMAGES", "damaged"]
-
 LIES = (b"0", b"-1", b"1e999", b"999999999", b"18446744073709551616", b"NaN", b"'")
 DAMAGES = ("bit", "bits", "bytes", "cut", "insertion", "lie", "header", "link")
 """Kinds of damage; "header" is bits among the first bytes, "lie" another number where a number stands as text."""

@@ -18,18 +18,6 @@ from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import load_scanner
 from mri_design.sequences.settings import SequenceSettings
 
-__all__ = [
-    "json_stream",
-    "mrd_skeleton",
-    "mrd_stream",
-    "plane_order",
-    "run_folder",
-    "scanner",
-    "sequence",
-    "shot_order",
-    "stored_run",
-]
-
 NY, NX = 12, 16
 PLAIN = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
 STREAM_HEADER = """<?xml version="1.0"?><ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">

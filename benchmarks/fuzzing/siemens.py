@@ -6,8 +6,6 @@ import struct
 
 import numpy as np
 
-__all__ = ["siemens_bytes"]
-
 _START = 10240  # where the first measurement of such a file begins
 _PROTOCOL = """### ASCCONV BEGIN ###
 sRXSPEC.alDwellTime[0] = 10000

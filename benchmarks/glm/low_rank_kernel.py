@@ -6,8 +6,6 @@ import numpy as np
 
 from mri_design.operators.base import Array
 
-__all__ = ["gaussian_kernel", "incomplete_cholesky"]
-
 TWICE_VARIANCE = 10.0
 """2 sigma^2 of Smola, Vishwanathan & Eskin 2003, section 5."""
 

@@ -8,8 +8,6 @@ from glm.chunk_sweeps import SweepTrace
 
 from mri_design.evaluation.output.tables import Row, markdown_text
 
-__all__ = ["report"]
-
 
 def report(name: str, table: Sequence[Row], traces: Mapping[str, Sequence[SweepTrace]], goals: Sequence[float]) -> str:
     """The README after its command."""

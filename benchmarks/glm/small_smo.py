@@ -9,8 +9,6 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.operators.base import Array
 
-__all__ = ["Machine", "smo", "usable_start"]
-
 GAP = 1e-3
 """Largest violation of the optimality conditions that is left, as in common practice."""
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["brightest_by_mrpro", "kspace_by_mrpro", "lines_by_mrpro", "write_by_mrpro"]
-
 _SIDE = 32
 _MARKED = ((0.2, -0.1, 0.3, 0.2, 1.0), (0.21875, -0.28125, 0.05, 0.05, 9.0))
 """Ellipses: centre and radius along x and y in fields of view, brightness; the second is a marker."""

@@ -15,8 +15,6 @@ from mri_design.sequences.scanner import GAMMA, Scanner, load_scanner, shipped_s
 from mri_design.sequences.settings import SequenceSettings
 from mri_design.sequences.verification import verify
 
-__all__ = ["GENERAL", "IMPOSSIBLE", "Rng", "Sequence", "random_sequence", "tampered", "timed", "with_settings"]
-
 Rng = np.random.Generator
 _SLOW, _FAST = 60.0, 600.0
 """Hz for each pixel."""

@@ -18,8 +18,6 @@ from mri_design.sequences.orders import Order, PlaneOrder, SpiralOrder, SpokeOrd
 from mri_design.sequences.scanner import GAMMA, Scanner, load_scanner, shipped_scanners
 from mri_design.sequences.settings import SequenceSettings
 
-__all__ = ["ENCODINGS", "IMPOSSIBLE_SHOTS", "random_shots"]
-
 _SLOW, _FAST = 60.0, 600.0
 """Hz for each pixel of straight readouts."""
 _MOST_SHOTS = 48

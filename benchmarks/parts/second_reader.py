@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["read_by_pypulseqpp"]
-
 _PROGRAM = """
 import sys
 import numpy as np

@@ -12,8 +12,6 @@ from mri_design.scan.trajectories.angles import equispaced_angles, golden_angles
 from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.scan.trajectories.spiral import spiral_curve
 
-__all__ = ["NX", "NY", "NZ", "SIDE", "exact_noise", "scan", "shots", "spirals", "spokes", "volume"]
-
 NY, NX, COILS = 24, 32, 3
 NZ = 6
 SIDE = 16

@@ -9,8 +9,6 @@ import scipy.ndimage
 
 from mri_design.operators.base import Array
 
-__all__ = ["MOVEMENTS", "SAME"]
-
 SAME = "other noise"
 
 

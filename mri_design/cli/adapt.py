@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from mri_design.runs.adapt.run import StreamForm
     from mri_design.scan.streaming.channel import Connection
 
-__all__ = ["adapt"]
-
 _SCANNER = "The scanner"
 
 

@@ -14,8 +14,6 @@ from mri_design.whole_numbers import whole_number
 if TYPE_CHECKING:
     from mri_design.operators.encodings import EncodingName
 
-__all__ = ["check_angles", "command_to_go_on", "error_text", "extents_of", "matrix_of", "names_of", "option_behind"]
-
 # Fields of errors, and the parameters that may have brought them, the likeliest first.
 _PARAMETERS = {
     "number of lines": ("lines",),

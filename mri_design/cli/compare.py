@@ -37,8 +37,6 @@ from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ah
 from mri_design.errors import UsageError
 from mri_design.whole_numbers import whole_number
 
-__all__ = ["compare"]
-
 LINE_STRATEGIES = "calibrated,information-gain,vd-polynomial,fastmri-random,low-pass"
 PLANE_STRATEGIES = "calibrated,vd-polynomial,poisson-disc,low-pass"
 SHOT_SETS = ",".join(SHOT_STRATEGIES)

@@ -25,8 +25,6 @@ from mri_design.cli.options import (
 from mri_design.cli.terminal import DONE, exits, say, warn
 from mri_design.errors import UsageError
 
-__all__ = ["convert"]
-
 
 @exits
 def convert(

@@ -10,8 +10,6 @@ import typer
 from mri_design.cli.options import Overwrite, Png, Quiet, Seed
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
 
-__all__ = ["demo"]
-
 
 @exits
 def demo(

@@ -46,8 +46,6 @@ from mri_design.cli.options import (
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, run_into, say
 from mri_design.errors import UsageError
 
-__all__ = ["design"]
-
 
 @exits
 def design(

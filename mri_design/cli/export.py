@@ -12,8 +12,6 @@ from mri_design.cli.options import FORMATS, SCANNERS, SEQUENCES, FieldOfView, Qu
 from mri_design.cli.terminal import DONE, exits, say, warn
 from mri_design.errors import UsageError
 
-__all__ = ["export"]
-
 _SEQUENCE = "The sequence (--to seq)"
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "gre": {"echo_time": 0.010, "repetition_time": 0.030, "flip_angle": 15.0, "bandwidth": 250.0, "dummies": 20},

@@ -20,8 +20,6 @@ from mri_design.cli.recon import recon
 from mri_design.cli.terminal import output_may_end_early
 from mri_design.cli.train import train
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="mri-design",
     no_args_is_help=True,

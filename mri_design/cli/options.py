@@ -15,50 +15,6 @@ import typer
 
 from mri_design.whole_numbers import whole_number
 
-__all__ = [
-    "JOBS",
-    "Acceleration",
-    "Angles",
-    "Block",
-    "Calibration",
-    "ComparedEncoding",
-    "Contrast",
-    "EncodingChoice",
-    "Executor",
-    "FieldOfView",
-    "Forbid",
-    "Input",
-    "Jobs",
-    "LineCount",
-    "Maps",
-    "MapsOfInputs",
-    "MaxJump",
-    "MethodName",
-    "NoReport",
-    "Order",
-    "Out",
-    "Overwrite",
-    "PartialFourier",
-    "Phase",
-    "Png",
-    "ProtocolStrategy",
-    "Quiet",
-    "RecipeFile",
-    "Repetition",
-    "Replace",
-    "Require",
-    "Seed",
-    "SetNumber",
-    "Shutter",
-    "SliceIndex",
-    "Slices",
-    "Start",
-    "StrategyName",
-    "UntilError",
-    "UntilGain",
-    "whole",
-]
-
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre")
 CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
 FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")

@@ -32,8 +32,6 @@ from mri_design.cli.options import (
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, run_into, say
 
-__all__ = ["protocol"]
-
 
 @exits
 def protocol(

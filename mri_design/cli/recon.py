@@ -28,8 +28,6 @@ from mri_design.cli.options import (
 )
 from mri_design.cli.terminal import ending, exits, run_into, say
 
-__all__ = ["recon"]
-
 
 @exits
 def recon(

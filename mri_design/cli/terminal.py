@@ -22,25 +22,6 @@ from mri_design.status import Status
 if TYPE_CHECKING:
     from mri_design.runs.run import Run
 
-__all__ = [
-    "DONE",
-    "FAILED",
-    "INTERRUPTED",
-    "NOT_CONVERGED",
-    "WRONG_INPUT",
-    "WRONG_USAGE",
-    "Bar",
-    "ending",
-    "exits",
-    "kept_on_interruption",
-    "load_ahead",
-    "output_may_end_early",
-    "progress",
-    "run_into",
-    "say",
-    "warn",
-]
-
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 P = ParamSpec("P")

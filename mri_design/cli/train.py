@@ -28,8 +28,6 @@ from mri_design.cli.options import (
 )
 from mri_design.cli.terminal import ending, exits, kept_on_interruption, load_ahead, progress, say, warn
 
-__all__ = ["train"]
-
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 
 

@@ -13,8 +13,6 @@ from mri_design.design.constraints import Constraints, LineConstraints, open_mov
 from mri_design.errors import InputError
 from mri_design.operators.encodings import Encoding
 
-__all__ = ["LineCandidates"]
-
 
 @dataclass(frozen=True)
 class LineCandidates:

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, require_counts, require_numbers
 
-__all__ = ["Constraints", "LineConstraints", "centre_lines", "longest_walk", "open_moves"]
-
 
 class Constraints(Protocol):
     """What a sequence asks of the candidates of a grid, of whatever kind: see `LineConstraints`."""

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Choice", "DesignStep", "Forecast", "LineOutcome", "StepCost", "columns"]
-
 COLUMN: Mapping[str, bool] = {"column": True}
 """Metadata of a field that is a column of steps.csv under its own name."""
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, require_counts
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding
 
-__all__ = ["ORDERS", "Acquisition", "acquisition_order", "check_order"]
-
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
 """Names of the orders."""
 

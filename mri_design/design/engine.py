@@ -28,8 +28,6 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.encodings import PlaneEncoding
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["DesignEngine", "DesignState", "Measuring", "StopRule"]
-
 StopRule = Callable[[DesignStep], bool]
 """Sees the next decision, with what is predicted for the lines so far; True ends the design without it.
 

@@ -20,17 +20,6 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.variances.base import VarianceEstimator
 
-__all__ = [
-    "Found",
-    "InferenceRequest",
-    "Keeper",
-    "KeptSlice",
-    "LocalKeeper",
-    "SliceInference",
-    "Standing",
-    "infer_slice",
-]
-
 
 @dataclass(frozen=True)
 class SliceInference:

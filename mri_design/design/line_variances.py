@@ -27,21 +27,6 @@ from mri_design.variances.control_variate import LEAST
 from mri_design.variances.phased import PhasedControl
 from mri_design.variances.regressed import best_share
 
-__all__ = [
-    "all_lines",
-    "controlled_line_variances",
-    "expected_energies",
-    "least_energies",
-    "line_energies",
-    "line_moments",
-    "line_variances",
-    "mean_power",
-    "phased_line_moments",
-    "phased_line_variances",
-    "residual_energies",
-    "with_unseen_lines",
-]
-
 _DRAWS = 12
 """Posterior draws behind `least_energies`, where inference has nothing better."""
 

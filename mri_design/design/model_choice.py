@@ -19,18 +19,6 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import Encoding
 
-__all__ = [
-    "FEWEST",
-    "CandidateModels",
-    "ModelPlan",
-    "best_model",
-    "held_back",
-    "model_in_use",
-    "paired_energies",
-    "plan_models",
-    "rivals_due",
-]
-
 FEWEST = 4
 """Lines that a choice between models takes."""
 

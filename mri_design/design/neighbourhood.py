@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import require_numbers, sequence_of
 
-__all__ = ["neighbourhood", "require_weights"]
-
 _WEIGHTS = "weights of the lines at distance 1, 2, ..., each from 0 to 1"
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
-__all__ = ["KeptPosteriors", "PerSlice", "arguments_of", "generators", "image_energy", "means_of", "of_each"]
-
 Found = TypeVar("Found")
 
 

@@ -15,16 +15,6 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
-__all__ = [
-    "Inferred",
-    "decided",
-    "found_energies",
-    "innovation",
-    "innovations",
-    "measured",
-    "most_information",
-]
-
 
 @dataclass(frozen=True)
 class Inferred:

@@ -23,16 +23,6 @@ from mri_design.operators.measurement import CartesianSamples
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
 
-__all__ = [
-    "expected_sample_energies",
-    "least_sample_energies",
-    "plane_of",
-    "residual_sample_energies",
-    "sample_moments",
-    "sample_variances",
-    "squared_correlation",
-]
-
 _DRAWS = 12
 """Posterior draws behind `least_sample_energies`, where inference has nothing better."""
 

@@ -12,8 +12,6 @@ from typing import Protocol
 
 from mri_design.errors import InputError, require_counts, require_numbers
 
-__all__ = ["AnyOf", "NamedRule", "UntilError", "UntilGain"]
-
 FAR = 0.75
 """Below this part of what noise is predicted to leave an error is out of reach: the prediction is seldom that wrong."""
 FEWEST_TESTED = 4

@@ -14,17 +14,6 @@ from mri_design.design.decision import Choice, DesignStep, Forecast
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
 
-__all__ = [
-    "ChoosesBlocks",
-    "Corrects",
-    "DesignView",
-    "NoUsableScoreError",
-    "Predicts",
-    "Strategy",
-    "best_line",
-    "start_for_posterior",
-]
-
 
 class NoUsableScoreError(MriDesignError):
     """Every candidate's score is NaN: the posterior broke down."""

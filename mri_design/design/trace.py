@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mri_design.design.decision import DesignStep, Forecast
 
-__all__ = ["DesignTrace"]
-
 
 @dataclass(frozen=True)
 class DesignTrace:

@@ -12,20 +12,6 @@ from mri_design.errors import InputError, sequence_of
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
-__all__ = [
-    "NO_TRUTH",
-    "Evaluate",
-    "Outcome",
-    "ReferenceSlice",
-    "Trial",
-    "line_residual",
-    "relative_error",
-    "replayed",
-    "require_true_images",
-    "require_truths",
-    "shared_lines",
-]
-
 NO_TRUTH = "Oracles only run where the whole truth is known; name another strategy."
 """The cure for an oracle without truth."""
 

@@ -18,8 +18,6 @@ from mri_design.operators.base import Array
 from mri_design.operators.kernels.suitable import laid_out
 from mri_design.status import Convergence, Status
 
-__all__ = ["ADMM", "StartingPoint"]
-
 
 @dataclass(frozen=True)
 class ADMM:

@@ -16,8 +16,6 @@ from mri_design.operators.base import Array
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.status import Convergence
 
-__all__ = ["Automatic"]
-
 LAST_OF_EXCESS = 0.25
 """Of what J still is above its minimum, how much the next reweighting takes: each leaves some four fifths."""
 VERY_SHARP = 250

@@ -9,8 +9,6 @@ from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
-__all__ = ["InnerSolver", "require_solver"]
-
 
 class InnerSolver(Protocol):
     """Minimises J; a frozen dataclass of settings, so that `dataclasses.replace` tightens them.

@@ -10,8 +10,6 @@ from mri_design.estimation.penalised import SitePenalty, Smoothed
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array
 
-__all__ = ["Conjugate", "conjugate_of"]
-
 
 @dataclass(frozen=True)
 class Conjugate:

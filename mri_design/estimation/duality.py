@@ -23,8 +23,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 
-__all__ = ["DualityGap", "duality_gap"]
-
 ROUNDS = 8
 FREE = 1e4  # how much rather the data's multipliers are moved than the sites'; moving them costs second order only
 FREE_COILS = 1e2  # the same where it is found by iteration

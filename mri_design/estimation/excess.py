@@ -7,8 +7,6 @@ import numpy as np
 from mri_design.operators.base import Array
 from mri_design.status import Status
 
-__all__ = ["RemainingExcess", "rounding_of", "stalled_status"]
-
 
 class RemainingExcess:
     """Sum of the geometric series that the last decreases begin.

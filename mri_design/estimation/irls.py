@@ -15,8 +15,6 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["IRLS"]
-
 
 @dataclass(frozen=True)
 class IRLS:

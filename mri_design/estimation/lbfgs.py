@@ -21,8 +21,6 @@ from mri_design.model.sums import add_weighted_grams
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["LBFGS"]
-
 
 @dataclass(frozen=True)
 class LBFGS:

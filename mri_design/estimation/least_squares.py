@@ -8,8 +8,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, require_
 from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
-__all__ = ["least_squares", "zero_filled"]
-
 
 def zero_filled(model: GeneralizedLinearModel) -> Array:
     """X^H y: inverse FFT with zeros for missing lines, combined over coils.

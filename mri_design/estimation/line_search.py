@@ -12,8 +12,6 @@ from mri_design.operators.base import Array
 from mri_design.operators.kernels.suitable import laid_out
 from mri_design.potentials.laplace import TINY, Laplace
 
-__all__ = ["Coefficients", "Line", "SitePowers", "minimising_length", "moved", "powers_along", "site_products"]
-
 Coefficients = tuple[Array, ...]
 SitePowers = tuple[Array, Array, Array]
 """x, c and p of the sites of one block: at u + t d its powers are x + 2 t c + t^2 p, in units of sigma^2."""

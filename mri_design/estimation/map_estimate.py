@@ -19,8 +19,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, require_
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["MapEstimate", "PointEstimate", "map_estimate"]
-
 
 @dataclass(frozen=True)
 class MapEstimate:

@@ -20,8 +20,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
 
-__all__ = ["PenalisedProblem", "SitePenalty", "Smoothed"]
-
 
 class SitePenalty(Protocol):
     """psi of one block, concave in x = |s|^2 / sigma^2, vectorised over sites."""

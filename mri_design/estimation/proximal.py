@@ -10,8 +10,6 @@ from mri_design.estimation.penalised import SitePenalty, Smoothed
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array
 
-__all__ = ["odd_part", "shrinkage"]
-
 
 def odd_part(block: SiteBlock, noise_variance: float, rho: float, real: np.dtype[Any]) -> Array | None:
     """sigma b / rho, by which the odd parts of the sites move v; None where they have none."""

@@ -18,8 +18,6 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.operators.measurement import CartesianLines
 
-__all__ = ["LinearStep", "balancing_factor", "has_exact_step", "linear_step"]
-
 
 class LinearStep(ABC):
     """Solves for u, warm from the last one, for weights rho_j that may change."""

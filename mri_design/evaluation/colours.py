@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["COLOURS", "PALETTE", "THEMED", "Colour"]
-
 
 class Colour(NamedTuple):
     """One role's colour on light and on dark paper, as ``#rrggbb``."""

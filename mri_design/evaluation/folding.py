@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["looks_folded"]
-
 _FRAME = 16
 _SIGNAL, _BRIGHT = 99.5, 0.2
 _SHARE = 0.25

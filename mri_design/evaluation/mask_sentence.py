@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["mask_sentence"]
-
 
 def mask_sentence(mask: NDArray[np.bool_]) -> str:
     """How far the centre is filled, where the other lines lie, and the largest gap between measured lines.

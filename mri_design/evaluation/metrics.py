@@ -11,17 +11,6 @@ from skimage.metrics import structural_similarity
 
 from mri_design.errors import InputError, number_array
 
-__all__ = [
-    "ImageMetrics",
-    "mean_and_spread",
-    "measure",
-    "paired_sign_test",
-    "psnr",
-    "relative_l2",
-    "relative_l2_complex",
-    "ssim",
-]
-
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _SSIM_WINDOW = 7  # pixels; the window of Wang et al. 2004 without Gaussian weights, as MR challenges use it

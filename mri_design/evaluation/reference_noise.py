@@ -8,8 +8,6 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.operators.base import Array
 from mri_design.scan.data import KSpaceData
 
-__all__ = ["beyond_noise", "noise_caption", "ranked", "reference_noise"]
-
 _PATCH = 5  # pixels; what lies in the dark is told from the mean over so many
 
 

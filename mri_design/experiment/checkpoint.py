@@ -26,8 +26,6 @@ from mri_design.errors import InputError, UsageError
 from mri_design.inference.base import WarmStart
 from mri_design.scan.io.atomic import write_npz
 
-__all__ = ["Checkpoint", "fingerprint", "kept_in", "load_state", "save_state"]
-
 FORMAT = "mri-design checkpoint 4"
 """Another number for every change that an older program could not read, or read wrongly."""
 

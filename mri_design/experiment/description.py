@@ -18,8 +18,6 @@ from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling, index_runs
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["describe_scan", "noise_sentence"]
-
 
 def describe_scan(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
     """Size, sampling, centre, noise, coils and provenance; what cannot be told says why instead.

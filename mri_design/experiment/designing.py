@@ -23,18 +23,6 @@ from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding
 
-__all__ = [
-    "DesignOptions",
-    "design_inference",
-    "design_seed",
-    "require_lines",
-    "require_room",
-    "run_design",
-    "start_count",
-    "start_lines",
-    "with_calibration",
-]
-
 
 def start_count(
     strategy: Strategy,

@@ -15,19 +15,6 @@ from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, count_text
 
-__all__ = [
-    "check_other_than_lines",
-    "checked_end",
-    "how_it_ended",
-    "in_acquisition_order",
-    "most_lines",
-    "require_lines_only",
-    "require_number_only",
-    "stop_rule",
-    "what_was_missed",
-]
-
-
 FEWEST_SAMPLES = 16
 """Samples of a plane that must have been predicted and then measured; each says much less than a line does."""
 

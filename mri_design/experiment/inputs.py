@@ -34,29 +34,6 @@ if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where
     from mri_design.model.mr_image import MRSlice
     from mri_design.operators.base import Array
 
-__all__ = [
-    "NOISE_DOUBT",
-    "NOISE_RAISED",
-    "PHANTOM_PREFIX",
-    "Calibrated",
-    "PreparedScan",
-    "calibration_count",
-    "doubting",
-    "load_input",
-    "load_kspace",
-    "load_outline",
-    "load_scan",
-    "mr_image_model",
-    "ordinary_scale",
-    "prepare",
-    "source_of_maps",
-    "though",
-    "whitened",
-    "with_given_maps",
-    "with_known_noise",
-    "with_least_noise",
-]
-
 Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""

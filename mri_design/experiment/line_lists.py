@@ -5,8 +5,6 @@ from __future__ import annotations
 from mri_design.errors import InputError
 from mri_design.whole_numbers import number_ranges
 
-__all__ = ["checked_line_list", "line_numbers"]
-
 _MOST = 1 << 16
 
 

@@ -20,18 +20,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.laplace import Laplace
 from mri_design.variances.columns import ExactByColumns
 
-__all__ = [
-    "LastStage",
-    "counting_on",
-    "is_non_local",
-    "left_out_because",
-    "local_posterior",
-    "loops_of_stages",
-    "map_stages",
-    "mean_stages",
-    "why_left_out",
-]
-
 LOOKS = 2
 """Times that similar patches are looked for."""
 COLD = 2

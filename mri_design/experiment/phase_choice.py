@@ -12,8 +12,6 @@ from mri_design.inference.base import WarmStart
 from mri_design.model.mr_image import MRSlice, phase_refined
 from mri_design.operators.base import Array
 
-__all__ = ["FinalModel", "candidate_models", "final_models"]
-
 
 @dataclass(frozen=True)
 class FinalModel:

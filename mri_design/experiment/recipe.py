@@ -25,8 +25,6 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.operators.encodings import Encoding
     from mri_design.variances.base import VarianceEstimator
 
-__all__ = ["Recipe", "load_recipe", "require_recipe", "shipped_recipes"]
-
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Number = Annotated[int, Field(ge=0, le=65535)]

@@ -9,8 +9,6 @@ from pydantic import ValidationError
 
 from mri_design.errors import InputError, described, did_you_mean
 
-__all__ = ["recipe_error"]
-
 Schema = Mapping[str, Any]
 Place = tuple[int | str, ...]
 

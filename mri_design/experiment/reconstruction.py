@@ -33,20 +33,6 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = [
-    "METHODS",
-    "InferenceOptions",
-    "Method",
-    "Reconstruction",
-    "check_method",
-    "loops_at_most",
-    "pixel_std",
-    "point_estimate",
-    "posterior_mean",
-    "reconstruct",
-    "reconstruct_by_recipe",
-]
-
 Method = Literal["mean", "map", "least-squares", "zero-filled"]
 METHODS: tuple[Method, ...] = ("mean", "map", "least-squares", "zero-filled")
 

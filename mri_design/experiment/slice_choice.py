@@ -9,8 +9,6 @@ from pathlib import Path
 from mri_design.errors import InputError, UsageError
 from mri_design.whole_numbers import number_ranges, whole_number
 
-__all__ = ["ScanSource", "SliceChoice", "require_no_slices", "scan_sources", "source_files"]
-
 MIDDLE, EVERY = "middle", "all"
 
 

@@ -40,23 +40,6 @@ from mri_design.experiment.trained_file import load_trained
 from mri_design.operators.encodings import KINDS, EncodingName
 from mri_design.whole_numbers import whole_number
 
-__all__ = [
-    "ORACLES",
-    "PLANE_TUNED_FAMILIES",
-    "TRAINING_RULES",
-    "TUNED_FAMILIES",
-    "check_strategy_name",
-    "chooses_angles",
-    "is_random",
-    "learns_from_scans",
-    "make_strategy",
-    "reads_file",
-    "strategy_files",
-    "strategy_label",
-    "strategy_names",
-    "tuned_families",
-]
-
 _MAKERS: dict[str, Callable[[], Strategy]] = {
     "calibrated": Calibrated,
     "information-gain": InformationGain,

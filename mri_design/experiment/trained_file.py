@@ -16,8 +16,6 @@ from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
 from mri_design.scan.io.safe import ReadLimits, check_file
 
-__all__ = ["load_trained", "save_trained"]
-
 FORMAT = "mri-design trained design 1"
 _LIMITS = ReadLimits(max_bytes=2**28)
 _NUMBERS = {

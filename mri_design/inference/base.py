@@ -23,21 +23,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 
-__all__ = [
-    "Engine",
-    "InferenceMethod",
-    "LoopEngine",
-    "LoopState",
-    "StepInfo",
-    "WarmStart",
-    "beside_gaussian",
-    "cold_start",
-    "pooled_variances",
-    "require_engine",
-    "require_fit",
-    "require_task",
-]
-
 
 def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tuple[Array, ...]:
     """z per site: variances summed over each site's group, kept away from zero."""

@@ -9,8 +9,6 @@ from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
 from mri_design.operators.base import Array
 
-__all__ = ["criterion_value", "dual_arguments", "evidence_bound"]
-
 
 def dual_arguments(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
     """x + z per block, x = |s|^2 / sigma^2 at u: where each site's -2 g' is its best pi beside the tangent z."""

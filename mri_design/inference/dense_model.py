@@ -9,8 +9,6 @@ import numpy as np
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.base import Array
 
-__all__ = ["DenseModel"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DenseModel:

@@ -17,8 +17,6 @@ from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite
 from mri_design.variances.circulant import CirculantControl
 
-__all__ = ["LogDeterminant", "LogDeterminantEstimate"]
-
 
 @dataclass(frozen=True)
 class LogDeterminantEstimate:

@@ -11,8 +11,6 @@ from scipy.linalg import lapack
 from mri_design.errors import InputError
 from mri_design.operators.base import Array
 
-__all__ = ["precision_inverse", "proper_factor", "resolution", "undetermined"]
-
 NEGLIGIBLE = 1e-6
 """Of a standard deviation."""
 

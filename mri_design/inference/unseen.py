@@ -11,8 +11,6 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import LinearOperator
 from mri_design.variances.base import VarianceEstimator
 
-__all__ = ["with_unseen"]
-
 
 def with_unseen(
     posterior: GaussianPosterior, measurement: LinearOperator, estimator: VarianceEstimator, rng: np.random.Generator

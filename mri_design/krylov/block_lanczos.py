@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from mri_design.krylov.orthogonal import orthogonalised, overlaps
 from mri_design.status import Convergence, Status
 
-__all__ = ["BlockLanczosFactors", "block_lanczos"]
-
 Array = NDArray[Any]
 
 

@@ -13,8 +13,6 @@ from mri_design.errors import require_counts, require_numbers
 from mri_design.krylov.chunks import chunks, in_chunks
 from mri_design.status import Convergence, Status
 
-__all__ = ["ConjugateGradients", "conjugate_gradients", "quick_inner", "real_inner", "squared_norm"]
-
 Array = NDArray[Any]
 
 RUN = 256

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from mri_design.krylov.orthogonal import ConvergedRitzVectors, orthogonalised
 from mri_design.status import Convergence, Status
 
-__all__ = ["LanczosFactors", "Reorthogonalisation", "lanczos"]
-
 Reorthogonalisation = Literal["full", "selective"]
 
 Array = NDArray[Any]

@@ -8,8 +8,6 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-__all__ = ["ConvergedRitzVectors", "orthogonalised", "overlaps"]
-
 Array = NDArray[Any]
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from mri_design.errors import InputError, require_counts
 from mri_design.operators.base import Array
 
-__all__ = ["AlikePatches", "find_alike"]
-
 NEAREST = 2
 """Pixels closer than this along both axes are left to plain differences."""
 

@@ -11,8 +11,6 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-__all__ = ["PhasedCirculantInverse", "circulant_inverse", "mirrored"]
-
 Array = NDArray[Any]
 
 

@@ -9,8 +9,6 @@ from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inne
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["require_determined"]
-
 DENSE_LIMIT = 600
 MODES = 16
 PROBE_SEED = 7093486211  # none that a model's own matrices are likely to be drawn from: v must not lie in their rows

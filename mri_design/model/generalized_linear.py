@@ -23,8 +23,6 @@ from mri_design.operators.no_rows import NoRows
 from mri_design.potentials.base import Role, Site, SuperGaussian
 from mri_design.potentials.requirements import refusal, represented, require_offers
 
-__all__ = ["GeneralizedLinearModel", "SiteBlock", "require_model"]
-
 _BLOCKS = "a tuple of SiteBlocks"
 # Squares of data, and what they are over the noise variance, with room for products of two of them and sums of many.
 _SINGLE_RANGE, _DOUBLE_RANGE = 1e30, 1e120

@@ -7,8 +7,6 @@ import os
 import sys
 from functools import cache
 
-__all__ = ["keep_freed_memory"]
-
 MIB = 1 << 20
 AT_THE_TOP, MAPPED = -1, -3
 """glibc's names for the two limits: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD (malloc.h)."""

@@ -10,8 +10,6 @@ from mri_design.krylov.lanczos import LanczosFactors
 from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
-__all__ = ["VarianceKind", "Variances"]
-
 VarianceKind = Literal["exact", "lower_bound", "unbiased"]
 
 

@@ -26,8 +26,6 @@ from mri_design.potentials.laplace import Laplace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling
 
-__all__ = ["DEFAULT_PRIOR", "MRSlice", "SparsityBlock", "non_locally_refined", "phase_refined", "phase_variants"]
-
 
 def phase_variants(
     slice_model: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,), sites: PhaseSites = "shared"

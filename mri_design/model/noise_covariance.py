@@ -13,8 +13,6 @@ from mri_design.operators.base import LinearOperator
 from mri_design.operators.diagonal import Diagonal
 from mri_design.operators.whitening import CoilMixing, RealMatrix
 
-__all__ = ["with_noise_covariance"]
-
 
 def with_noise_covariance(
     model: GeneralizedLinearModel,

@@ -17,8 +17,6 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.status import Convergence
 
-__all__ = ["GaussianPosterior", "require_posterior"]
-
 
 @dataclass(frozen=True)
 class GaussianPosterior:

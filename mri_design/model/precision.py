@@ -19,8 +19,6 @@ from mri_design.model.sums import add_weighted_grams
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.dense import MatrixOperator
 
-__all__ = ["PosteriorPrecision"]
-
 
 @dataclass(frozen=True)
 class PosteriorPrecision:

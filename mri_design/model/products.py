@@ -14,8 +14,6 @@ from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.kernels.suitable import compilable
 from mri_design.operators.phased import PhasedParts
 
-__all__ = ["Products", "pooled_products"]
-
 Products = tuple[Array, Array]
 
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["RecentNoise", "recent_noise"]
-
 
 class RecentNoise:
     """The most recently used noise, by generator and kind.

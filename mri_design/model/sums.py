@@ -13,8 +13,6 @@ from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.kernels.suitable import compilable, laid_out
 from mri_design.operators.phased import PhasedParts, from_parts, in_parts
 
-__all__ = ["add_weighted_grams"]
-
 CHUNK = 1 << 19
 """Bytes of a batch taken through all operators before the next."""
 GRAPH_CHUNK = 8

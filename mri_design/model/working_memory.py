@@ -10,8 +10,6 @@ import numpy as np
 from mri_design.notices import say_once
 from mri_design.operators.base import LinearOperator
 
-__all__ = ["DEFAULT_MEMORY", "draws_at_once", "least_memory"]
-
 DEFAULT_MEMORY = 1024.0
 """MiB of a process that infers one image, the program included."""
 MIB = 1 << 20

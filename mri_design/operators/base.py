@@ -23,8 +23,6 @@ from mri_design.errors import InputError, described, number_array
 if TYPE_CHECKING:
     from scipy.sparse import linalg as sparse_linalg
 
-__all__ = ["Array", "FilterBand", "LinearOperator", "ScalarOperator"]
-
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 

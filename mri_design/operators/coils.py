@@ -7,8 +7,6 @@ import numpy as np
 from mri_design.errors import InputError, number_array
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["Coils"]
-
 
 class Coils(LinearOperator):
     """Image (ky, kx) -> coil images (coil, ky, kx).

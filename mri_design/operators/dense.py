@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from mri_design.errors import InputError, number_array
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["Dense", "MatrixOperator", "SparseMatrix"]
-
 CHUNK = 1024
 """Rows that `spread` looks at at once: their projections stay in the cache."""
 

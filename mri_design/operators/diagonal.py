@@ -8,8 +8,6 @@ from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
-__all__ = ["Diagonal", "Identity"]
-
 
 class Identity(ScalarOperator):
     """u -> u: the image's own pixels as coefficients.

@@ -8,8 +8,6 @@ from mri_design.errors import InputError, require_grid
 from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
-__all__ = ["FiniteDifferences"]
-
 
 class FiniteDifferences(LinearOperator):
     """Image (ky, kx) -> (2, ky, kx): u[i+1] - u[i] along ky, then along kx, wrapped around at the edges.

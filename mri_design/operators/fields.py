@@ -6,8 +6,6 @@ import numpy as np
 
 from mri_design.operators.base import Array, LinearOperator, Shape
 
-__all__ = ["RealAndImaginary", "RealImage"]
-
 
 class RealImage(LinearOperator):
     """A real image seen as a complex one; the adjoint takes the real part."""

@@ -19,8 +19,6 @@ import scipy.fft
 from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["CentredFFT", "FourierLibrary", "transform"]
-
 FourierLibrary = Literal["scipy", "pyfftw"]
 Axes = tuple[int, ...]
 

@@ -8,8 +8,6 @@ from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
-__all__ = ["GraphDifferences"]
-
 
 class GraphDifferences(LinearOperator):
     """Image (ky, kx) -> (K, ky, kx): u[i] - u[j] for every pixel i and each of its K neighbours j.

@@ -15,8 +15,6 @@ from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT, FourierLibrary, transform
 from mri_design.operators.selection import LineSampling, SampleSelection
 
-__all__ = ["CartesianLines", "CartesianSamples", "DirectFourier", "LineColumns", "cartesian"]
-
 _ROUNDING = 1e-4
 """Cycles by which a position may lie beyond the grid: what single precision leaves of an exact N / 2."""
 

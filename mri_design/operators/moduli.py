@@ -7,8 +7,6 @@ import numpy as np
 from mri_design.operators.base import Array
 from mri_design.operators.kernels.suitable import compilable
 
-__all__ = ["squared_modulus"]
-
 
 def squared_modulus(s: Array) -> Array:
     """|s|^2, in the precision of ``s``."""

@@ -6,8 +6,6 @@ import numpy as np
 
 from mri_design.operators.base import Array, LinearOperator, Shape
 
-__all__ = ["NoRows"]
-
 
 class NoRows(LinearOperator):
     """u -> nothing, an array of length zero: X of a model without a Gaussian factor."""

@@ -11,8 +11,6 @@ from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.kernels.suitable import laid_out
 
-__all__ = ["PhasedParts"]
-
 
 class PhasedParts(LinearOperator):
     """u -> parts of ``analysis(e^{-i phi} u)``: real output with a last axis (real part, imaginary part).

@@ -11,8 +11,6 @@ import numpy as np
 from mri_design.errors import InputError, require_counts
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["HasRows", "RowsOnDisk", "real_rows"]
-
 SLAB_ROWS = 1024
 
 

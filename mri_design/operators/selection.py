@@ -9,8 +9,6 @@ import numpy as np
 from mri_design.errors import InputError, described, number_array
 from mri_design.operators.base import Array, LinearOperator, Shape
 
-__all__ = ["LineSampling", "SampleSelection"]
-
 
 class LineSampling(LinearOperator):
     """(..., ky, kx) -> (..., line, kx), the lines in the order given.

@@ -12,8 +12,6 @@ from mri_design.errors import InputError, described, require_counts, require_gri
 from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
-__all__ = ["Wavelet"]
-
 
 class Wavelet(LinearOperator):
     """Image (ky, kx) -> wavelet coefficients in the usual nested layout, an isometry (A^H A = I).

@@ -7,8 +7,6 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.operators.base import Array, LinearOperator, Shape
 
-__all__ = ["CoilMixing", "RealMatrix"]
-
 
 class CoilMixing(LinearOperator):
     """y -> M y along the first axis of the data, one matrix for all samples."""

@@ -29,21 +29,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, number_array, sequence_of
 from mri_design.potentials.expectation import Expectation, line_expectation, radial_expectation
 
-__all__ = [
-    "SMOOTH",
-    "DualForm",
-    "MovingSite",
-    "Potential",
-    "Role",
-    "Site",
-    "SuperGaussian",
-    "label_signs",
-    "log_sphere",
-    "mixed_sites",
-    "one_number",
-    "positive_scale",
-]
-
 Values = NDArray[np.floating]
 Role = Literal["prior", "likelihood"]
 SMOOTH = frozenset({"curvature", "expansion"})

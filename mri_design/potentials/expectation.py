@@ -16,8 +16,6 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Expectation", "line_expectation", "radial_expectation"]
-
 Values = NDArray[np.floating]
 Function = Callable[[Values], Values]
 

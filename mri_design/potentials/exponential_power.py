@@ -10,8 +10,6 @@ from mri_design.errors import InputError
 from mri_design.potentials.base import SMOOTH, DualForm, SuperGaussian, Values, log_sphere, positive_scale
 from mri_design.potentials.laplace import TINY
 
-__all__ = ["ExponentialPower"]
-
 
 class ExponentialPower(SuperGaussian):
     """t(s) = exp(-(tau |s| / sigma)^p): super-Gaussian for 0 < p <= 2, log-concave where p >= 1.

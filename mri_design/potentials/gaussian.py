@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from mri_design.potentials.base import SMOOTH, SuperGaussian, Values, positive_scale
 from mri_design.potentials.expectation import Expectation
 
-__all__ = ["Gaussian"]
-
 
 class Gaussian(SuperGaussian):
     """t(s) = exp(-(precision / 2) |s|^2 / sigma^2), so g(x) = -precision x / 2 and pi = precision."""

@@ -11,8 +11,6 @@ from mri_design.errors import InputError
 from mri_design.potentials.base import SMOOTH, SuperGaussian, Values, positive_scale
 from mri_design.potentials.requirements import GRID, departure_from_smooth, unfit_derivatives
 
-__all__ = ["Generic"]
-
 Function = Callable[[Values], Values]
 
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 from mri_design.potentials.base import DualForm, SuperGaussian, Values, log_sphere, positive_scale
 from mri_design.potentials.expectation import LEAST, Expectation
 
-__all__ = ["TINY", "Laplace", "mean_modulus"]
-
 
 def mean_modulus(mean: ArrayLike, variance: ArrayLike, dimensions: int = 1) -> Expectation:
     """E |s| for s ~ N(mean, variance I), and its derivatives in the mean (its modulus) and the variance.

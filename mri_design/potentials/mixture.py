@@ -14,8 +14,6 @@ from mri_design.potentials.gaussian import Gaussian
 from mri_design.potentials.requirements import represented
 from mri_design.potentials.tilted import Tilted
 
-__all__ = ["PositiveMixture", "ShiftedMixture"]
-
 
 def _with_parts(offers: frozenset[str], sites: Sequence[Site]) -> frozenset[str]:
     """What a mixture offers beside its kind's own: to be smooth and to be rescaled, where all of its parts are."""

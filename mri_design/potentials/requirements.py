@@ -15,18 +15,6 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.potentials.base import SMOOTH, Site, SuperGaussian, Values
 
-__all__ = [
-    "ENGINES",
-    "GRID",
-    "departure_from_smooth",
-    "departure_from_super_gaussian",
-    "refusal",
-    "represented",
-    "require_offers",
-    "unfit_derivatives",
-    "unmet_claim",
-]
-
 GRID = np.geomspace(1e-6, 1e6, 241)
 PASSES = 8
 NEAR, NEARER = 1e-6, 1e-10

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 
 from mri_design.potentials.base import SMOOTH, SuperGaussian, Values, positive_scale
 
-__all__ = ["Sech2", "log_cosh", "tanh_ratio", "tanh_ratio_fall"]
-
 
 def log_cosh(v: Values) -> Values:
     """log cosh v for v >= 0."""

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 
 from mri_design.potentials.base import SMOOTH, DualForm, SuperGaussian, Values, log_sphere, one_number, positive_scale
 
-__all__ = ["StudentT"]
-
 
 class StudentT(SuperGaussian):
     """t(s) = (1 + (tau / nu) |s|^2 / sigma^2)^(-(nu + 1) / 2): inference has local optima.

@@ -10,8 +10,6 @@ from mri_design.potentials.base import Site, SuperGaussian, Values
 from mri_design.potentials.expectation import Expectation
 from mri_design.potentials.requirements import represented
 
-__all__ = ["Tilted"]
-
 
 class Tilted(SuperGaussian):
     """t(s) = t_0(s) exp(b s / sigma): the odd part of TR-175 section 2.1 (their beta is b sigma).

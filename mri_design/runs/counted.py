@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["SAMPLES", "SHOTS", "counted"]
-
 SAMPLES, SHOTS = "samples.csv", "shots.csv"
 """Files by which folders are known of designs over samples of a plane, and over spokes or arms of spirals."""
 

@@ -21,8 +21,6 @@ from threadpoolctl import threadpool_limits
 
 from mri_design.errors import MriDesignError, UsageError, optional_package
 
-__all__ = ["LOCAL", "Executor", "LostPieceError", "executor_for", "load_ahead", "require_executor"]
-
 LOCAL, DASK = "local", "dask"
 PATIENCE = 30.0
 """Seconds that a scheduler may take to answer, and to have a worker."""

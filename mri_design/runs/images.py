@@ -14,8 +14,6 @@ from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.status import Convergence, Status
 
-__all__ = ["GRIDDED", "ZERO_FILLED", "NamedImage", "with_zero_filled"]
-
 ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
 
 

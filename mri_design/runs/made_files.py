@@ -11,18 +11,6 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_bytes
 from mri_design.scan.source_image import SourceImage
 
-__all__ = [
-    "NO_SIZES",
-    "WITHOUT_UNIT",
-    "MadeFiles",
-    "ending_of",
-    "name_beside",
-    "what_is_unknown",
-    "where_is_unknown",
-    "whose_it_is",
-    "write_made_files",
-]
-
 WITHOUT_UNIT = "the file has sizes of 1 without a unit"
 """What a NIfTI file has in their place."""
 NO_SIZES = SliceGeometry((1.0, 1.0), None)

@@ -17,8 +17,6 @@ from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
-__all__ = ["ORACLE_NOTE", "knowing_oracle", "knowing_rule"]
-
 ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"
 
 

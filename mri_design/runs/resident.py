@@ -24,8 +24,6 @@ from mri_design.runs.executors import LostPieceError
 from mri_design.runs.workers import Workers, lost_worker
 from mri_design.variances.base import VarianceEstimator
 
-__all__ = ["ResidentSlices", "keeper_of"]
-
 Answer = TypeVar("Answer")
 
 _TRIES = 3

@@ -14,8 +14,6 @@ from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.experiment.checkpoint import fingerprint
 
-__all__ = ["Ending", "Progress", "Record", "Run", "Work"]
-
 
 def _show_nothing(label: str, done: int, total: int) -> None:
     """Nobody watches."""

@@ -23,23 +23,6 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.left_out import left_out, left_out_text, part_of_scan
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = [
-    "KnownScan",
-    "calibration_settings",
-    "calibration_summary",
-    "doubts_of_all",
-    "left_out_settings",
-    "left_out_summary",
-    "level_settings",
-    "level_summary",
-    "simulated_from",
-    "simulation_summary",
-    "tell_part",
-    "typical_unit",
-    "warn_of_left_out",
-    "warn_of_noise",
-]
-
 _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
 USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with"

@@ -17,8 +17,6 @@ from mri_design.scan.data import Orientation
 from mri_design.scan.left_out import left_out_text
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["load_images", "require_apart"]
-
 
 def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tuple[list[ReferenceSlice], Orientation]:
     """Calibrated slices whose truth is known, and the orientation of the first.

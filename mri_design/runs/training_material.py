@@ -9,8 +9,6 @@ from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 
-__all__ = ["TrainingMaterial", "trial_outcome"]
-
 
 @dataclass(frozen=True)
 class TrainingMaterial:

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
 
-__all__: list[str] = []
-
 _SIDE, _START, _LINES = 32, 8, 9
 
 

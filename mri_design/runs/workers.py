@@ -12,8 +12,6 @@ from typing import Any, Generic, TypeVar
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.runs.executors import LOCAL, Executor, LostPieceError, executor_for
 
-__all__ = ["Workers", "lost_worker"]
-
 Material = TypeVar("Material")
 Item = TypeVar("Item")
 Result = TypeVar("Result")

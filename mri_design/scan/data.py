@@ -17,8 +17,6 @@ from mri_design.scan.left_out import with_part
 from mri_design.scan.sampling import Sampling, measured_samples, strongest_component
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["ImageStack", "KSpaceData", "Orientation"]
-
 Orientation = Literal["ky-rows", "ky-columns"]
 """How the source file lays its image out: phase encode along rows' index or along columns' index."""
 

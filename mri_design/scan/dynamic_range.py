@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["refused_samples", "require_dynamic_range"]
-
 # A receiver digitises 16 to 24 bits, 1.7e7 between the strongest and the weakest number. Averages and Fourier
 # transforms add up to a million of them: signal grows by as much, noise by the root, so that samples with noise in them
 # stay within some 1e10. Without noise, as of a simulation, they fall to the round-off of double precision, 1e-17 of the

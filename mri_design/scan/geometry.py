@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["SliceGeometry"]
-
 Vector = tuple[float, float, float]
 _RIGHT_ANGLE = 1e-3
 _LARGEST = 1e5  # millimetres

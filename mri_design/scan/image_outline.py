@@ -13,8 +13,6 @@ from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry
 
-__all__ = ["ImageOutline"]
-
 Image = NDArray[np.float32] | NDArray[np.complex64]
 
 

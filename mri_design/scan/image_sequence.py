@@ -14,8 +14,6 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["ImageSequence"]
-
 Image = NDArray[np.float32] | NDArray[np.complex64]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-__all__ = ["OTHERS_UNREAD", "left_out", "left_out_text", "part_of_scan", "with_part"]
-
 OTHERS_UNREAD = "the others were not read"
 """How a reader ends the entry about a number (of contrasts, repetitions, volumes) of which it took one."""
 _SLICE = "slice_taken"

@@ -11,8 +11,6 @@ from mri_design.scan.dynamic_range import refused_samples
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling
 
-__all__ = ["ScanOutline", "middle_slice"]
-
 
 @dataclass(frozen=True)
 class ScanOutline:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["Sampling", "index_runs", "measured_samples", "require_whole_lines", "strongest_component"]
-
 # Of the strongest sample. A receiver's quantisation is 2^-24 at best, so a sample this far down was never
 # digitised: it is a zero that went through a Fourier transform and back in floating point.
 ROUND_OFF = 1e-10

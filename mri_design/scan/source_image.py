@@ -9,8 +9,6 @@ from typing import Any
 
 from mri_design.errors import InputError, require_instance
 
-__all__ = ["SourceImage"]
-
 _UID = re.compile(r"(?=.{3,64}$)[0-2](?:\.(?:0|[1-9]\d*))+")
 _DATE = re.compile(r"\d{8}")
 _TIME = re.compile(r"\d{2}(?:\d{2}(?:\d{2}(?:\.\d{1,6})?)?)?")

@@ -21,8 +21,6 @@ from mri_design.errors import (
 from mri_design.operators.nonuniform.convention import checked_samples
 from mri_design.scan.left_out import with_part
 
-__all__ = ["TrajectoryData"]
-
 
 @dataclass(frozen=True)
 class TrajectoryData:

@@ -20,8 +20,6 @@ from mri_design.sequences.orders import SpiralOrder
 from mri_design.sequences.scanner import GAMMA, RASTER, Scanner
 from mri_design.sequences.settings import SequenceSettings
 
-__all__ = ["PlayedArms", "largest_bandwidth", "played_arms"]
-
 _SAMPLES_PER_STEP = (100, 50, 25, 20, 10, 5, 4, 2)
 """Into how many dwell times of whole tenths of a microsecond a step of 10 microseconds can be divided."""
 _FIT = 1e-4

@@ -15,8 +15,6 @@ from mri_design.sequences.arms import PlayedArms
 from mri_design.sequences.scanner import GAMMA, RASTER, Scanner
 from mri_design.sequences.settings import SequenceSettings
 
-__all__ = ["TIME_BANDWIDTH", "Events", "Readout", "SlicePulse", "on_raster"]
-
 _RECEIVER_RASTER, _PULSE_RASTER = 1e-7, 1e-6
 _HEADROOM = 0.99
 """Share of the gradient and slew limits that is used: files hold six digits."""

@@ -11,8 +11,6 @@ from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrde
 from mri_design.sequences.repetitions import arm_repetitions, encoded_repetitions, spoke_repetitions
 from mri_design.sequences.timing import Interval, fill, require_time
 
-__all__ = ["gradient_echo"]
-
 
 def gradient_echo(events: Events, order: Order) -> Any:
     """A spoiled gradient-echo sequence.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts
 
-__all__ = ["LineOrder", "Order", "PlaneOrder", "SpiralOrder", "SpokeOrder"]
-
 _MOST_LINES, _MOST_READOUTS = 65535, 65536
 _LARGEST_SIDE = 1024
 

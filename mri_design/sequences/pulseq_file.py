@@ -18,8 +18,6 @@ from mri_design.sequences.settings import SequenceSettings
 from mri_design.sequences.turbo_spin_echo import turbo_spin_echo
 from mri_design.sequences.verification import SequenceError, Verified, verify
 
-__all__ = ["PulseqFile", "pulseq_file"]
-
 _MOST_LINES = 1024
 """The six digits of a file's amplitudes hold the lines of larger grids too coarsely."""
 _MAKERS: Mapping[str, Callable[[Events, Any], Any]] = {"gre": gradient_echo, "tse": turbo_spin_echo}

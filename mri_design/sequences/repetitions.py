@@ -13,8 +13,6 @@ from mri_design.sequences.arms import PlayedArms
 from mri_design.sequences.events import Events, Readout, SlicePulse
 from mri_design.sequences.orders import LineOrder, PlaneOrder, SpiralOrder, SpokeOrder
 
-__all__ = ["Repetition", "arm_repetitions", "encoded_repetitions", "spoke_repetitions"]
-
 _SPOILER = 2.0
 """Cycles of phase across a pixel of the readout at the end of a repetition."""
 _SLICE_SPOILER = 4.0

@@ -10,8 +10,6 @@ from typing import Any
 
 from mri_design.errors import InputError, UsageError, did_you_mean, optional_package, require_counts, require_numbers
 
-__all__ = ["GAMMA", "RASTER", "Scanner", "load_scanner", "shipped_scanners"]
-
 GAMMA = 42.576e6
 """Gyromagnetic ratio of the proton over 2 pi, Hz/T; the number that Pulseq files are made with."""
 RASTER = 1e-5

@@ -8,8 +8,6 @@ from typing import Literal
 
 from mri_design.errors import InputError, described, require_counts
 
-__all__ = ["KINDS", "SequenceKind", "SequenceSettings"]
-
 SequenceKind = Literal["gre", "tse"]
 KINDS = ("gre", "tse")
 """Gradient echoes, one line after each excitation; trains of spin echoes (turbo spin echo)."""

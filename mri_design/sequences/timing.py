@@ -9,8 +9,6 @@ from mri_design.errors import InputError
 from mri_design.sequences.events import on_raster
 from mri_design.sequences.scanner import RASTER
 
-__all__ = ["LONGEST", "Interval", "fill", "require_time"]
-
 LONGEST = 3600.0
 """Seconds that a sequence may take."""
 

@@ -9,8 +9,6 @@ from mri_design.sequences.events import Events
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.timing import Interval, fill, require_time
 
-__all__ = ["turbo_spin_echo"]
-
 _CRUSHER = 4.0
 """Cycles of phase across the slice on either side of a refocusing pulse."""
 _SPOILER = 8.0

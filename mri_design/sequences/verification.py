@@ -18,8 +18,6 @@ from mri_design.sequences.orders import Order
 from mri_design.sequences.scanner import GAMMA, Scanner
 from mri_design.sequences.settings import SequenceSettings
 
-__all__ = ["LINE_TOLERANCE", "SequenceError", "Verified", "verify"]
-
 LINE_TOLERANCE = 1e-3
 """Cycles for each field of view, or for each slice thickness, that a sample may lie off its place in k-space."""
 _TIME_TOLERANCE = 1e-5 + 1e-9

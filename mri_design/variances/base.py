@@ -13,15 +13,6 @@ from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = [
-    "RunningMean",
-    "VarianceEstimator",
-    "mean_over_draws",
-    "not_positive_definite",
-    "require_estimator",
-    "starting_draws",
-]
-
 
 class VarianceEstimator(Protocol):
     """Frozen settings that turn a precision into marginal variances of the coefficients of some operators."""

@@ -15,8 +15,6 @@ from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.moduli import squared_modulus
 from mri_design.variances.base import not_positive_definite
 
-__all__ = ["CirculantControl"]
-
 
 @dataclass(frozen=True)
 class CirculantControl:

@@ -15,8 +15,6 @@ from scipy.linalg import lapack
 
 from mri_design.operators.base import Array
 
-__all__ = ["ColumnFactors"]
-
 
 @dataclass(frozen=True)
 class ColumnFactors:

@@ -16,8 +16,6 @@ from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite
 from mri_design.variances.column_elimination import ColumnFactors
 
-__all__ = ["ColumnControl", "ExactByColumns"]
-
 WIDE_LIMIT = 4608  # unknowns up to which filters wider than two columns get the whole inverse (16 n^2 bytes)
 
 

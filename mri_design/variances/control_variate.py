@@ -31,8 +31,6 @@ from mri_design.variances.phased import PhasedControl
 from mri_design.variances.regressed import Shares
 from mri_design.variances.solved_draws import SolvedDraws
 
-__all__ = ["ControlName", "ControlVariate"]
-
 LEAST = 0.1
 """Least z beside that of the plain draws, where the scatter of a few terms would make it smaller, or negative."""
 

@@ -17,8 +17,6 @@ from mri_design.operators.dense import MatrixOperator
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite
 
-__all__ = ["Exact"]
-
 
 @dataclass(frozen=True)
 class Exact:

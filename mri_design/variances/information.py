@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from mri_design.operators.base import Array
 
-__all__ = ["gain_from_values"]
-
 
 def gain_from_values(values: Array) -> NDArray[np.float64]:
     """log det(I + C), C the covariance of a few values estimated from draws: twice the information in nats.

@@ -18,8 +18,6 @@ from mri_design.operators.moduli import squared_modulus
 from mri_design.status import Status
 from mri_design.variances.base import not_positive_definite
 
-__all__ = ["Lanczos"]
-
 
 @dataclass(frozen=True)
 class Lanczos:

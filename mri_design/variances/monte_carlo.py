@@ -19,8 +19,6 @@ from mri_design.status import Status
 from mri_design.variances.base import mean_over_draws, not_positive_definite, starting_draws
 from mri_design.variances.solved_draws import SolvedDraws
 
-__all__ = ["MonteCarlo"]
-
 
 @dataclass(frozen=True)
 class MonteCarlo:

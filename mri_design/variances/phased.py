@@ -12,8 +12,6 @@ from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.diagonal import Identity
 from mri_design.operators.phased import PhasedParts
 
-__all__ = ["PhasedControl"]
-
 
 @dataclass(frozen=True)
 class PhasedControl:

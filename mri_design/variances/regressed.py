@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.kernels.suitable import laid_out
 
-__all__ = ["Comparison", "Shares", "best_share"]
-
 AROUND = 5
 """Pixels a side over which shares are averaged."""
 GROUPS = 2

@@ -18,8 +18,6 @@ from mri_design.krylov.conjugate_gradients import ConjugateGradients
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["SolvedDraws"]
-
 SHARE = 8  # of so many draws one goes on, and at least one does
 LEAST, LIMIT = 2, 10  # iterations that it goes on for
 HALF = 0.5  # and between these, until the residual is at most this fraction of what it was

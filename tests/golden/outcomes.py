@@ -18,8 +18,6 @@ from mri_design.cli.main import app
 from tests.golden.runs import RUNS
 from tests.undrawn import undrawn
 
-__all__ = ["EXPECTED", "carried_out", "differences"]
-
 EXPECTED = Path(__file__).with_name("expected.json")
 """The outcomes of all runs, by name."""
 DIGITS = 4  # significant, so that the rounding is well below the tolerance

@@ -18,8 +18,6 @@ from mri_design.operators.diagonal import Identity
 from mri_design.potentials.base import label_signs
 from mri_design.potentials.likelihoods.logistic import Logistic
 
-__all__ = ["LabelPool"]
-
 LABELS = "labels"
 
 

@@ -25,8 +25,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.variances.base import VarianceEstimator
 
-__all__ = ["PoolMarginals"]
-
 DENSE_LIMIT = 2000  # weights up to which A is factorised; conjugate gradients beyond
 SOLVER_TOLERANCE = 1e-10
 

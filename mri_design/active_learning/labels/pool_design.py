@@ -21,8 +21,6 @@ from mri_design.status import Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.exact import Exact
 
-__all__ = ["PoolChoice", "PoolDesign", "PoolState"]
-
 RULES = {"uncertainty": uncertainty, "information_gain": information_gain_of_labels, "bald": bald}
 FIRST_INFERENCES = 10  # at most, from a cold start; every later block has one
 

@@ -16,8 +16,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
 from mri_design.potentials.likelihoods.logistic import Logistic
 
-__all__ = ["Score", "bald", "information_gain_of_labels", "label_probability", "site_width", "uncertainty"]
-
 Score = Literal["uncertainty", "information_gain", "bald", "random"]
 
 REACH = 9.0  # standard deviations beyond which a Gaussian is nothing

@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, number_array, positive_number, require_instance
 from mri_design.potentials.likelihoods.responses import ResponseFamily
 
-__all__ = ["AsymptoticInformation", "asymptotic_information"]
-
 Values = NDArray[np.float64]
 POINTS = 2001
 NODES = 4000

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from mri_design.inference.propagation.filter_state import FilterState
 from mri_design.krylov.orthogonal import orthogonalised
 
-__all__ = ["FeasibleQueries", "maximise_in_ball", "minimise_in_ball"]
-
 ITERATIONS = 100
 
 

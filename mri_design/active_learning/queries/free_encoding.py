@@ -24,8 +24,6 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["FreeEncoding", "best_free_encoding", "water_filling"]
-
 
 @dataclass(frozen=True)
 class FreeEncoding:

@@ -19,8 +19,6 @@ from mri_design.errors import InputError, number_array, positive_number, require
 from mri_design.inference.propagation.filter_state import FilterState
 from mri_design.potentials.likelihoods.responses import PoissonResponse, ResponseFamily
 
-__all__ = ["InfomaxQuery", "Query", "QueryCriterion", "expected_gain"]
-
 QueryCriterion = Literal["mutual_information", "linearised"]
 REACH = 8.5
 """Standard deviations covered: what is left is 1e-17 of the weight."""

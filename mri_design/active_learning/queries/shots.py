@@ -25,19 +25,6 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.status import Convergence, Status
 
-__all__ = [
-    "BestShot",
-    "CovarianceRoot",
-    "Encoder",
-    "ShotFamily",
-    "ShotGain",
-    "best_shot",
-    "drawn_root",
-    "exact_root",
-    "rotations",
-    "shot_gain",
-]
-
 Encoder = Callable[[NDArray[np.float64]], LinearOperator]
 """From a trajectory (sample, 2) to the rows X_* that measure it, with the sample on the last axis of the output."""
 

@@ -6,8 +6,6 @@ from mri_design.cli.arguments import matrix_of
 from mri_design.cli.options import Contrast, Input, Maps, Matrix, Phase, RecipeFile, Repetition, SetNumber
 from mri_design.cli.terminal import DONE, exits, say
 
-__all__ = ["info"]
-
 
 @exits
 def info(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mri_design.evaluation.output.folder_status import RunStatus
     from mri_design.evaluation.output.progress_file import RunProgress, Stage
 
-__all__ = ["status"]
-
 RESUMED = ("adapt", "design", "protocol")
 """Verbs that go on with --resume; the others do when the same command is given again."""
 

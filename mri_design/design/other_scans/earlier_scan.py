@@ -27,8 +27,6 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["EarlierScan"]
-
 Numbers = NDArray[np.float64]
 Candidates = tuple[int, ...]
 

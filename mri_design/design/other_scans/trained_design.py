@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["TrainedDesign"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedDesign:

@@ -16,8 +16,6 @@ from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["CaipiSamples", "LowPassSamples", "RandomSamples"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RandomSamples(SampleDensity):

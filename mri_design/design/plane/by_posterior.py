@@ -19,8 +19,6 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.variances.information import gain_from_values
 
-__all__ = ["ExpectedErrorSamples", "InformationGainSamples", "gain_of_samples"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedErrorSamples:

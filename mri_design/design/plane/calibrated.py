@@ -28,8 +28,6 @@ from mri_design.errors import InputError, require_counts, require_instance, requ
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["CalibratedSamples"]
-
 Numbers = NDArray[np.float64]
 
 BELIEF = 4.0

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["PlaneConstraints"]
-
 
 @dataclass(frozen=True)
 class PlaneConstraints:

@@ -11,8 +11,6 @@ from mri_design.design.plane.start import start_for_samples
 from mri_design.errors import require_numbers
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["SampleDensity"]
-
 LEAST = 1e-4
 """Density at the corners of the plane, beside 1 at its centre: every sample can be drawn."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fitted_weights"]
-
 Numbers = NDArray[np.float64]
 
 STEPS, HALVINGS = 30, 40

@@ -8,8 +8,6 @@ from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["available_memory", "needed_memory", "require_memory"]
-
 COMPLEX, REAL = 8, 8
 """Bytes of a value: k-space is in single precision, energies are in double."""
 DRAWN_COPIES = 4

@@ -19,8 +19,6 @@ from mri_design.design.trials import require_true_images, require_truths
 from mri_design.errors import require_counts
 from mri_design.operators.base import Array
 
-__all__ = ["OracleHoleSamples", "OracleResidualSamples"]
-
 REACH = 3.0
 """Samples: standard deviation of the Gaussian weights of `OracleHoleSamples`."""
 

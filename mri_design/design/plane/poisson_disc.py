@@ -18,8 +18,6 @@ from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["PoissonDisc", "poisson_disc"]
-
 BISECTIONS = 20
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["EARLIER_MEAN", "FEATURES", "PlaneKnowledge", "feature_weights", "sample_features"]
-
 Numbers = NDArray[np.float64]
 
 FEATURES = ("constant", "log expected", "log radius", "opposite measured", "local density", "cos 2 theta")

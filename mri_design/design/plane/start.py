@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["start_for_samples"]
-
 LEAST, SHARE = 16, 128
 """Samples at least, and the part of the plane that they are."""
 

@@ -11,8 +11,6 @@ from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["block_by_scores", "candidates_plane", "thinned"]
-
 
 def candidates_plane(view: DesignView) -> PlaneEncoding:
     """The plane that a view's candidates are samples of.

@@ -19,8 +19,6 @@ from mri_design.errors import InputError, require_numbers, sequence_of
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["TrainingResidualSamples"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResidualSamples:

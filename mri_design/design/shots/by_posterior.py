@@ -16,8 +16,6 @@ from mri_design.operators.encodings import ShotEncoding
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.variances.information import gain_from_values
 
-__all__ = ["InformationGainShots", "gain_of_shots"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class InformationGainShots:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts
 
-__all__ = ["AngleConstraints"]
-
 
 @dataclass(frozen=True)
 class AngleConstraints:

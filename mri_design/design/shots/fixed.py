@@ -13,8 +13,6 @@ from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError, require_counts
 from mri_design.scan.trajectories.angles import golden_angles, interleaf_angles
 
-__all__ = ["AngleSet", "FixedAngles"]
-
 AngleSet = Literal["half-turn", "full-turn", "one-missing", "golden"]
 
 

@@ -13,8 +13,6 @@ from mri_design.design.strategies.densities import GOLDEN, DensitySettings
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError, require_numbers
 
-__all__ = ["Equispaced", "GoldenRatio", "HalfDensity", "LowPass", "RandomLines", "RegularLines", "VariableDensity"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RegularLines:

@@ -24,8 +24,6 @@ from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
 
-__all__ = ["Calibrated"]
-
 Numbers = NDArray[np.float64]
 
 LEAST_ENERGY = 0.5

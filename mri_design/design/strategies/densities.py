@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts, require_numbers
 
-__all__ = ["GOLDEN", "DensitySettings", "inclusion_masses"]
-
 GOLDEN = (np.sqrt(5) - 1) / 2
 """The golden ratio less one."""
 

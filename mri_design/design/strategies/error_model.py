@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from mri_design.design.strategies.line_features import FEATURES
 from mri_design.errors import InputError
 
-__all__ = ["LARGEST_DOUBT", "ErrorModel", "ErrorModelName", "shipped_error_model"]
-
 Numbers = NDArray[np.float64]
 
 LARGEST_DOUBT = 1.0

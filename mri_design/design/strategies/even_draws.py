@@ -19,8 +19,6 @@ from mri_design.design.decision import Choice
 from mri_design.design.strategies.densities import GOLDEN, DensitySettings, inclusion_masses
 from mri_design.design.strategy import DesignView, best_line
 
-__all__ = ["GoldenDensity", "JitteredDensity", "SystematicDensity"]
-
 
 @dataclass(frozen=True)
 class _Walk:

@@ -12,8 +12,6 @@ from mri_design.design.line_variances import expected_energies
 from mri_design.design.strategy import DesignView, best_line, start_for_posterior
 from mri_design.errors import require_counts
 
-__all__ = ["AOptimal"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AOptimal:

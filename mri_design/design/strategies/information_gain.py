@@ -31,14 +31,6 @@ from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.measurement import CartesianLines
 from mri_design.variances.information import gain_from_values
 
-__all__ = [
-    "InformationGain",
-    "LanczosInformationGain",
-    "exact_gain",
-    "gain_from_draws",
-    "information_gain",
-]
-
 
 def exact_gain(precision: PosteriorPrecision, encoding: CartesianLines) -> NDArray[np.float64]:
     """Score of every line of ``encoding`` by dense linear algebra (small grids)."""

@@ -15,8 +15,6 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEATURES", "LineKnowledge", "features_of_line", "line_features"]
-
 Numbers = NDArray[np.float64]
 
 CENTRE = 3

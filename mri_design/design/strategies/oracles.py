@@ -17,8 +17,6 @@ from mri_design.design.trials import NO_TRUTH, relative_error, require_true_imag
 from mri_design.errors import InputError, require_counts, require_working
 from mri_design.operators.base import Array
 
-__all__ = ["Oracle", "OracleGreedy", "OracleHole", "OracleResidual", "Reconstruct"]
-
 Reconstruct = Callable[[int, Sequence[int]], Array]
 """(number of the slice, lines) -> image (ky, kx)."""
 

@@ -13,8 +13,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SecondOpinion", "weight_of_opinion"]
-
 Numbers = NDArray[np.float64]
 
 SPREAD = 0.2

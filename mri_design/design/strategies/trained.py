@@ -12,8 +12,6 @@ from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.strategy import DesignView, best_line, start_for_posterior
 from mri_design.errors import require_counts, require_instance, require_numbers
 
-__all__ = ["Hybrid", "TrainedOrder"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedOrder:

@@ -15,8 +15,6 @@ from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.errors import InputError, require_working, sequence_of
 from mri_design.operators.base import Array
 
-__all__ = ["TrainingResidual"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResidual:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.errors import require_instance
 
-__all__ = ["TrainingScans"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingScans:

@@ -18,8 +18,6 @@ from mri_design.design.trace import DesignTrace
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, shared_lines
 from mri_design.errors import InputError, require_counts
 
-__all__ = ["Exchange", "ExchangeRules", "Refinement", "begin_refinement", "refine", "with_exchanges"]
-
 
 @dataclass(frozen=True)
 class Exchange:

@@ -23,8 +23,6 @@ from mri_design.design.strategy import best_line
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import require_counts
 
-__all__ = ["LBCS", "OrderTraining", "ResidualGreedy", "TrainingRule", "begin_training", "train"]
-
 NOTHING = LineConstraints()
 """No constraints."""
 

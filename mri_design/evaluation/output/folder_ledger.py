@@ -10,8 +10,6 @@ from pathlib import Path
 from mri_design.errors import UsageError
 from mri_design.scan.io.atomic import write_text
 
-__all__ = ["LEDGER_NAME", "FolderLedger"]
-
 LEDGER_NAME = ".mri-design.json"
 _MAX_BYTES = 1 << 20
 OUTPUTS = frozenset(

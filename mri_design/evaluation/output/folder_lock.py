@@ -13,8 +13,6 @@ from threading import Event, Thread
 
 from mri_design.errors import InputError
 
-__all__ = ["HEARTBEAT", "LOCK_NAME", "SILENCE", "FolderLock", "Holder"]
-
 LOCK_NAME = ".lock"
 HEARTBEAT = 20.0
 """Seconds between two signs of life of whoever holds a lock."""

@@ -13,8 +13,6 @@ from mri_design.evaluation.output.folder_lock import LOCK_NAME, SILENCE, Holder
 from mri_design.evaluation.output.identity import CHECKPOINT, PROGRESS
 from mri_design.evaluation.output.progress_file import PROGRESS_NAME, RunProgress
 
-__all__ = ["RunStatus", "State", "run_statuses"]
-
 State = Literal["running", "silent", "stopped", "finished"]
 DEEPEST = 4
 """Folders inside folders that are looked into."""

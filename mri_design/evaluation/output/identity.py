@@ -8,8 +8,6 @@ from pathlib import Path
 from mri_design.errors import UsageError
 from mri_design.evaluation.output.run_folder import RunFolder
 
-__all__ = ["CHECKPOINT", "PROGRESS", "finished_lines", "finished_status", "require_same_run"]
-
 
 def require_same_run(path: Path, stored: object, identity: object, left: str) -> None:
     """Refuse a file whose identity is another one; ``left`` says what it would be, as "the progress of another run".

@@ -21,8 +21,6 @@ from mri_design.experiment.strategy_names import reads_file, strategy_label
 from mri_design.scan.io.safe import check_file
 from mri_design.status import Status
 
-__all__ = ["InputFile", "Manifest", "installed_versions", "manifest_text"]
-
 _PACKAGES = (
     "mri-design",
     "numpy",

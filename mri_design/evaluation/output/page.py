@@ -28,18 +28,6 @@ from mri_design.scan.io.atomic import write_text
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = [
-    "Block",
-    "Links",
-    "Paragraph",
-    "ReportFigure",
-    "ReportTable",
-    "Section",
-    "SideBySide",
-    "saved_figure",
-    "write_report",
-]
-
 
 def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str) -> ReportFigure:
     """Draw and write figures/NAME.svg; return it under a caption for the report.

@@ -10,8 +10,6 @@ from typing import Any, Protocol
 
 from mri_design.evaluation.output.vector_picture import tidy
 
-__all__ = ["Drawing", "drawing", "placed", "png_bytes", "svg_text"]
-
 
 class Drawing(Protocol):
     """Whatever can write itself as PNG and SVG; every function in `plots` returns one."""

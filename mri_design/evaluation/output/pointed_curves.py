@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["json_for_script", "pointed_curves"]
-
 MOST_POINTS = 4000
 """Of all curves of a figure; figures with more are shown as they are."""
 DIGITS = 4

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from mri_design.scan.io.atomic import write_text
 
-__all__ = ["PROGRESS_NAME", "ProgressFile", "RunProgress", "Stage"]
-
 PROGRESS_NAME = ".progress.json"
 EVERY = 1.0
 """Seconds between two writings, at least; beginnings and ends of stages are written at once."""

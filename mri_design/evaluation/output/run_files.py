@@ -9,8 +9,6 @@ from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.page import Links, Paragraph, Section, write_report
 from mri_design.evaluation.output.run_folder import RunFolder
 
-__all__ = ["files_section", "save_report"]
-
 _HELD = {
     "recon.npy": "the image, complex64 (ky, kx)",
     "std.npy": "standard deviation of every pixel, float32 (ky, kx)",

@@ -20,8 +20,6 @@ from mri_design.evaluation.output.progress_file import PROGRESS_NAME, ProgressFi
 from mri_design.evaluation.output.tables import Row, csv_text, write_csv
 from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_npz, write_text
 
-__all__ = ["RunFolder"]
-
 _FIGURES = "figures"
 _LINE_COLUMNS = ("order", "line", "ky", "score")
 # a letter or digit first keeps out "..", hidden files (the lock) and names that look like options

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.evaluation.output.pointed_curves import json_for_script
 
-__all__ = ["ExploredImage", "ExploredStep", "StepExplorer"]
-
 MOST_NUMBERS = 60_000
 """Scores that a page holds at most; of longer designs every second step has them, or every third, and so on."""
 

@@ -14,20 +14,6 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.scan.io.atomic import write_text
 
-__all__ = [
-    "Row",
-    "cell_texts",
-    "column_names",
-    "csv_text",
-    "format_cell",
-    "is_numeric",
-    "markdown_text",
-    "read_csv",
-    "read_csv_texts",
-    "shown_texts",
-    "write_csv",
-]
-
 Row = Mapping[str, object]
 """One line of a table: column name to value."""
 

@@ -8,8 +8,6 @@ from xml.etree import ElementTree
 from mri_design.errors import InputError
 from mri_design.evaluation.colours import THEMED
 
-__all__ = ["inline", "tidy"]
-
 _SVG = "http://www.w3.org/2000/svg"
 _DRAWN = {"clipPath", "defs", "g", "image", "path", "rect", "svg", "use"}
 _ATTRIBUTES = {"clip-path", "d", "height", "href", "id", "stroke-linecap", "stroke-linejoin", "style", "transform"}

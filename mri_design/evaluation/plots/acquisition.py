@@ -25,8 +25,6 @@ from mri_design.evaluation.plots.style import (
     refuse_lines,
 )
 
-__all__ = ["acquisition_order", "information_gained", "mask_growth"]
-
 
 def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis: str = CHOICE_ORDER) -> Figure:
     """Where each line lies against its place in an order: of choice, or of measurement.

@@ -27,8 +27,6 @@ from mri_design.evaluation.plots.style import (
     plain_text,
 )
 
-__all__ = ["calibration", "error_against_lines"]
-
 MOST_INSIDE = 6
 """Curves whose legend fits inside the axes."""
 MOST_COUNTS = 8

@@ -25,13 +25,6 @@ from mri_design.evaluation.plots.style import (
     plain_text,
 )
 
-__all__ = [
-    "error_maps",
-    "image_grid",
-    "std_against_error",
-    "std_map",
-]
-
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import Orientation
 
-__all__ = ["Layout", "across", "displayed"]
-
 Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
 """How an image lies on the page: as its source file has it, or, where no lines were encoded, as its array.
 

@@ -13,8 +13,6 @@ from mri_design.errors import InputError
 from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.plots.style import BLANK, INK, KY_LABEL, LABEL, SMALL, empty_figure, plain_text, runs
 
-__all__ = ["mask_barcodes"]
-
 
 def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
     """Masks one above the other over ky, each with its number of lines and its true acceleration.

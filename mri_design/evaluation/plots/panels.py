@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import ImageMetrics
 
-__all__ = ["ErrorCurve", "Image", "ImagePanel", "LinePanel", "error_caption", "metric_caption", "scale_top"]
-
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest

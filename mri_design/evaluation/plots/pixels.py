@@ -12,8 +12,6 @@ from PIL import Image  # the plotting library's own; what that writes itself has
 from mri_design.evaluation.plots.layout import Layout, displayed
 from mri_design.evaluation.plots.style import ERROR_COLOURS
 
-__all__ = ["pixels_png"]
-
 
 def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False) -> bytes:
     """An image as PNG, one pixel each, from 0 to ``top``; the same image gives the same bytes.

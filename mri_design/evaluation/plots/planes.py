@@ -24,8 +24,6 @@ from mri_design.evaluation.plots.style import (
     plain_text,
 )
 
-__all__ = ["block_course", "plane_growth", "plane_maps", "plane_masks", "plane_order"]
-
 ACROSS = 3
 """Panels beside each other."""
 PANEL = 1.75

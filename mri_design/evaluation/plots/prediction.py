@@ -33,8 +33,6 @@ from mri_design.evaluation.plots.style import (
     runs,
 )
 
-__all__ = ["error_course", "innovation_course", "line_predictions"]
-
 PREDICTED, ACTUAL = PALETTE[0], PALETTE[1]
 _DECADES_SHOWN = 1e4
 

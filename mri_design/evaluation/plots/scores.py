@@ -27,8 +27,6 @@ from mri_design.evaluation.plots.style import (
     runs,
 )
 
-__all__ = ["score_map", "score_profiles"]
-
 _WIDE_RANGE = 30.0  # largest over smallest score from which a linear scale would show one step only
 
 

@@ -18,36 +18,6 @@ from mri_design.errors import InputError
 from mri_design.evaluation.colours import COLOURS
 from mri_design.evaluation.plots.layout import Layout, across
 
-__all__ = [
-    "BLANK",
-    "CHOICE_ORDER",
-    "CONNECTOR",
-    "DOT",
-    "ERROR_COLOURS",
-    "GREY",
-    "GRID",
-    "INK",
-    "KY_LABEL",
-    "LABEL",
-    "MARKERS",
-    "NEAR",
-    "RIGHT",
-    "SMALL",
-    "START",
-    "WIDTH",
-    "empty_figure",
-    "ky_coordinates",
-    "label_axes",
-    "label_image_axes",
-    "measured_label",
-    "named_across",
-    "plain_decades",
-    "plain_numbers",
-    "plain_text",
-    "refuse_lines",
-    "runs",
-]
-
 WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 8 points can still be read
 DPI = 200
 LABEL, SMALL = 9.0, 8.0  # points: names of axes, everything else; nothing is smaller

@@ -29,8 +29,6 @@ from mri_design.operators.encodings import count_text
 from mri_design.operators.nonuniform.convention import checked_trajectory
 from mri_design.scan.trajectories.conjugates import conjugate_coverage
 
-__all__ = ["angle_scores", "point_spread_maps", "trajectory_curves"]
-
 _FLOOR = -60.0  # decibels
 _MAIN_LOBE = 2  # pixels around the middle that are no side lobe
 _CAPTIONS, _BAR, _LEGEND = 0.8, 0.55, 0.6  # inches: title, ticks and lines below a panel; colour bar; legend

@@ -15,8 +15,6 @@ from mri_design.evaluation.predictions.innovations import Innovations, innovatio
 from mri_design.evaluation.predictions.model_use import ModelUse, model_use
 from mri_design.evaluation.predictions.shares import how_often_right
 
-__all__ = ["DesignAccount", "account_of"]
-
 
 @dataclass(frozen=True)
 class DesignAccount:

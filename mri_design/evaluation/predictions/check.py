@@ -19,8 +19,6 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["PredictionCheck", "check_counts", "check_predictions", "truth_or_none"]
-
 INNER = 2 / 3
 """Distance from DC, 1 at the edges of a plane, up to which its samples are compared."""
 LEAST_LINES = 5

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mri_design.design.trace import DesignTrace
 
-__all__ = ["ExpectedInformation", "expected_information", "score_is_information"]
-
 
 @dataclass(frozen=True)
 class ExpectedInformation:

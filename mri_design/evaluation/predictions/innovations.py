@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mri_design.design.trace import DesignTrace
 
-__all__ = ["WINDOW", "Innovations", "innovations"]
-
 WINDOW = 8
 """Lines that the running ratio looks back on."""
 

@@ -12,8 +12,6 @@ from mri_design.design.model_choice import paired_energies
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.output.tables import Row
 
-__all__ = ["ModelUse", "model_totals", "model_use"]
-
 
 @dataclass(frozen=True)
 class ModelUse:

@@ -10,8 +10,6 @@ from mri_design.errors import InputError
 from mri_design.evaluation.output.tables import Row
 from mri_design.evaluation.predictions.check import PredictionCheck
 
-__all__ = ["how_often_right"]
-
 WITHIN = (2.0, 1.25)
 """Factors within which a predicted error counts as right."""
 

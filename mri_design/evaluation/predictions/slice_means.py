@@ -13,8 +13,6 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
-__all__ = ["Replay", "SliceMeans"]
-
 
 @dataclass(frozen=True)
 class Replay:

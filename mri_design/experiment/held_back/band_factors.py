@@ -24,19 +24,6 @@ from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
-__all__ = [
-    "KX_EDGES",
-    "KY_EDGES",
-    "MODELS",
-    "SHARES",
-    "BandFactors",
-    "ModelName",
-    "bands",
-    "shipped_band_factors",
-    "strength",
-    "unmeasured",
-]
-
 Numbers = NDArray[np.float64]
 ModelName = Literal["modulus", "phase-aware"]
 MODELS: tuple[ModelName, ...] = ("modulus", "phase-aware")

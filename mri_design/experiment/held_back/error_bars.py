@@ -19,8 +19,6 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
-__all__ = ["StdFactor", "std_factor"]
-
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
 BEFORE = 0.25

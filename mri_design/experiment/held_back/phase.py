@@ -17,8 +17,6 @@ from mri_design.model.phase.prior import PhasePrior
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import count_text
 
-__all__ = ["PhaseChoice", "choose_phase"]
-
 CLEARLY = 1.5
 """Standard errors by which a model has to predict the lines held back better than moduli do."""
 

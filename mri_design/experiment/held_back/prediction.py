@@ -15,8 +15,6 @@ from mri_design.model.phase.prior import PhasePrior
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
-__all__ = ["HeldBack", "hold_back"]
-
 LOOPS = 2
 """Outer loops of the inference without the lines held back."""
 

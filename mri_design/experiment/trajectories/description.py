@@ -12,8 +12,6 @@ from mri_design.scan.calibration.trajectory_centre import dense_centre
 from mri_design.scan.dynamic_range import refused_samples
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["describe_samples"]
-
 SAME_PLACE = 1e-3
 """Cycles per field of view: samples on the same point of a grid this fine were measured at the same place."""
 

@@ -25,8 +25,6 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.dynamic_range import require_dynamic_range
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["PreparedSamples", "prepare_samples", "samples_with_known_noise", "source_of_sample_maps"]
-
 _MEASURED = "from the noise readouts"
 
 

@@ -8,8 +8,6 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, Method, Reconstruction, reconstruct
 from mri_design.model.mr_image import MRSlice
 
-__all__ = ["reconstruct_samples"]
-
 _NO_OPTIONS = InferenceOptions()
 
 

@@ -26,8 +26,6 @@ from mri_design.scan.trajectories.gradients import GradientLimits
 from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_readout
 
-__all__ = ["MOST_VALUES", "closed_form_samples", "shot_candidates", "shot_slice"]
-
 MOST_VALUES = 1 << 24
 """Samples of all candidates and coils together; a dozen posterior draws of them take 1.6 GB."""
 _SAMPLES_AT_ONCE = 4

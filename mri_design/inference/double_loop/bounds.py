@@ -24,8 +24,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
 
-__all__ = ["Algorithm", "SiteBound", "dual_argument_of", "first_class", "hybrid", "site_bounds", "stationary_width"]
-
 ITERATIONS = 100
 GRID = 48
 

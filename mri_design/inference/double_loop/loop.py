@@ -32,8 +32,6 @@ from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.monte_carlo import MonteCarlo
 
-__all__ = ["DoubleLoop"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleLoopState(LoopState):

@@ -18,8 +18,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.base import MovingSite
 from mri_design.status import Convergence, Status
 
-__all__ = ["BoundedProblem", "MovingBounds"]
-
 RENEWALS = 500
 
 

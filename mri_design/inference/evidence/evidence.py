@@ -20,8 +20,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["BayesFactor", "Evidence", "log_bayes_factor", "log_evidence", "prior_log_normaliser"]
-
 Kind = Literal["lower_bound", "estimate"]
 DENSE_LIMIT = 3000
 NEEDS = frozenset({"normaliser"})

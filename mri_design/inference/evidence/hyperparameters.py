@@ -24,8 +24,6 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["HyperparameterLearning", "Hyperparameters", "LearnedModel", "learn_hyperparameters"]
-
 LARGEST_STEP = 3.0  # of a rate or a noise sd in one round
 SWITCHED_OFF = 0.01  # a group that pulls less than this share of the unknowns is left where it is
 LEAST_NOISE = 2.0**-24  # least noise sd learnt, over the largest number of y: its rounding in single precision

@@ -21,8 +21,6 @@ from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.base import SuperGaussian
 from mri_design.potentials.requirements import represented
 
-__all__ = ["Basis", "PriorEvidence", "SiteGroup", "is_centred", "site_groups"]
-
 
 @dataclass(frozen=True)
 class SiteGroup:

@@ -19,8 +19,6 @@ from mri_design.inference.propagation.chunks import LoadedChunk, Message, weight
 from mri_design.inference.proper_factor import precision_inverse, proper_factor
 from mri_design.operators.base import Array
 
-__all__ = ["Cavities", "DensePrecision", "LowRankCovariance", "square"]
-
 
 class Cavities(Protocol):
     """N(mean, P^-1), the product of the Gaussian part and all messages."""

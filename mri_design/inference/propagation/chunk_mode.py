@@ -23,8 +23,6 @@ from mri_design.inference.proper_factor import NEGLIGIBLE, proper_factor, resolu
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["ChunkMode", "message_at", "minimise_in_box", "mode_on_coordinates", "mode_on_rows"]
-
 
 def minimise_in_box(
     K: Array, b: Array, upper: Array, start: Array | None = None, *, tolerance: float = 1e-11, max_iterations: int = 500

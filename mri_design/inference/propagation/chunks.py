@@ -18,19 +18,6 @@ from mri_design.operators.rows import real_rows
 from mri_design.potentials.base import Site
 from mri_design.potentials.requirements import represented
 
-__all__ = [
-    "Chunk",
-    "LoadedChunk",
-    "Message",
-    "Partition",
-    "coefficients_of_sites",
-    "expand",
-    "load_chunk",
-    "log_sites",
-    "partition_sites",
-    "weighted",
-]
-
 
 @dataclass(frozen=True)
 class Message:

@@ -32,8 +32,6 @@ from mri_design.potentials.requirements import ENGINES, refusal, require_offers
 from mri_design.status import Convergence, Status
 from mri_design.variances.exact import Exact
 
-__all__ = ["LaplaceFilter"]
-
 Values = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, number_array
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 
-__all__ = ["FilterState", "drift_matrix"]
-
 
 @dataclass(frozen=True)
 class FilterState:

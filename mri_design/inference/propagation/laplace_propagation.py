@@ -19,8 +19,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 
-__all__ = ["LaplacePropagation", "Propagation"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Propagation:

@@ -20,8 +20,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.requirements import represented
 from mri_design.status import Convergence
 
-__all__ = ["as_image", "as_vector", "gaussian_part", "posterior_of_messages"]
-
 BATCH = 64
 
 

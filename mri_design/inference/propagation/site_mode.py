@@ -14,8 +14,6 @@ import scipy.optimize
 
 from mri_design.potentials.base import Site
 
-__all__ = ["SiteMode", "site_mode"]
-
 ITERATIONS = 200
 GRID = 8 * np.linspace(-1, 1, 257)
 

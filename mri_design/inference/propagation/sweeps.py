@@ -21,8 +21,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["CavityForm", "MessageSweeps", "Schedule"]
-
 Schedule = Literal["serial", "parallel"]
 CavityForm = Literal["automatic", "dense", "low_rank"]
 HALVINGS = 10

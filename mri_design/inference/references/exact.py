@@ -10,8 +10,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
 
-__all__ = ["exact_criterion", "minimise_exact_criterion"]
-
 Sites = tuple[Array, ...]
 
 

@@ -20,8 +20,6 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
-__all__ = ["CholeskyGaussian", "OpperArchambeau"]
-
 Objective = Callable[[Array], tuple[float, Array]]
 
 

@@ -14,8 +14,6 @@ import numpy as np
 from mri_design.operators.base import Array
 from mri_design.potentials.base import Site
 
-__all__ = ["Anchor", "Conjugate", "conjugate", "slope_range"]
-
 NEWTON_STEPS = 60
 DIFFERENCE = 1e-4
 

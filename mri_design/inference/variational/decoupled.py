@@ -22,8 +22,6 @@ from mri_design.operators.base import Array
 from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 
-__all__ = ["DecoupledDual", "DecoupledGaussian"]
-
 LEAST_WEIGHT = 1e-4  # of lambda at a linearisation: without it conjugates have no maximum
 
 

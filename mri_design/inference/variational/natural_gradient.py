@@ -26,8 +26,6 @@ from mri_design.variances.columns import ExactByColumns
 from mri_design.variances.exact import Exact
 from mri_design.variances.monte_carlo import MonteCarlo
 
-__all__ = ["VariationalGaussian"]
-
 SMALLEST_STEP = 2.0**-12
 LEAST_KEPT = 0.15  # least actual over predicted decrease of phi with which a step is kept
 

@@ -21,8 +21,6 @@ from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 from mri_design.variances.exact import Exact
 
-__all__ = ["DualState", "PriorAndSites", "SitePart"]
-
 
 @dataclass(frozen=True)
 class DualState:

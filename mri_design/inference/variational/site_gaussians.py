@@ -19,8 +19,6 @@ from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator
 
-__all__ = ["GaussianOracles", "SiteGaussians", "SiteState", "asked_for", "bound_criterion", "sharing"]
-
 
 @dataclass(frozen=True)
 class SiteGaussians:

@@ -12,8 +12,6 @@ from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.phased import PhasedParts
 
-__all__ = ["phased_preconditioner"]
-
 LARGEST_LEAK = 10.0
 """How many times stiffer than A a frequency may become by what the phase spreads to it."""
 

@@ -10,8 +10,6 @@ import scipy.fft
 from mri_design.errors import InputError
 from mri_design.operators.base import Array
 
-__all__ = ["PhaseMap", "estimate_phase"]
-
 WIDTH = 5.0
 """Standard deviation of the Gaussian in k-space samples: phase is slow over the field of view, whatever its matrix."""
 

@@ -12,8 +12,6 @@ from mri_design.model.phase.map import PhaseMap, estimate_phase
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.phased import PhasedParts
 
-__all__ = ["PhasePrior", "PhaseSites"]
-
 PhaseSites = Literal["shared", "apart"]
 
 

@@ -14,8 +14,6 @@ from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines, CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
-__all__ = ["KINDS", "Encoding", "EncodingName", "Kind", "Rows", "count_text"]
-
 Rows = CartesianLines | CartesianSamples | NonUniformFourier
 """X of whatever candidates there are."""
 

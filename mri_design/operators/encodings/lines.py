@@ -16,8 +16,6 @@ from mri_design.operators.encodings.base import EncodingName
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines
 
-__all__ = ["LineEncoding", "central_run"]
-
 
 @dataclass(frozen=True)
 class LineEncoding:

@@ -20,8 +20,6 @@ from mri_design.operators.encodings.base import EncodingName
 from mri_design.operators.fourier import CentredFFT, FourierLibrary
 from mri_design.operators.measurement import CartesianSamples
 
-__all__ = ["PlaneEncoding"]
-
 
 @dataclass(frozen=True)
 class PlaneEncoding:

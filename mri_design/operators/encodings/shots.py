@@ -15,8 +15,6 @@ from mri_design.operators.encodings.base import KINDS
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, checked_trajectory, density_weights
 
-__all__ = ["ShotEncoding"]
-
 _NAMES = ("radial", "spiral", "readouts")
 _NEAR = 1e-3
 """Cycles per field of view: shots that are nowhere further apart are the same."""

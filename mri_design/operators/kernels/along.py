@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
 
-__all__ = ["laplace_along"]
-
 Array = NDArray[Any]
 
 BLOCK = 512

@@ -14,8 +14,6 @@ from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import COUNT, fill, load_pairs, store_pairs
 from mri_design.operators.kernels.suitable import flat_numbers
 
-__all__ = ["relax_coils", "renew_coils", "seen_by_coils"]
-
 Array = NDArray[Any]
 
 

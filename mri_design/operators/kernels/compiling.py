@@ -12,8 +12,6 @@ from numba.core import caching
 
 from mri_design.notices import say_once
 
-__all__ = ["compiled"]
-
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """``numba.njit`` without the interpreter's lock, with fused multiply-add, cached on disk; where not, that is said.

@@ -14,8 +14,6 @@ from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import COUNT, fill, load, load_pairs, store, store_pairs, weights_of
 from mri_design.operators.kernels.suitable import flat_numbers
 
-__all__ = ["pulled", "relax", "split"]
-
 Array = NDArray[Any]
 
 BLOCK = 512

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import COUNT, load, moved_one, moved_two, store, weights_of
 
-__all__ = ["add_weighted_differences", "differences", "differences_adjoint"]
-
 Array = NDArray[Any]
 
 

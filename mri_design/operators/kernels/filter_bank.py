@@ -19,8 +19,6 @@ from mri_design.operators.kernels.lanes import (
     weights_of,
 )
 
-__all__ = ["level_apart", "row_together", "rows_together"]
-
 
 @compiled
 def _wrap(work, at, length, margin, parts):

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import COUNT, fill, load, store
 
-__all__ = ["add_weighted_edges", "along_edges", "back_from_edges"]
-
 Array = NDArray[Any]
 
 

@@ -15,22 +15,6 @@ from numba.extending import intrinsic, models, overload, register_model
 
 from mri_design.operators.kernels.compiling import compiled
 
-__all__ = [
-    "COUNT",
-    "fill",
-    "load",
-    "load_doubled",
-    "load_pairs",
-    "load_twos",
-    "moved_one",
-    "moved_two",
-    "store",
-    "store_pairs",
-    "store_twos",
-    "transpose",
-    "weights_of",
-]
-
 COUNT = {4: 8, 8: 4}
 """Numbers side by side, by bytes of one: 256 bits."""
 

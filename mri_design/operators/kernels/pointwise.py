@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import COUNT, load, load_pairs, store, weights_of
 
-__all__ = ["add_product", "squares_of_moduli"]
-
 Array = NDArray[Any]
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
 
-__all__ = ["difference_products", "edge_products", "pixel_products"]
-
 Array = NDArray[Any]
 
 

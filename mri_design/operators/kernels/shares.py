@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
 
-__all__ = ["add_powers", "box_means", "compared"]
-
 Array = NDArray[Any]
 
 BLOCK = 512

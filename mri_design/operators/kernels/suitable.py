@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["compilable", "flat_numbers", "laid_out"]
-
 
 def compilable(u: NDArray[Any], total: NDArray[Any]) -> bool:
     """Whether compiled loops may read ``u`` and write ``total``: contiguous, of one precision, single or double."""

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mri_design.operators.kernels.compiling import compiled
 
-__all__ = ["rounded_shrinkage"]
-
 Array = NDArray[Any]
 
 BLOCK = 512

@@ -15,8 +15,6 @@ from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.filter_bank import level_apart, row_together, rows_together
 from mri_design.operators.kernels.lanes import COUNT, load, store
 
-__all__ = ["add_weighted_bands", "analysis", "synthesis"]
-
 Array = NDArray[Any]
 
 

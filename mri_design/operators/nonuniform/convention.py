@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
 
-__all__ = ["Convention", "Look", "checked_samples", "checked_trajectory", "look_of_trajectory"]
-
 Convention = Literal[
     "cycles per field of view",
     "cycles per pixel",

@@ -10,8 +10,6 @@ from mri_design.operators.base import Array
 from mri_design.operators.nonuniform.convention import checked_samples
 from mri_design.operators.nonuniform.transform import sums_at_pixels, sums_at_samples
 
-__all__ = ["density_weights"]
-
 
 def density_weights(
     trajectory: Array, grid: tuple[int, int], *, iterations: int = 10, given: NDArray[np.float64] | None = None

@@ -15,8 +15,6 @@ from mri_design.operators.nonuniform.convention import checked_samples
 from mri_design.operators.nonuniform.toeplitz import ToeplitzGram, chan_spectrum
 from mri_design.operators.nonuniform.transform import sums_at_pixels, sums_at_samples
 
-__all__ = ["NonUniformFourier"]
-
 
 class NonUniformFourier(LinearOperator):
     """Image (ky, kx) -> samples (coil, sample) of the Fourier transform of every coil image along a trajectory.

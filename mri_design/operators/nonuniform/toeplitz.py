@@ -9,8 +9,6 @@ import scipy.fft
 
 from mri_design.operators.base import Array, LinearOperator
 
-__all__ = ["ToeplitzGram", "chan_spectrum"]
-
 
 class ToeplitzGram(LinearOperator):
     """Image (ky, kx) -> sum over coils of conj(S) (q * S u): X^H W X, where X samples k-space at any points.

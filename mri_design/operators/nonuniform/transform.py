@@ -13,8 +13,6 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.operators.base import Array
 
-__all__ = ["require_finufft", "sums_at_pixels", "sums_at_samples"]
-
 # Relative errors asked for. In single precision a smaller one gains no more than it costs, in double precision it costs
 # next to nothing (results/benchmarks/measured-once.md).
 _SINGLE, _DOUBLE = 1e-4, 1e-13

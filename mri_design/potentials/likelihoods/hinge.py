@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 
 from mri_design.potentials.base import Site, Values, label_signs, positive_scale
 
-__all__ = ["Hinge"]
-
 
 class Hinge(Site):
     """t(s) = exp(-C max(0, 1 - c s / sigma)), label c = +-1: log-concave, with a kink and no curvature.

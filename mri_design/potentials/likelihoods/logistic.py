@@ -12,8 +12,6 @@ from mri_design.potentials.base import SMOOTH, SuperGaussian, Values, label_sign
 from mri_design.potentials.expectation import LEAST, Expectation
 from mri_design.potentials.sech2 import log_cosh, tanh_ratio, tanh_ratio_fall
 
-__all__ = ["Logistic", "expected_softplus"]
-
 
 @cache
 def _panels() -> tuple[Values, Values]:

@@ -10,8 +10,6 @@ from mri_design.errors import InputError, number_array
 from mri_design.potentials.base import SMOOTH, Site, Values, positive_scale
 from mri_design.potentials.expectation import LEAST, Expectation
 
-__all__ = ["Poisson"]
-
 
 class Poisson(Site):
     """t(s) = (e r)^y exp(-e r) / y! with the rate r = exp(s / sigma): log-concave, not super-Gaussian.

@@ -20,8 +20,6 @@ from mri_design.potentials.likelihoods.logistic import Logistic
 from mri_design.potentials.likelihoods.poisson import Poisson
 from mri_design.potentials.tilted import Tilted
 
-__all__ = ["BernoulliResponse", "GaussianResponse", "PoissonResponse", "ResponseFamily"]
-
 LARGEST_EXPONENT = 700.0
 
 

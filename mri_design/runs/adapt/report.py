@@ -9,8 +9,6 @@ from mri_design.runs.adapt.run import AdaptResult
 from mri_design.runs.design.report import report_design
 from mri_design.runs.run import Ending, Run
 
-__all__ = ["report_adapt"]
-
 SHOWN = 20
 """Rows of the table on the page; latency.csv has all."""
 

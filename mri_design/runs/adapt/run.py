@@ -38,8 +38,6 @@ from mri_design.scan.streaming.messages import StreamProtocol
 from mri_design.scan.streaming.mrd import MrdFile, MrdStream
 from mri_design.scan.streaming.scanner import Exchange, Patience, Scanner
 
-__all__ = ["LATENCY", "AdaptRequest", "AdaptResult", "adapt_scan"]
-
 StreamForm = Literal["mrd", "mrd file", "json lines"]
 CONVERSATION = "messages.jsonl"
 """What the scanner was told."""

@@ -26,8 +26,6 @@ from mri_design.runs.sections.trajectories import curves_figure
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
 
-__all__ = ["report_comparison"]
-
 MOST_BANDS = 4
 """Curves whose bands can be told apart."""
 

@@ -35,16 +35,6 @@ from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.scan.data import Orientation
 
-__all__ = [
-    "ComparisonRequest",
-    "ComparisonResult",
-    "ShownMask",
-    "StrategyErrors",
-    "compare_strategies",
-    "shown_masks",
-    "strategy_errors",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRequest:

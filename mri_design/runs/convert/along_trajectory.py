@@ -15,8 +15,6 @@ from mri_design.scan.trajectories.exchange import maps_to_bart, samples_to_bart,
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.scan.writing.cfl import pair_files, stacked_slices
 
-__all__ = ["TRAJECTORY_WRITERS"]
-
 Extents = tuple[float, float] | None
 _COMPANIONS = ("coil_maps", "noise_variance", "reference")
 

@@ -17,8 +17,6 @@ from mri_design.scan.io.atomic import npy_bytes, npz_bytes
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 
-__all__ = ["IMAGE_WRITERS"]
-
 Extents = tuple[float, float] | None
 
 

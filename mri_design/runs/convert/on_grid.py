@@ -18,8 +18,6 @@ from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.cfl import pair_files, stacked_slices
 from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
 
-__all__ = ["GRID_WRITERS"]
-
 Extents = tuple[float, float] | None
 _COMPANIONS = ("coil_maps", "noise_variance", "reference")
 

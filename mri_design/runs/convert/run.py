@@ -22,8 +22,6 @@ from mri_design.scan.io.samples import volume_note
 from mri_design.scan.left_out import left_out_text
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["ENDINGS", "convert_file"]
-
 ENDINGS = tuple(dict.fromkeys((*GRID_WRITERS, *TRAJECTORY_WRITERS, *IMAGE_WRITERS)))
 """How files may be called that a conversion writes."""
 _WITH_CARD = (".npy", ".npz", ".cfl")

@@ -9,8 +9,6 @@ from pathlib import Path
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["card_file", "described_kspace", "left_out"]
-
 _PARTS = {
     "coil_maps": "coil maps",
     "noise_variance": "the noise variance",

@@ -23,8 +23,6 @@ from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.output.tables import read_csv
 from mri_design.status import Status
 
-__all__ = ["Content", "FigureFiles", "Part", "TableFile", "save_overview"]
-
 
 @dataclass(frozen=True)
 class FigureFiles:

@@ -17,8 +17,6 @@ from mri_design.runs.design.run import DesignResult
 from mri_design.runs.held_out.tables import FORMATS, paired_caption, where_behind
 from mri_design.runs.run import Ending, Run
 
-__all__ = ["DESIGNED", "report_demo"]
-
 DESIGNED = "calibrated"
 """The strategy whose masks are called designed."""
 

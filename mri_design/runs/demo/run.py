@@ -13,8 +13,6 @@ from mri_design.runs.compare.run import ComparisonRequest, ComparisonResult, com
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.run import Ending, Progress, Run
 
-__all__ = ["DESIGN", "STUDY", "begin_demo", "compare_on_head", "design_real_scan", "part_of_demo"]
-
 STUDY, DESIGN = "compare", "design"
 """Folders of the two runs, within the demo's."""
 HEAD, TRAINING = "phantom:t2w", "phantom:t1w"

@@ -28,8 +28,6 @@ from mri_design.runs.scan_facts import warn_of_left_out, warn_of_noise
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 
-__all__ = ["EarlierImage", "contradicted", "informed", "load_earlier", "opinion_share", "share_in_words"]
-
 DRAWS = 12
 """Posterior draws behind the energies of what the earlier scan did not measure."""
 LITTLE = 0.25

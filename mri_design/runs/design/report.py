@@ -24,8 +24,6 @@ from mri_design.runs.sections.sequence import save_acquisition
 from mri_design.runs.sections.shots import ABOUT_SHOTS, save_shot_design
 from mri_design.runs.sections.trace import save_design, score_unit
 
-__all__ = ["report_design"]
-
 
 def report_design(
     run: Run,

@@ -65,8 +65,6 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status
 
-__all__ = ["DesignRequest", "DesignResult", "Designed", "concluded", "design_scan"]
-
 
 @dataclass(frozen=True)
 class DesignRequest:

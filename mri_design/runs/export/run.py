@@ -40,8 +40,6 @@ from mri_design.sequences.scanner import Scanner
 from mri_design.sequences.settings import SequenceSettings
 from mri_design.sequences.verification import Verified
 
-__all__ = ["ENDINGS", "ExportRequest", "SequenceRequest", "export_run"]
-
 ENDINGS = {
     "nifti": (".nii.gz", ".nii"),
     "dicom": (".dcm",),

@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields
 from mri_design.runs.export.stored_images import StoredImages
 from mri_design.sequences.settings import SequenceKind, SequenceSettings
 
-__all__ = ["ScanParameters"]
-
 _MILLI = 1e-3
 _LARGEST_EXCITATION = 90.0
 _WORDS = {

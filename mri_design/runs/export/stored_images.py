@@ -17,8 +17,6 @@ from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["COIL_MAPS", "MOST_TEXT", "StoredImages", "read_images", "read_manifest"]
-
 MOST_TEXT = 64 * 2**20
 """Longest text file of a run, in bytes, that is read."""
 COIL_MAPS = "coil_maps.npy"

@@ -17,8 +17,6 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.sequences.orders import PlaneOrder, SpiralOrder, SpokeOrder
 
-__all__ = ["StoredPlane", "read_plane", "read_shots"]
-
 
 @dataclass(frozen=True)
 class StoredPlane:

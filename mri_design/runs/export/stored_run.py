@@ -14,8 +14,6 @@ from mri_design.runs.export.stored_images import StoredImages, read_images, read
 from mri_design.runs.export.stored_trains import ACQUISITION, read_trains
 from mri_design.sequences.orders import LineOrder
 
-__all__ = ["StoredRun", "read_run"]
-
 _IMAGE = "--to nifti and --to dicom take its image"
 _WITHOUT_LINES = {
     "shots": "is a design over shots, which chose no lines: {image}, --to seq makes a sequence of them, and mri-design "

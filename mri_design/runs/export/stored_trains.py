@@ -10,8 +10,6 @@ from mri_design.evaluation.output.tables import read_csv
 from mri_design.runs.export.stored_images import MOST_TEXT
 from mri_design.scan.io.safe import check_file
 
-__all__ = ["ACQUISITION", "read_trains"]
-
 ACQUISITION = "acquisition.csv"
 
 

@@ -35,8 +35,6 @@ from mri_design.runs.held_out.jobs import (
 from mri_design.runs.held_out.progress import ComparisonProgress
 from mri_design.runs.workers import Workers
 
-__all__ = ["Cell", "Comparison", "base_name"]
-
 FIXED = "@train"
 """Suffix of a posterior strategy whose mask was designed on the training slices."""
 TUNED = "@tuned"

@@ -20,20 +20,6 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding
 from mri_design.runs.oracles import knowing_oracle, knowing_rule
 
-__all__ = [
-    "DesignedMask",
-    "Lines",
-    "MaskJob",
-    "Material",
-    "TuningJob",
-    "candidates_for",
-    "cell_error",
-    "design_mask",
-    "mask_error",
-    "slice_for",
-    "tuning_error",
-]
-
 Lines = tuple[int, ...]
 
 

@@ -12,8 +12,6 @@ from mri_design.evaluation.output.tables import Row
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
 
-__all__ = ["ComparisonProgress"]
-
 _PARTS = ("masks", "rows", "tuned", "masks_converged")
 
 

@@ -10,18 +10,6 @@ from numpy.typing import NDArray
 from mri_design.evaluation.metrics import paired_sign_test
 from mri_design.evaluation.output.tables import Row
 
-__all__ = [
-    "FORMATS",
-    "LEAST_IMAGES",
-    "METRICS",
-    "errors_by_image",
-    "paired_caption",
-    "paired_table",
-    "summary_table",
-    "where_behind",
-    "winners_table",
-]
-
 METRICS = ("relative_l2", "psnr", "ssim")
 
 LEAST_IMAGES = 6

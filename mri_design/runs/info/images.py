@@ -9,8 +9,6 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.image_files.nifti import WITHOUT_KSPACE
 
-__all__ = ["describe_images"]
-
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 """Where the axes of the patient's coordinates begin and end."""
 _SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")

@@ -14,8 +14,6 @@ from mri_design.runs.info.sequence import describe_sequence, is_sequence
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.outline import ScanOutline
 
-__all__ = ["describe_input"]
-
 
 def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dict[str, str]:
     """What an input holds; nothing is simulated, but for phantoms that are simulations.

@@ -15,8 +15,6 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 if TYPE_CHECKING:
     from mri_design.evaluation.output.folder_status import RunStatus
 
-__all__ = ["describe_folder"]
-
 _MANIFEST, _MOST_LINES = "manifest.json", 24
 
 

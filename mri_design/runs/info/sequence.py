@@ -9,8 +9,6 @@ from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import check_file
 
-__all__ = ["describe_sequence", "is_sequence"]
-
 _START = b"# Pulseq sequence file"
 _SIGNATURE = re.compile(rb"^\[SIGNATURE\][ \r]*$", re.MULTILINE)
 _MOST = 64 * 2**20

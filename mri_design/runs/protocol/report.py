@@ -22,8 +22,6 @@ from mri_design.runs.sections.sequence import save_acquisition
 from mri_design.runs.sections.trace import save_design
 from mri_design.scan.io.atomic import write_text
 
-__all__ = ["report_protocol"]
-
 FORMATS = COMPARISON_FORMATS | {"error": ".5f"}
 
 

@@ -48,18 +48,6 @@ from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
 
-__all__ = [
-    "CHECKPOINTS",
-    "PROTOCOL",
-    "HeldOutErrors",
-    "ProtocolRequest",
-    "ProtocolResult",
-    "design_protocol",
-    "load_refinement",
-    "protocol_strategy",
-    "save_refinement",
-]
-
 DEFAULT_STRATEGY = "residual-greedy"
 """What decides where nobody names a strategy."""
 PROTOCOL = "protocol"

@@ -16,8 +16,6 @@ from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
 from mri_design.runs.sections.images import account_settings, save_reconstruction
 
-__all__ = ["report_reconstruction"]
-
 
 def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> Ending:
     """Write everything about a reconstruction into the run's folder."""

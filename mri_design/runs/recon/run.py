@@ -23,8 +23,6 @@ from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 
-__all__ = ["ReconRequest", "ReconResult", "reconstruct_scan"]
-
 
 @dataclass(frozen=True)
 class ReconRequest:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Stages"]
-
 _BEFORE = ("reading", "calibrating")
 _OF_MEAN = "choosing the model"
 LOOPS, REPORT = "outer loops", "report"

@@ -22,8 +22,6 @@ from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 
-__all__ = ["FOLDED", "TrajectoryResult", "reconstruct_trajectory"]
-
 _WITHOUT_STREAKS = ("mean", "map")
 FOLDED = (
     "its field of view looks too small: the image is bright up to its edges, and what lies beyond them folds in. "

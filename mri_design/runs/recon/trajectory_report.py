@@ -13,8 +13,6 @@ from mri_design.runs.scan_facts import left_out_settings, left_out_summary, leve
 from mri_design.runs.sections.images import account_settings, image_sections, save_coil_maps, save_images
 from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
-__all__ = ["report_trajectory"]
-
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
 

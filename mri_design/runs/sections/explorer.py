@@ -16,8 +16,6 @@ from mri_design.evaluation.predictions.account import DesignAccount
 from mri_design.evaluation.predictions.check import PredictionCheck
 from mri_design.operators.base import Array
 
-__all__ = ["step_explorer"]
-
 CAPTION = (
     "The design step by step. Move the slider, or use its arrow keys: dark lines are measured, the coloured one is "
     "the newest, and the curve below is the score that each line had when it was chosen. "

@@ -19,18 +19,6 @@ from mri_design.runs.images import NamedImage
 from mri_design.runs.scan_facts import KnownScan
 from mri_design.scan.data import Orientation
 
-__all__ = [
-    "account_settings",
-    "error_bars_figure",
-    "image_sections",
-    "layout_of",
-    "metric_rows",
-    "save_coil_maps",
-    "save_images",
-    "save_reconstruction",
-    "with_noise_of_reference",
-]
-
 COIL_MAPS = "coil_maps.npy"
 _COIL_COLUMNS = 4
 Rows = list[dict[str, object]]

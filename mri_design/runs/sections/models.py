@@ -13,8 +13,6 @@ from mri_design.evaluation.output.tables import Row
 from mri_design.evaluation.predictions.account import DesignAccount
 from mri_design.evaluation.predictions.model_use import ModelUse
 
-__all__ = ["model_rows", "model_sections", "model_settings"]
-
 _FORMATS = {"gain": "+.3f", "gain_error": ".3f"}
 
 

@@ -15,8 +15,6 @@ from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.predictions.account import DesignAccount
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["save_plane_design"]
-
 PANELS = 6
 """Of the picture that grows."""
 

@@ -12,8 +12,6 @@ from mri_design.evaluation.output.tables import write_csv
 from mri_design.experiment.recipe import Recipe
 from mri_design.operators.encodings import PlaneEncoding
 
-__all__ = ["save_acquisition"]
-
 ACQUISITION = "acquisition.csv"
 MEASURED_ORDER = "line number in the order of measurement"
 

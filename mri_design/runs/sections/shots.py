@@ -13,8 +13,6 @@ from mri_design.operators.encodings import ShotEncoding, count_text
 from mri_design.runs.scan_facts import KnownScan
 from mri_design.runs.sections.trajectories import curves_figure, point_spread_figure
 
-__all__ = ["ABOUT_SHOTS", "save_shot_design"]
-
 PANELS = 4
 """Of the trajectory that grows."""
 ABOUT_SHOTS = (

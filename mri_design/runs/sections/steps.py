@@ -8,8 +8,6 @@ from mri_design.design.decision import DesignStep, Forecast, columns
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.predictions.account import DesignAccount
 
-__all__ = ["score_rows", "step_rows"]
-
 
 def step_rows(account: DesignAccount) -> list[dict[str, object]]:
     """One row per decision, and one for the end where an error is predicted for it, for steps.csv.

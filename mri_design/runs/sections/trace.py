@@ -16,8 +16,6 @@ from mri_design.evaluation.predictions.information import score_is_information
 from mri_design.evaluation.predictions.innovations import WINDOW
 from mri_design.runs.sections.steps import score_rows, step_rows
 
-__all__ = ["design_sections", "save_design", "score_unit"]
-
 Blocks = list[Block]
 SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
 UNIT = "noise variances"

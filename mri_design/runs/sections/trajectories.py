@@ -13,8 +13,6 @@ from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
 from mri_design.operators.nonuniform.transform import sums_at_pixels
 
-__all__ = ["compensated_spread", "curves_figure", "point_spread_figure"]
-
 
 def curves_figure(
     folder: RunFolder,

@@ -16,8 +16,6 @@ from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending
 from mri_design.status import Status
 
-__all__ = ["OrderFile", "order_ending"]
-
 UNFINISHED = ".unfinished"
 """Added to the name of the file while the order is being learnt."""
 

@@ -7,8 +7,6 @@ from mri_design.experiment.trained_file import save_trained
 from mri_design.runs.run import Ending
 from mri_design.runs.train.order_file import OrderFile, order_ending
 
-__all__ = ["report_order"]
-
 
 def report_order(file: OrderFile, design: TrainedDesign | Ending) -> Ending:
     """Write a finished order, and remove its beginning; one that was finished before stays as it is."""

@@ -20,8 +20,6 @@ from mri_design.runs.train.order_file import OrderFile, order_ending
 from mri_design.runs.training_material import TrainingMaterial, trial_outcome
 from mri_design.runs.workers import Workers
 
-__all__ = ["RULES", "TrainingRequest", "learn_order", "training_rule"]
-
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 START = 4
 """Centre lines an order begins with by default; reconstructions take the image's scale from them."""

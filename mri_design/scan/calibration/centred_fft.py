@@ -10,8 +10,6 @@ from typing import Any
 from numpy import fft
 from numpy.typing import NDArray
 
-__all__ = ["to_image", "to_kspace", "to_readout_profiles"]
-
 
 def to_image(kspace: NDArray[Any]) -> NDArray[Any]:
     """Images (..., ky, kx) of k-space (..., ky, kx), DC at ``N // 2`` in both."""

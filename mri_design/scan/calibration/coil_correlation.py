@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["correlated_by_signal", "each_coil_alone", "largest_correlation"]
-
 _BY_SIGNAL = 0.5
 """Correlation beyond which samples hold signal: which scans had which is in results/reliability/noise-shading.md."""
 

@@ -14,15 +14,6 @@ from mri_design.scan.calibration.centred_fft import to_image
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling, measured_samples
 
-__all__ = [
-    "MapPhase",
-    "calibrates_itself",
-    "calibration_lines",
-    "calibration_width",
-    "estimate_coil_maps",
-    "gapless_square",
-]
-
 MapPhase = Literal["virtual-coil", "image"]
 """Where the phase that maps and image share is put; see `estimate_coil_maps`."""
 

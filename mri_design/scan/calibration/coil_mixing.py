@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["image_units", "inverse_root", "maps_before_mixing", "mix_coils"]
-
 _AT_ONCE = 1 << 14
 
 

@@ -10,8 +10,6 @@ from mri_design.scan.calibration.centred_fft import to_image
 from mri_design.scan.calibration.coil_maps import estimate_coil_maps
 from mri_design.scan.data import KSpaceData
 
-__all__ = ["coil_combined"]
-
 
 def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:
     r"""Image of a fully sampled scan: :math:`\sum_c \bar S_c x_c` over coil images x with unit maps S.

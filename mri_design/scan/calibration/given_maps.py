@@ -10,8 +10,6 @@ from mri_design.scan.calibration.centred_fft import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import measured_samples
 
-__all__ = ["explained_by_maps"]
-
 _PART, _MARGIN = 16, 4
 """The centre reaches to one part in 16 of the grid on each side; the image may reach four samples further."""
 _DAMPING, _ITERATIONS = 1e-2, 20

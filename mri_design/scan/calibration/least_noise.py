@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["least_noise"]
-
 ROUNDING = 2.0**-24
 """Relative rounding of a number in single precision."""
 MOST_SIGNAL_TO_NOISE = 1000.0

@@ -14,15 +14,6 @@ from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
 from mri_design.scan.calibration.noise_regions import NoiseRegions
 from mri_design.scan.data import KSpaceData
 
-__all__ = [
-    "CoilNoise",
-    "MeasuredNoise",
-    "estimate_noise_covariance",
-    "estimate_noise_variance",
-    "measure_coil_noise",
-    "measure_noise",
-]
-
 # Limits on ratios of variances; which ratios scans had is in results/benchmarks/measured-once.md. Above the first, the
 # receiver's filter makes corners of k-space louder than the air beside the object; above the last, signal does.
 _MORE_THAN_SIGNAL = 2.0

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from mri_design.scan.calibration.centred_fft import to_image, to_readout_profiles
 from mri_design.scan.data import KSpaceData
 
-__all__ = ["NoiseRegions", "median_variance"]
-
 # The median of |n|^2 over circular complex Gaussians of variance v per real component is 2 v log 2.
 _MEDIAN_OF_POWER = 2 * math.log(2)
 _ERROR_OF_MEDIAN = 1 / math.log(2)  # relative standard error of that median, times the root of the number of samples

@@ -15,8 +15,6 @@ from mri_design.scan.calibration.centred_fft import to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["dense_centre", "gridded_centre", "rim_holds_signal", "rim_noise_variance"]
-
 _NEAR = 0.75
 """Cycles from any place to the nearest sample up to which samples count as dense: those of a grid are .71 at most."""
 _FEWEST = 8

@@ -11,8 +11,6 @@ from mri_design.scan.calibration.coil_correlation import correlated_by_signal, e
 from mri_design.scan.calibration.noise_regions import median_variance
 from mri_design.scan.data import KSpaceData
 
-__all__ = ["NOISE_FROM", "noise_is_beside", "with_volume_noise"]
-
 NOISE_FROM = "noise estimated from"
 """Entry of a card: the positions that a covariance of noise was estimated from."""
 _ENDS = 16

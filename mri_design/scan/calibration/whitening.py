@@ -14,8 +14,6 @@ from mri_design.scan.calibration.noise import estimate_noise_covariance
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["prewhiten"]
-
 Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
 
 

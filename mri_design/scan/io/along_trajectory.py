@@ -15,8 +15,6 @@ from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import to_complex64
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["TRAJECTORY_MEMBERS", "along_trajectory"]
-
 TRAJECTORY_MEMBERS = ("trajectory", "matrix", "density")
 """Members of an archive beside ``kspace`` that only samples along a trajectory have."""
 

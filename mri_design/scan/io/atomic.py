@@ -18,17 +18,6 @@ from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
 
-__all__ = [
-    "npy_bytes",
-    "npz_bytes",
-    "remove_stale_temporaries",
-    "write_bytes",
-    "write_json",
-    "write_npy",
-    "write_npz",
-    "write_text",
-]
-
 _PREFIX, _SUFFIX = ".mri-design-", ".partial"
 _NPZ_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal arrays give equal bytes
 

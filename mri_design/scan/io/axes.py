@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import Orientation
 
-__all__ = ["KSpaceAxes", "kspace_axes"]
-
 # In the k0/k1/k2 naming k0 is the readout, k1 the phase encode and k2 the second one, of a volume.
 _ROLES = {"rep": "rep", "slice": "slice", "coil": "coil", "k0": "kx", "k1": "ky", "kx": "kx", "ky": "ky"}
 _ROLES |= {"k2": "kz", "kz": "kz"}

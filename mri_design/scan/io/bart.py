@@ -23,8 +23,6 @@ from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectories.exchange import from_bart
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["is_bart", "outline", "pair_of", "read", "read_pair"]
-
 AXES: tuple[str, ...] = (
     *("read", "phs1", "phs2", "coil", "maps", "te", "coeff", "coeff2"),
     *("iter", "cshift", "time", "time2", "level", "slice", "avg", "batch"),

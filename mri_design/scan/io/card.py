@@ -12,8 +12,6 @@ from typing import Any
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits, check_file
 
-__all__ = ["ArrayCard", "as_text", "read_card"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayCard:

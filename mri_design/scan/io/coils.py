@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["only_coils", "working_coils"]
-
 
 def working_coils(kspace: NDArray[np.complex64]) -> tuple[NDArray[np.intp], dict[str, str]]:
     """Coils that hold samples of their own, and notes on the others for the card.

@@ -33,8 +33,6 @@ from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["outline", "read"]
-
 _ATTRIBUTES = ("acquisition", "max", "norm")  # the patient's identifier is left where it is
 
 

@@ -18,11 +18,9 @@ from mri_design.scan.io.mrd.purposes import checked_counters
 from mri_design.scan.io.numpy_files import npy
 from mri_design.scan.io.numpy_files.npy_stream import MAGIC
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
-from mri_design.scan.io.twix import siemens
+from mri_design.scan.io.twix import measurements, siemens
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
-
-__all__ = ["SUPPORTED", "outline", "read"]
 
 SUPPORTED = (
     "NumPy .npy or .npz",
@@ -189,7 +187,7 @@ def _format_of(path: str | os.PathLike[str]) -> str:
         raise InputError(field=str(path), got="JSON", wanted="; ".join(SUPPORTED), cure=cure)
     recognised = (
         *(("DICOM", dicom.is_dicom), ("NIfTI", nifti.is_nifti), ("HDF5", is_hdf5)),
-        *(("P-file", pfile.is_pfile), ("twix", siemens.is_twix)),
+        *(("P-file", pfile.is_pfile), ("twix", measurements.is_twix)),
     )
     kind = next((name for name, is_one in recognised if is_one(path)), None)
     if kind is None:

@@ -15,16 +15,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion
 
-__all__ = [
-    "has_object",
-    "is_hdf5",
-    "open_read_only",
-    "read_array",
-    "read_text",
-    "require_dataset",
-    "require_numbers_of",
-]
-
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Built into the library: deflate, shuffle, Fletcher-32, szip, n-bit, scale-offset, and h5py's lzf. Any other
 # filter would make HDF5 look for plug-ins to load.

@@ -32,8 +32,6 @@ from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["read_isolated", "serve"]
-
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.read)"
 _OUTLINING_CHILD = _CHILD.replace("formats.read", "formats.outline")
 _SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000

@@ -19,8 +19,6 @@ from mri_design.scan.io.samples import to_complex64
 from mri_design.scan.trajectories.exchange import maps_from_bart, planes_from_bart
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["with_maps"]
-
 _MEMBERS = ("coil_maps", "maps", "sensitivities")
 _UNIT = 1e-3
 Scan = TypeVar("Scan", KSpaceData, TrajectoryData)

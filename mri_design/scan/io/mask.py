@@ -13,8 +13,6 @@ from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 
-__all__ = ["read_mask"]
-
 
 def read_mask(
     path: Path,

@@ -27,8 +27,6 @@ from mri_design.scan.io.samples import measured_lines
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling
 
-__all__ = ["REVISION", "is_pfile", "outline", "read"]
-
 REVISION = 26.002
 """Of the header (``rdb_hdr_rdbm_rev``): the one that is read."""
 _LOGO, _LOGO_AT = b"GE_MED_NMR", (34, 110)

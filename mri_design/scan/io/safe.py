@@ -11,15 +11,6 @@ from pathlib import Path
 
 from mri_design.errors import InputError
 
-__all__ = [
-    "DEFAULT_LIMITS",
-    "ReadLimits",
-    "check_declared_shape",
-    "check_expansion",
-    "check_file",
-    "errors_named",
-]
-
 # Text files that version control leaves in the place of large data that was never fetched.
 _POINTERS = (b"version https://git-lfs.github.com/spec/", b"/annex/objects/", b"../.git/annex/objects/")
 _SMALL_ENOUGH_TO_EXPAND = 64 * 2**20

@@ -12,16 +12,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.sampling import ROUND_OFF
 
-__all__ = [
-    "measured_lines",
-    "readout_positions",
-    "readouts_of_positions",
-    "to_complex64",
-    "to_float32",
-    "volume_note",
-    "within_single_precision",
-]
-
 
 def readout_positions(volume: NDArray[np.complex64]) -> NDArray[np.complex64]:
     """A volume's k-space (kx, coil, ky, kz) as one plane per readout position, (x, coil, ky, kz): inverse FFT along kx.

@@ -23,16 +23,6 @@ from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = [
-    "COMPANIONS",
-    "axes_of_slices",
-    "holds_images",
-    "outline_of_images",
-    "outline_of_slices",
-    "outline_of_whole",
-    "scan_of_arrays",
-]
-
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")
 """Arrays that may stand beside k-space."""
 

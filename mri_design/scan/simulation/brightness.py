@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["bright_level"]
-
 _BRIGHT = 99.5  # percentile of the magnitude that is scaled to one
 
 

@@ -11,8 +11,6 @@ from mri_design.errors import require_random
 from mri_design.scan.simulation.series import TrigonometricSeries
 from mri_design.scan.simulation.settings import checked_coil_count, checked_shape, pixel_positions
 
-__all__ = ["coil_series", "normalised_maps", "root_sum_of_squares", "simulate_coil_maps"]
-
 _HALF_WIDTH = 4  # waves up to two cycles per field of view
 _FIT_POINTS = 40
 _RING_RADIUS = 0.8  # fields of view: outside the corners, where a loop's field would be singular

@@ -15,8 +15,6 @@ from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.series import TrigonometricSeries, phase_series
 from mri_design.scan.simulation.settings import checked_coil_count, checked_shape
 
-__all__ = ["EllipseObject", "EllipsePhase", "drawn_object"]
-
 EllipsePhase = Literal["smooth", "none"]
 
 

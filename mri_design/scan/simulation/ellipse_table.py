@@ -15,8 +15,6 @@ from mri_design.errors import InputError
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.ellipsoids import EllipsoidPhantom
 
-__all__ = ["read_ellipse_table", "read_ellipsoid_table", "read_json_object"]
-
 _LARGEST_TABLE = 1 << 20  # bytes
 _MOST_ELLIPSES = 1000
 _ROW_NUMBERS = {"centre": (2,), "semi_axes": (2,), "angle_degrees": (1,), "intensity": (1, 2)}

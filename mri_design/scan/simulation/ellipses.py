@@ -15,8 +15,6 @@ from mri_design.operators.nonuniform.convention import checked_trajectory
 from mri_design.scan.simulation.series import TrigonometricSeries, convolved
 from mri_design.scan.simulation.settings import checked_shape
 
-__all__ = ["EllipsePhantom", "Weight"]
-
 Weight = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.complex128]]
 """A function of the positions ``y`` and ``x`` (1-D, fields of view) that returns a (len(y), len(x)) array."""
 

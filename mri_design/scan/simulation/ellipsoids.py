@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError
 from mri_design.scan.simulation.settings import pixel_positions
 
-__all__ = ["EllipsoidPhantom"]
-
 _NEAR_ZERO = 1e-3
 """Frequencies, in the ellipsoid's own scale, below which the closed form loses digits and its series is taken."""
 

@@ -15,19 +15,6 @@ from mri_design.scan.simulation.ellipse_table import read_ellipse_table, read_el
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.ellipsoids import EllipsoidPhantom
 
-__all__ = [
-    "PhantomKind",
-    "phantom_card",
-    "phantom_kind",
-    "phantom_names",
-    "phantom_path",
-    "phantoms_folder",
-    "read_shipped_ellipses",
-    "read_shipped_ellipsoids",
-    "read_shipped_images",
-    "text_of_card",
-]
-
 PhantomKind = Literal["ellipses", "ellipsoids", "images", "kspace"]
 """A table of ellipses or of ellipsoids, a magnitude slice from which k-space is simulated, or raw measured k-space."""
 

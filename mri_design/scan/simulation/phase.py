@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.simulation.settings import checked_shape, pixel_positions
 
-__all__ = ["no_phase", "rough_phase", "smooth_phase"]
-
 _MOST_BUMPS = 1000
 
 

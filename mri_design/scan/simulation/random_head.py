@@ -19,8 +19,6 @@ from mri_design.errors import InputError, described, require_random
 from mri_design.scan.simulation.phase import rough_phase, smooth_phase
 from mri_design.scan.simulation.settings import checked_shape, pixel_positions
 
-__all__ = ["random_head"]
-
 Values = NDArray[np.float64]
 HeadPhase = Literal["any", "flat", "smooth", "rough"]
 

@@ -11,8 +11,6 @@ from skimage.transform import resize
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.settings import checked_shape
 
-__all__ = ["fit_to_matrix", "fitted_geometry"]
-
 
 def fit_to_matrix(images: NDArray[Any], matrix: int | tuple[int, int] | None) -> NDArray[Any]:
     """Pad a stack with zeros to the aspect of the matrix (centred), then resize to it.

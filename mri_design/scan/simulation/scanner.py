@@ -22,8 +22,6 @@ from mri_design.scan.simulation.phase import no_phase, rough_phase, smooth_phase
 from mri_design.scan.simulation.resize import fit_to_matrix, fitted_geometry
 from mri_design.scan.simulation.settings import checked_coil_count, checked_noise, checked_shape
 
-__all__ = ["ImagePhase", "simulate_ellipse_scan", "simulate_scan", "simulate_volume_scan"]
-
 ImagePhase = Literal["own", "smooth", "rough", "none"]
 
 

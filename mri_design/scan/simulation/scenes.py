@@ -23,8 +23,6 @@ from mri_design.scan.simulation.phantoms import (
 from mri_design.scan.simulation.scanner import simulate_ellipse_scan, simulate_scan, simulate_volume_scan
 from mri_design.scan.simulation.shots import SimulatedShots, simulate_ellipse_shots
 
-__all__ = ["load_phantom", "load_phantom_shots"]
-
 _USUAL_SIDE, _VOLUME_SIDE = 256, 64
 
 

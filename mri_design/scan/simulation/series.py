@@ -14,8 +14,6 @@ import scipy.fft
 from numpy.typing import NDArray
 from scipy.special import jv
 
-__all__ = ["TrigonometricSeries", "convolved", "phase_series"]
-
 _SMALLEST_KEPT = 1e-8  # of the largest coefficient: far below complex64 k-space
 _BESSEL_ORDERS = 24  # J_n(pi) falls under 1e-16 well before this order
 _DIRECTIONS = ((1, 0), (0, 1), (1, 1), (1, -1))

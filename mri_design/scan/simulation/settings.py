@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-__all__ = ["checked_coil_count", "checked_noise", "checked_shape", "pixel_positions"]
-
 _WHOLE = (int, np.integer)
 _REAL = (*_WHOLE, float, np.floating)
 _SMALLEST_SIDE = 4

@@ -13,8 +13,6 @@ from mri_design.scan.simulation.ellipse_object import EllipsePhase, drawn_object
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.settings import checked_noise, checked_shape
 
-__all__ = ["SimulatedShots", "simulate_ellipse_shots"]
-
 
 @dataclass(frozen=True)
 class SimulatedShots:

@@ -25,8 +25,6 @@ from mri_design.scan.streaming.messages import (
     ScanHeader,
 )
 
-__all__ = ["Arrivals", "RepeatPolicy"]
-
 RepeatPolicy = Literal["first", "last"]
 """Which readout of a line that comes more than once is the line's."""
 _NOISE_BYTES = 64 * 2**20

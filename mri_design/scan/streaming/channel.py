@@ -16,8 +16,6 @@ from typing import BinaryIO
 from mri_design.errors import InputError, MriDesignError
 from mri_design.scan.streaming.messages import Closed, CutShort, Message, StreamProtocol
 
-__all__ = ["Channel", "Connected", "Connection", "Gone", "clients", "listening", "one_stream"]
-
 _WAITING = 64
 _SEND_SECONDS = 5
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.scan.streaming.messages import STREAM_LIMITS, CutShort, Message, StreamProtocol
 
-__all__ = ["Journal", "recorded"]
-
 
 class Journal:
     """A file that messages are added to, each synced to the disk before `add` returns.

@@ -24,8 +24,6 @@ from mri_design.scan.streaming.messages import (
     require_message_bytes,
 )
 
-__all__ = ["JsonLines"]
-
 _LINE_BYTES = 16 * 2**20
 _SHOWN = 40
 """Bytes of a line that was cut short that a message shows."""

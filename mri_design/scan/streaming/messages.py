@@ -15,20 +15,6 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.source_image import SourceImage
 
-__all__ = [
-    "STREAM_LIMITS",
-    "Closed",
-    "CutShort",
-    "LeftOut",
-    "LineReadout",
-    "Message",
-    "NoiseReadout",
-    "ScanHeader",
-    "StreamProtocol",
-    "json_line",
-    "require_message_bytes",
-]
-
 STREAM_LIMITS = ReadLimits(max_bytes=2**30, max_coils=256, max_side=8192, max_readouts=1_000_000, max_text_bytes=2**20)
 """The bounds that a stream is held to: of the whole grid, and of its texts."""
 _MESSAGE_BYTES = 64 * 2**20

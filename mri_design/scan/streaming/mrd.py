@@ -32,8 +32,6 @@ from mri_design.scan.streaming.messages import (
     require_message_bytes,
 )
 
-__all__ = ["ACQUISITION_HEADER", "MrdFile", "MrdStream"]
-
 CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1026
 _CONFIG_FILE_BYTES = 1024
 _NUL = b"\0"

@@ -11,8 +11,6 @@ from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
 from mri_design.scan.streaming.messages import Closed, ScanHeader
 
-__all__ = ["Exchange", "Patience", "Scanner"]
-
 _SILENCES = 3
 """Requests in a row that nothing at all came after, until the scanner counts as gone."""
 

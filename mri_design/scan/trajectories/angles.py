@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, number_array, positive_number, require_allocatable, require_counts
 from mri_design.operators.nonuniform.convention import checked_trajectory
 
-__all__ = ["Spread", "equispaced_angles", "golden_angles", "interleaf_angles", "turned"]
-
 Spread = Literal["half-turn", "full-turn", "one-missing"]
 """Equispaced over pi; over 2 pi; or over 2 pi with one more angle than shots, which is left out."""
 

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import positive_number
 from mri_design.operators.nonuniform.convention import checked_trajectory
 
-__all__ = ["ConjugateCoverage", "conjugate_coverage"]
-
 
 @dataclass(frozen=True)
 class ConjugateCoverage:

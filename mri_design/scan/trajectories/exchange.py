@@ -24,22 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.nonuniform.convention import ROUNDING, checked_trajectory
 
-__all__ = [
-    "MRI_NUFFT_SAMPLES",
-    "from_bart",
-    "from_mri_nufft",
-    "from_sigpy",
-    "maps_from_bart",
-    "maps_to_bart",
-    "planes_from_bart",
-    "planes_to_bart",
-    "samples_from_bart",
-    "samples_to_bart",
-    "to_bart",
-    "to_mri_nufft",
-    "to_sigpy",
-]
-
 MRI_NUFFT_SAMPLES = 0.5
 """What mri-nufft's operators give for a sample in two dimensions, as a multiple of ours."""
 

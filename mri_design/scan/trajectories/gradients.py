@@ -14,16 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, positive_number, require_instance
 from mri_design.operators.nonuniform.convention import checked_trajectory
 
-__all__ = [
-    "BROKEN_LIMITS",
-    "PROTON",
-    "GradientLimits",
-    "Readout",
-    "fastest_readout",
-    "gradients_of",
-    "require_playable",
-]
-
 PROTON = 42.577478461e6
 """gamma / (2 pi) of the proton in Hz/T (CODATA 2022)."""
 BROKEN_LIMITS = "gradient amplitude", "gradient slew rate"

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, number_array, require_counts, require_grid
 from mri_design.operators.nonuniform.convention import checked_trajectory
 
-__all__ = ["RadialDensity", "point_spread", "radial_density"]
-
 _AT_ONCE = 4096
 """Samples whose waves are held in memory."""
 

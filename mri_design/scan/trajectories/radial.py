@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.errors import InputError, require_allocatable, require_counts
 from mri_design.scan.trajectories.angles import turned
 
-__all__ = ["radial_spokes"]
-
 
 def radial_spokes(
     matrix: int, angles: ArrayLike, *, oversampling: int = 1, centre_out: bool = False

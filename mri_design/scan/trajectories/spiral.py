@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, positive_number, require_allocatable, require_counts, require_numbers
 from mri_design.scan.trajectories.gradients import BROKEN_LIMITS, GradientLimits, Readout, fastest_readout
 
-__all__ = ["nyquist_turns", "spiral_curve", "spiral_readout"]
-
 _POINTS_PER_TURN = 1024
 _MOST_POINTS = 1 << 22
 _MOST_TURNS = _MOST_POINTS // _POINTS_PER_TURN

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cfl_bytes", "pair_files", "stacked_slices"]
-
 _DIMENSIONS, _SLICE = 16, 13
 
 

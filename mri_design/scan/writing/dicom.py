@@ -15,8 +15,6 @@ from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["DicomLabels", "dicom_bytes"]
-
 _GREYS = 65535
 _LONGEST, _FEWEST_DIGITS = 64, 12
 """Characters of a unique identifier, and digits that are enough to tell one from all others below the same root."""

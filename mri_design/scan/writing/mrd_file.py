@@ -19,8 +19,6 @@ from mri_design.scan.io.mrd.purposes import sort_by_purpose
 from mri_design.scan.io.mrd.readouts import plan_readouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 
-__all__ = ["MrdLayout", "mrd_file_bytes", "readout_heads"]
-
 _FIRST_IN_SLICE, _LAST_IN_SLICE, _LAST_IN_MEASUREMENT = 7, 8, 25
 _GROUP = "dataset"
 _MOST = 65535  # the labels have 16 bits

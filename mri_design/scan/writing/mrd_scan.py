@@ -11,8 +11,6 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.mrd_file import MrdLayout, mrd_file_bytes, readout_heads
 
-__all__ = ["mrd_scan_bytes"]
-
 
 def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> bytes:
     """An MRD file with one readout for every measured line, slice by slice and line by line.

@@ -9,8 +9,6 @@ import numpy as np
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.mrd_file import MrdLayout, mrd_file_bytes, readout_heads
 
-__all__ = ["mrd_skeleton_bytes"]
-
 
 def mrd_skeleton_bytes(
     trains: Sequence[Sequence[int]], shape: tuple[int, int], geometry: SliceGeometry | None

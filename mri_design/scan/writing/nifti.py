@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mri_design.errors import optional_package
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
 
-__all__ = ["nifti_bytes"]
-
 _NO_SIZES = SliceGeometry((1.0, 1.0), None)
 _LONGEST = 79
 _SCANNER, _UNKNOWN = 1, 0

@@ -16,8 +16,6 @@ from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.fft.steps import LARGEST_FACTOR, back, forth, plan, radices
 from mri_design.operators.kernels.lanes import COUNT, load, load_pairs, store, store_pairs, transpose
 
-__all__ = ["filter_images", "filter_parts", "in_groups", "suits_both"]
-
 Array = NDArray[Any]
 
 PANEL = 4

@@ -15,8 +15,6 @@ from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.fft.steps import LARGEST_FACTOR, back, forth, plan, radices, there_and_back
 from mri_design.operators.kernels.lanes import COUNT, fill, load, load_pairs, store, store_pairs
 
-__all__ = ["filter_lines", "images_to_lines", "in_strips", "lines_to_images", "suits"]
-
 Array = NDArray[Any]
 
 PANEL = 4

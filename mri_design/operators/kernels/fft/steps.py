@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from mri_design.operators.kernels.compiling import compiled
 from mri_design.operators.kernels.lanes import fill, load, store
 
-__all__ = ["LARGEST_FACTOR", "back", "forth", "plan", "radices", "there_and_back"]
-
 Array = NDArray[Any]
 
 LARGEST_FACTOR = 13

@@ -22,8 +22,6 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_s
 from mri_design.scan.io.samples import to_float32
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["is_dicom", "outline", "read"]
-
 Made = TypeVar("Made")
 _START, _MAGIC = 128, b"DICM"
 _ANSWERS = 2**16

@@ -13,8 +13,6 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.scan.geometry import SliceGeometry
 
-__all__ = ["FrameFacts"]
-
 _PER_FRAME, _SHARED = "PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence"
 _MACROS = {
     "RescaleSlope": "PixelValueTransformationSequence",

@@ -6,8 +6,6 @@ import io
 import zlib
 from typing import IO
 
-__all__ = ["InflatedStream"]
-
 _PIECE = 2**18
 _GZIP = 31
 """For zlib: with the header and the checksum of gzip."""

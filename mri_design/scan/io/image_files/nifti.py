@@ -31,8 +31,6 @@ from mri_design.scan.io.safe import (
 from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.left_out import OTHERS_UNREAD
 
-__all__ = ["is_nifti", "outline", "read", "refuse_pair"]
-
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"n+1\x00", b"n+2\x00")
 _SAME_SIZE = 1e-3

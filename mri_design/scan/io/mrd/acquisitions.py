@@ -17,8 +17,6 @@ from mri_design.errors import InputError
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = ["Acquisitions", "StoredAcquisitions", "kept_samples", "open_acquisitions"]
-
 _COUNTERS = (
     "kspace_encode_step_1",
     "kspace_encode_step_2",

@@ -24,8 +24,6 @@ from mri_design.scan.io.samples import measured_lines, readout_positions, volume
 from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import ROUND_OFF, Sampling, index_runs, strongest_component
 
-__all__ = ["GridImages", "outline_cartesian", "read_cartesian"]
-
 Vector = tuple[float, ...]
 _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 

@@ -13,18 +13,6 @@ from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.source_image import SourceImage
 
-__all__ = [
-    "FOURIER_SIGN",
-    "UNKNOWN_PLACE",
-    "UNKNOWN_SIZES",
-    "EncodedSpace",
-    "MrdEncoding",
-    "MrdHeader",
-    "as_number",
-    "parse_mrd_header",
-    "sole_value",
-]
-
 UNKNOWN_SIZES = "unknownSizes"
 """User parameter (a string) of headers that this package writes: axes, of "x y z", along which ``fieldOfView_mm`` has a
 number only because the schema asks for one, and the length is not known."""

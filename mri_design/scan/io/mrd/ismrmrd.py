@@ -21,8 +21,6 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, erro
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["DuplicatePolicy", "checked_policy", "outline", "read"]
-
 DuplicatePolicy = Literal["error", "average", "last"]
 """What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.scan.io.mrd.acquisitions import Acquisitions, kept_samples
 
-__all__ = ["noise_covariance", "noise_of_data", "noise_scale"]
-
 _SAMPLES_PER_COIL = 4
 """Fewer noise samples than this many times the channels leave a covariance that nothing should be whitened with."""
 

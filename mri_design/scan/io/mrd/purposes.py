@@ -14,17 +14,6 @@ from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.left_out import OTHERS_UNREAD
 
-__all__ = [
-    "COUNTERS",
-    "Places",
-    "Purposes",
-    "by_flags",
-    "checked_counters",
-    "common_channels",
-    "has_flag",
-    "sort_by_purpose",
-]
-
 COUNTERS = ("contrast", "phase", "repetition", "set")
 """Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
 

@@ -15,16 +15,6 @@ from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader
 from mri_design.scan.io.mrd.purposes import COUNTERS, Places, Purposes, common_channels, has_flag
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = [
-    "Readout",
-    "ReadoutPlan",
-    "calibration_data",
-    "is_unsaid",
-    "kind_of",
-    "plan_readouts",
-    "require_one_partition",
-]
-
 _REVERSED = 22  # number of the MRD acquisition flag
 # Calibration that was scanned on its own, perhaps with another contrast: for coil maps, never data.
 _OWN_SCAN = ("separate", "external")

@@ -19,8 +19,6 @@ from mri_design.scan.io.mrd.readouts import require_one_partition
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["holds_trajectories", "read_shots"]
-
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
 _SAME = 1e-4
 """Relative to the largest coordinate: what slices may differ by, and what a third coordinate may be away from 0."""

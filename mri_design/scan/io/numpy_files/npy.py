@@ -31,8 +31,6 @@ from mri_design.scan.io.stored_arrays import (
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
 
-__all__ = ["outline", "read"]
-
 Arrays = dict[str, NDArray[Any]]
 _WHOLE = ("measured", "noise_variance", "noise_covariance")
 """Of `COMPANIONS`, those without slices."""

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 
-__all__ = ["MAGIC", "NpySlices", "read_npy_stream"]
-
 MAGIC = b"\x93NUMPY"
 _MAX_HEADER = 10_000  # characters; the header of any plain array is under 200
 _MAX_AXES = 8

@@ -18,8 +18,6 @@ from mri_design.errors import InputError
 from mri_design.scan.io.numpy_files.npy_stream import NpySlices, read_npy_stream
 from mri_design.scan.io.safe import ReadLimits, check_expansion
 
-__all__ = ["NpzArchive", "opened_npz", "read_npz_members"]
-
 _MAX_MEMBERS = 256
 _MAX_DIRECTORY = 2**17  # bytes; 256 members with names of ordinary length need a quarter of it
 _ENCRYPTED = 0x1

@@ -14,8 +14,6 @@ from mri_design.scan.io.mrd.purposes import has_flag
 from mri_design.scan.io.twix.measurements import Readouts, flag_of
 from mri_design.scan.io.twix.protocol import Protocol
 
-__all__ = ["TwixAcquisitions", "heads_of", "noise_of"]
-
 _FLAGS = (
     *(("NOISEADJSCAN", 19), ("PATREFSCAN", 20), ("PATREFANDIMASCAN", 21), ("REFLECT", 22), ("PACE", 23)),
     *(("PHASCOR", 24), ("SLICE_ACCEL_PHASCOR", 24), ("HPFEEDBACK", 26), ("RETRO_DUMMYSCAN", 27), ("noname60", 27)),

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.io.safe import ReadLimits
 
-__all__ = ["Measurement", "Readouts", "find_measurements", "find_readouts", "flag_of", "is_twix"]
-
 _MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
 """Entries of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""
 _SMALLEST_VB_HEADER = 10_000

@@ -16,8 +16,6 @@ from mri_design.scan.io.mrd.header import EncodedSpace, MrdEncoding, MrdHeader, 
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.source_image import SourceImage
 
-__all__ = ["Protocol", "read_protocol"]
-
 _TRAJECTORIES = {1: "cartesian", 2: "radial", 4: "spiral", 8: "propeller (BLADE)"}
 _CALIBRATION = {2: "embedded", 4: "separate", 8: "separate", 16: "interleaved", 32: "interleaved", 64: "interleaved"}
 """What ``sPat.ucRefScanMode`` means."""

@@ -20,11 +20,9 @@ from mri_design.scan.io.mrd.ismrmrd import DuplicatePolicy, checked_policy
 from mri_design.scan.io.mrd.purposes import Purposes, checked_counters, sort_by_purpose
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.twix.acquisitions import TwixAcquisitions, heads_of, noise_of
-from mri_design.scan.io.twix.measurements import Measurement, find_measurements, find_readouts, is_twix
+from mri_design.scan.io.twix.measurements import Measurement, find_measurements, find_readouts
 from mri_design.scan.io.twix.protocol import Protocol, read_protocol
 from mri_design.scan.outline import ScanOutline
-
-__all__ = ["is_twix", "outline", "read"]
 
 _FIRST: Mapping[str, int] = MappingProxyType({})
 
