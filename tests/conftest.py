@@ -6,16 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.base import LinearOperator
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design import (
+    Dense,
+    FiniteDifferences,
+    GeneralizedLinearModel,
+    Identity,
+    Laplace,
+    LinearOperator,
+    SiteBlock,
+    Wavelet,
+    cartesian,
+)
 from mri_design.operators.fields import RealAndImaginary, RealImage
-from mri_design.operators.measurement import cartesian
-from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.base import Potential
-from mri_design.potentials.laplace import Laplace
 from tests.slow_cases import slow_case
 
 MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "matrix"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from mri_design.design.decision import Choice, DesignStep
+from mri_design import Choice
+from mri_design.design.decision import DesignStep
 
 
 def design_step(line: int, **values: Any) -> DesignStep:

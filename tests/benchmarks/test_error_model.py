@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from mri_design.design.strategies.line_features import FEATURES
+from mri_design import FEATURES
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.active_learning.labels.label_pool import LabelPool
-from mri_design.errors import InputError
+from mri_design import InputError, LabelPool
 from tests.benchmarks.conftest import rows_of
 
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design import Exact
 from mri_design.design.strategies.information_gain import exact_gain
 from mri_design.inference.references.exact import exact_criterion
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.exact import Exact
 from tests.benchmarks.conftest import rows_of
 
 ROOT = Path(__file__).parents[2]

@@ -9,13 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design.engine import DesignEngine
-from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.experiment.recipe import load_recipe
-from mri_design.model.mr_image import MRSlice
-from mri_design.scan.data import ImageStack
-from mri_design.scan.simulation.random_head import random_head
-from mri_design.scan.simulation.scanner import simulate_scan
+from mri_design import Calibrated, DesignEngine, ImageStack, MRSlice, load_recipe, random_head, simulate_scan
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -35,7 +35,7 @@ def test_band_factors_are_learnt_from_what_was_not_measured(monkeypatch: pytest.
     import band_factors
     from study.scans import simulated, simulating
 
-    from mri_design.experiment.recipe import load_recipe
+    from mri_design import load_recipe
 
     scan = simulated("phantom:t2w", [0], simulating(32))[0]
     one = scan.prepared.slice_model(0, load_recipe("local"))

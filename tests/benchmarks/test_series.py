@@ -7,8 +7,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from mri_design import load_phantom
 from mri_design.operators.base import Array
-from mri_design.scan.simulation.scenes import load_phantom
 from tests.benchmarks.conftest import BENCHMARKS
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")

@@ -35,8 +35,7 @@ def test_both_rules_agree_where_noise_is_all_there_is_to_see(monkeypatch: pytest
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import unknown_noise
 
-    from mri_design.scan.calibration.noise import estimate_noise_variance
-    from mri_design.scan.data import KSpaceData
+    from mri_design import KSpaceData, estimate_noise_variance
 
     rng = np.random.default_rng(0)
     noise = 0.1 * (rng.standard_normal((1, 1, 64, 64)) + 1j * rng.standard_normal((1, 1, 64, 64)))

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from mri_design.experiment.recipe import load_recipe
+from mri_design import load_recipe
 from tests.benchmarks.conftest import BENCHMARKS
 
 pytestmark = [

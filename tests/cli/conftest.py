@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from mri_design import load_phantom
 from mri_design.cli.main import app
-from mri_design.scan.simulation.scenes import load_phantom
 from tests.quick_recipes import quickened
 from tests.undrawn import undrawn
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design import load_phantom
 from mri_design.scan.streaming.scanner import Scanner
 from tests.simulated_scanner import connected, noise_readouts, write_file
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design import KSpaceData, read
 
 Run = Callable[..., Result]
 

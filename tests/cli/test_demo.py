@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design import load_recipe
 from mri_design.evaluation.mask_sentence import mask_sentence
-from mri_design.experiment.recipe import load_recipe
 from mri_design.runs.demo import run as demo_run
 
 

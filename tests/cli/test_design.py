@@ -198,8 +198,7 @@ def test_a_design_that_chooses_its_model_says_which(run: Run, work: Path, tmp_pa
 
 
 def interrupted_at(lines: int) -> Callable[..., object]:
-    from mri_design.design.engine import DesignState
-    from mri_design.experiment.designing import DesignOptions, run_design
+    from mri_design import DesignOptions, DesignState, run_design
 
     def stopping(*arguments: object, options: DesignOptions, **settings: object) -> object:
         def until(state: DesignState) -> None:

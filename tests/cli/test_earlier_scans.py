@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design import MRSlice
 from mri_design.design.strategy import Strategy
 from mri_design.krylov.conjugate_gradients import ConjugateGradients
-from mri_design.model.mr_image import MRSlice
 from mri_design.runs.design import run as design_run
 from mri_design.runs.design.earlier import EarlierImage, informed
 

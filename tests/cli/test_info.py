@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design import load_phantom
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.simulation.scenes import load_phantom
 from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes

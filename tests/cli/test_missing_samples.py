@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design import load_phantom
 
 Run = Callable[..., Result]
 N = (32, 28)

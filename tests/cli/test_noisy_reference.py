@@ -6,11 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design import Recipe, load_input, load_phantom, prepare
 from mri_design.evaluation.output.tables import read_csv_texts
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.centred_fft import to_image
-from mri_design.scan.simulation.scenes import load_phantom
 from tests.shared_scans import shared_scan
 
 

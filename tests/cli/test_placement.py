@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design import KSpaceData, read
 from tests.scan.io.twix_file import Measurement, write_twix
 
 Run = Callable[..., Result]

@@ -7,15 +7,11 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design import load_input, load_recipe, make_strategy, prepare, run_design, zero_filled
 from mri_design.design import keeping
 from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
-from mri_design.estimation.least_squares import zero_filled
 from mri_design.evaluation.output.folder_ledger import OUTPUTS
-from mri_design.experiment.designing import run_design
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.strategy_names import make_strategy
 from mri_design.runs.held_out import jobs as comparison_pieces
 from mri_design.runs.protocol import run as protocol_run
 

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.operators.nonuniform import NonUniformFourier, density_weights
-from mri_design.scan.simulation.scenes import load_phantom, load_phantom_shots
-from mri_design.scan.trajectories.angles import golden_angles
-from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design import NonUniformFourier, golden_angles, load_phantom, load_phantom_shots, radial_spokes
+from mri_design.operators.nonuniform import density_weights
 
 pytest.importorskip("finufft")
 Run = Callable[..., Result]

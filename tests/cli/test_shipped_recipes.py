@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design import load_phantom
 from mri_design.experiment.recipe import shipped_recipes
-from mri_design.scan.simulation.scenes import load_phantom
 
 
 @pytest.mark.parametrize("name", shipped_recipes())

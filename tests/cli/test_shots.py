@@ -10,13 +10,13 @@ import pytest
 from matplotlib.figure import Figure
 from typer.testing import Result
 
+from mri_design import load_phantom, make_strategy, strategy_names
 from mri_design.cli import options
 from mri_design.evaluation import plots
 from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment import checkpoint
-from mri_design.experiment.strategy_names import is_random, make_strategy, strategy_names
+from mri_design.experiment.strategy_names import is_random
 from mri_design.runs.design import run as design_run
-from mri_design.scan.simulation.scenes import load_phantom
 
 pytest.importorskip("finufft")
 Run = Callable[..., Result]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from mri_design import load_phantom
 from mri_design.runs.export.stored_images import read_images
-from mri_design.scan.simulation.scenes import load_phantom
 from tests.scan.io.conftest import MrdFile
 
 pytest.importorskip("ismrmrd")

@@ -6,11 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.variances.exact import Exact
+from mri_design import DoubleLoop, Exact, GaussianPosterior, MRSlice, load_phantom
 
 SliceMaker = Callable[..., MRSlice]
 

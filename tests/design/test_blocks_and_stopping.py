@@ -3,14 +3,17 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from mri_design.design.constraints import centre_lines
-from mri_design.design.decision import Choice, DesignStep
-from mri_design.design.engine import DesignEngine
-from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.strategy import DesignView
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.variances.control_variate import ControlVariate
+from mri_design import (
+    Choice,
+    ControlVariate,
+    DesignEngine,
+    DesignView,
+    DoubleLoop,
+    InformationGain,
+    InputError,
+    centre_lines,
+)
+from mri_design.design.decision import DesignStep
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed, design_step
 

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.constraints import centre_lines
-from mri_design.errors import InputError
+from mri_design import InputError, LineCandidates, centre_lines
 
 ALL = np.ones(10, dtype=bool)
 

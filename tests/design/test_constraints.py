@@ -4,23 +4,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.constraints import LineConstraints, longest_walk, open_moves
-from mri_design.design.engine import DesignEngine
-from mri_design.design.strategies.baselines import (
-    Equispaced,
-    GoldenRatio,
-    LowPass,
-    RandomLines,
-    RegularLines,
+from mri_design import (
+    ControlVariate,
+    DesignEngine,
+    DesignView,
+    DoubleLoop,
+    InformationGain,
+    InputError,
+    LineCandidates,
     VariableDensity,
 )
+from mri_design.design.constraints import LineConstraints, longest_walk, open_moves
+from mri_design.design.strategies.baselines import Equispaced, GoldenRatio, LowPass, RandomLines, RegularLines
 from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
-from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.strategy import DesignView, Strategy
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.variances.control_variate import ControlVariate
+from mri_design.design.strategy import Strategy
 from tests.design.conftest import SliceMaker
 
 ALL = np.ones(32, dtype=bool)

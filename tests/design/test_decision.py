@@ -3,7 +3,8 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from mri_design.design.decision import Choice, DesignStep, Forecast, LineOutcome, StepCost, columns
+from mri_design import Choice, Forecast
+from mri_design.design.decision import DesignStep, LineOutcome, StepCost, columns
 from tests.design_steps import changed, design_step
 
 

@@ -3,8 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from mri_design import InputError
 from mri_design.design.echo_trains import ORDERS, acquisition_order
-from mri_design.errors import InputError
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding
 
 GRID = LineEncoding((16, 8))

@@ -6,25 +6,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.constraints import centre_lines
-from mri_design.design.decision import Choice, Forecast
-from mri_design.design.engine import DesignEngine, DesignState
+from mri_design import (
+    IRLS,
+    Calibrated,
+    Choice,
+    DesignEngine,
+    DesignState,
+    DesignView,
+    DoubleLoop,
+    Exact,
+    Forecast,
+    GaussianPosterior,
+    InformationGain,
+    InputError,
+    LineCandidates,
+    MonteCarlo,
+    MRSlice,
+    WarmStart,
+    centre_lines,
+)
 from mri_design.design.keeping import Found, InferenceRequest, KeptSlice, LocalKeeper
 from mri_design.design.posteriors import KeptPosteriors, generators, of_each
 from mri_design.design.strategies.baselines import RandomLines
-from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.expected_error import AOptimal
-from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.strategy import DesignView
-from mri_design.errors import InputError
-from mri_design.estimation.irls import IRLS
-from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
-from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
 from tests.slow_cases import slow_case
 
 SliceMaker = Callable[..., MRSlice]

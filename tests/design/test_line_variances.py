@@ -5,6 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mri_design import (
+    ControlVariate,
+    DoubleLoop,
+    FiniteDifferences,
+    Identity,
+    InformationGain,
+    Laplace,
+    MonteCarlo,
+    SiteBlock,
+    Wavelet,
+    cartesian,
+)
 from mri_design.design.line_variances import (
     all_lines,
     controlled_line_variances,
@@ -13,19 +25,10 @@ from mri_design.design.line_variances import (
     phased_line_variances,
     with_unseen_lines,
 )
-from mri_design.design.strategies.information_gain import InformationGain, exact_gain, gain_from_draws
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.generalized_linear import SiteBlock
+from mri_design.design.strategies.information_gain import exact_gain, gain_from_draws
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
 from mri_design.operators.phased import PhasedParts
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
 from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.monte_carlo import MonteCarlo
 from mri_design.variances.phased import PhasedControl
 from tests.design.conftest import SliceMaker
 from tests.slow_cases import slow_case

@@ -6,14 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from mri_design import Calibrated, DesignEngine, DesignState, DoubleLoop, MonteCarlo, MRSlice
 from mri_design.design.decision import DesignStep
-from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.strategies.baselines import RandomLines
-from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategy import Strategy
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.variances.monte_carlo import MonteCarlo
 
 SliceMaker = Callable[..., MRSlice]
 START = (8, 7, 9, 6)

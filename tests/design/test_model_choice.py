@@ -5,22 +5,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mri_design import (
+    ControlVariate,
+    DesignEngine,
+    DesignState,
+    DoubleLoop,
+    InformationGain,
+    InputError,
+    MonteCarlo,
+    MRSlice,
+    WarmStart,
+)
 from mri_design.design.decision import DesignStep
-from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.model_choice import best_model, model_in_use, paired_energies, plan_models, rivals_due
 from mri_design.design.strategies.baselines import RandomLines
-from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError
-from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice, phase_variants
+from mri_design.model.mr_image import phase_variants
 from mri_design.model.phase.map import PhaseMap
 from mri_design.model.phase.prior import PhasePrior
 from mri_design.operators.base import Array
 from mri_design.operators.fourier import CentredFFT
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.monte_carlo import MonteCarlo
 from tests.design_steps import design_step
 
 N = (32, 20)

@@ -5,15 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design.design.engine import DesignEngine
+from mri_design import Calibrated, DesignEngine, DoubleLoop, Exact, InformationGain, MRSlice, information_gain
 from mri_design.design.recording import most_information
-from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.expected_error import AOptimal
-from mri_design.design.strategies.information_gain import InformationGain, information_gain
 from mri_design.design.strategy import Strategy
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.variances.exact import Exact
 from tests.slow_cases import slow_case
 
 SliceMaker = Callable[..., MRSlice]

@@ -3,22 +3,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.constraints import LineConstraints, centre_lines
+from mri_design import (
+    Calibrated,
+    ControlVariate,
+    DesignEngine,
+    DoubleLoop,
+    Exact,
+    GaussianPosterior,
+    InformationGain,
+    InputError,
+    MRSlice,
+    UntilError,
+    UntilGain,
+    centre_lines,
+)
+from mri_design.design.constraints import LineConstraints
 from mri_design.design.decision import DesignStep
-from mri_design.design.engine import DesignEngine
 from mri_design.design.keeping import SliceInference, infer_slice
-from mri_design.design.stopping import AnyOf, UntilError, UntilGain
+from mri_design.design.stopping import AnyOf
 from mri_design.design.strategies.baselines import LowPass
-from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.expected_error import AOptimal
-from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed, design_step
 from tests.slow_cases import slow_case

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
+from mri_design import LineCandidates, MriDesignError
 from mri_design.design.strategy import NoUsableScoreError, best_line
-from mri_design.errors import MriDesignError
 
 CANDIDATES = LineCandidates(np.array([False, True, True, True, True, True]), (3,), 4)
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.potentials.tilted import Tilted
+from mri_design import GeneralizedLinearModel, Tilted
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 

@@ -5,16 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.estimation.admm import ADMM
+from mri_design import (
+    ADMM,
+    LBFGS,
+    Gaussian,
+    GeneralizedLinearModel,
+    Laplace,
+    MapEstimate,
+    PenalisedProblem,
+    Status,
+    StudentT,
+    map_estimate,
+)
 from mri_design.estimation.duality import duality_gap
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.map_estimate import MapEstimate, map_estimate
-from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.student_t import StudentT
-from mri_design.status import Status
 from tests.slow_cases import slow_case
 
 Z_OF_A_POSTERIOR = 0.3

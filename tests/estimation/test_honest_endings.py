@@ -5,21 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.estimation.admm import ADMM
+from mri_design import (
+    ADMM,
+    IRLS,
+    LBFGS,
+    ExponentialPower,
+    FiniteDifferences,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Laplace,
+    MapEstimate,
+    PenalisedProblem,
+    SiteBlock,
+    Status,
+    cartesian,
+)
 from mri_design.estimation.excess import RemainingExcess, rounding_of, stalled_status
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
 from mri_design.potentials.base import Potential
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.laplace import Laplace
-from mri_design.status import Status
 
 
 def square(site: Potential, data_scale: float = 1.0, real: type = np.float64) -> GeneralizedLinearModel:

@@ -5,12 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.student_t import StudentT
-from mri_design.status import Status
+from mri_design import IRLS, Gaussian, Laplace, PenalisedProblem, Status, StudentT
 from tests.slow_cases import slow_case
 
 SITES = {

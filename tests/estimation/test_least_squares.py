@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.estimation.least_squares import least_squares, zero_filled
-from mri_design.status import Status
+from mri_design import Status, least_squares, zero_filled
 
 
 def test_zero_filled_is_the_adjoint(tiny_model, model_name):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mri_design import PenalisedProblem
 from mri_design.estimation.line_search import Line, powers_along
-from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.operators.kernels.along import laplace_along
 
 

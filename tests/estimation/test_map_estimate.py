@@ -6,17 +6,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.mr_image import MRSlice
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.laplace import Laplace
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.status import Status
+from mri_design import (
+    IRLS,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Laplace,
+    MapEstimate,
+    MRSlice,
+    PenalisedProblem,
+    SiteBlock,
+    Status,
+    cartesian,
+    load_phantom,
+)
 from tests.slow_cases import slow_case
 
 ACCURATE = IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)

@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
+from mri_design import FiniteDifferences, Gaussian, Identity, Laplace, SiteBlock, StudentT, Tilted
 from mri_design.estimation.penalised import Smoothed
 from mri_design.estimation.proximal import odd_part, rounded_threshold, shrinkage, shrunken_moduli
-from mri_design.model.generalized_linear import SiteBlock
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
 
 SIGMA2 = 0.04
 N = 7

@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.estimation.map_estimate import map_estimate
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.diagonal import Identity
-from mri_design.potentials.laplace import Laplace
+from mri_design import GeneralizedLinearModel, Identity, InputError, Laplace, SiteBlock, map_estimate
 from tests.unfit_sites import Honest, Quartic
 
 

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from mri_design import MRSlice, Recipe, load_phantom, prepare
 from mri_design.design.trace import DesignTrace
 from mri_design.design.trials import ReferenceSlice
-from mri_design.experiment.inputs import prepare
-from mri_design.experiment.recipe import Recipe
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.fourier import CentredFFT
-from mri_design.scan.simulation.scenes import load_phantom
 from tests.design_steps import design_step
 
 TINY = Recipe.model_validate(

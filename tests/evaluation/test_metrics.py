@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from mri_design.errors import InputError
+from mri_design import InputError, measure
 from mri_design.evaluation.metrics import (
     mean_and_spread,
-    measure,
     paired_sign_test,
     psnr,
     relative_l2,

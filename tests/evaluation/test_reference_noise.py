@@ -3,12 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mri_design import KSpaceData, coil_combined, load_phantom
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.reference_noise import noise_caption, reference_noise
 from mri_design.operators.fourier import CentredFFT
-from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.simulation.scenes import load_phantom
 
 
 def scan(coils: int, noise: float) -> KSpaceData:

@@ -6,10 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import Recipe
-from mri_design.model.mr_image import MRSlice
-from mri_design.scan.data import KSpaceData
+from mri_design import KSpaceData, MRSlice, Recipe, load_input, prepare
 
 RECIPE = Recipe.model_validate(
     {

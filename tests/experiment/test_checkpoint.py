@@ -6,16 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design import (
+    Checkpoint,
+    DesignOptions,
+    DesignState,
+    InputError,
+    MRSlice,
+    Recipe,
+    UsageError,
+    WarmStart,
+    make_strategy,
+    run_design,
+)
 from mri_design.design.decision import DesignStep
-from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError, UsageError
-from mri_design.experiment.checkpoint import FORMAT, Checkpoint, fingerprint, load_state, save_state
-from mri_design.experiment.designing import DesignOptions, run_design
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import make_strategy
-from mri_design.inference.base import WarmStart
-from mri_design.model.mr_image import MRSlice
+from mri_design.experiment.checkpoint import FORMAT, fingerprint, load_state, save_state
 from mri_design.scan.io.atomic import write_npz
 from tests.design_steps import design_step
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mri_design import KSpaceData, Recipe
 from mri_design.experiment import inputs
 from mri_design.experiment.description import describe_scan
-from mri_design.experiment.recipe import Recipe
-from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling

@@ -5,19 +5,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design.engine import DesignState
-from mri_design.errors import InputError, UsageError
-from mri_design.estimation.automatic import Automatic
+from mri_design import (
+    Automatic,
+    Checkpoint,
+    ControlVariate,
+    DesignOptions,
+    DesignState,
+    InputError,
+    KSpaceData,
+    MRSlice,
+    Recipe,
+    UsageError,
+    load_input,
+    make_strategy,
+    prepare,
+    run_design,
+)
 from mri_design.experiment import checkpoint
-from mri_design.experiment.checkpoint import Checkpoint, load_state
-from mri_design.experiment.designing import NO_OPTIONS, DesignOptions, design_inference, run_design, start_count
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import make_strategy
-from mri_design.model.mr_image import MRSlice
+from mri_design.experiment.checkpoint import load_state
+from mri_design.experiment.designing import NO_OPTIONS, design_inference, start_count
 from mri_design.operators.encodings import EncodingName
-from mri_design.scan.data import KSpaceData
-from mri_design.variances.control_variate import ControlVariate
 from tests.slow_cases import slow_cases
 
 

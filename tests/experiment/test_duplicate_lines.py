@@ -6,9 +6,7 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.experiment.inputs import load_input
-from mri_design.experiment.recipe import load_recipe
+from mri_design import InputError, load_input, load_recipe
 
 HEADER = b"""<?xml version="1.0"?>
 <ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">

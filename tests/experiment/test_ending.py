@@ -4,14 +4,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design.stopping import AnyOf, UntilError, UntilGain
-from mri_design.errors import InputError, UsageError
-from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, run_design, start_count, start_lines
+from mri_design import (
+    Checkpoint,
+    DesignOptions,
+    InputError,
+    MRSlice,
+    Recipe,
+    UntilError,
+    UntilGain,
+    UsageError,
+    load_recipe,
+    make_strategy,
+    run_design,
+)
+from mri_design.design.stopping import AnyOf
+from mri_design.experiment.designing import start_count, start_lines
 from mri_design.experiment.ending import checked_end, in_acquisition_order, most_lines, stop_rule
-from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.strategy_names import make_strategy
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding
 
 GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")

@@ -7,15 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
-from mri_design.experiment.trajectories.preparing import prepare_samples
+from mri_design import (
+    KSpaceData,
+    Recipe,
+    TrajectoryData,
+    load_input,
+    load_phantom,
+    prepare,
+    prepare_samples,
+    reconstruct,
+)
 from mri_design.scan.calibration.centred_fft import to_image
 from mri_design.scan.calibration.coil_mixing import image_units
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.scan.trajectory_data import TrajectoryData
 from tests.shared_scans import shared_scan
 
 RECIPE = Recipe()

@@ -5,14 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.estimation.map_estimate import map_estimate
-from mri_design.experiment.inputs import load_input, mr_image_model, prepare
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
-from mri_design.scan.calibration.noise import estimate_noise_variance
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design import (
+    InputError,
+    KSpaceData,
+    Recipe,
+    estimate_noise_variance,
+    load_input,
+    load_phantom,
+    map_estimate,
+    mr_image_model,
+    prepare,
+    reconstruct,
+)
 from tests.slow_cases import slow_cases
 
 ScanMaker = Callable[..., KSpaceData]

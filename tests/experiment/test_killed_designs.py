@@ -9,12 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design import Checkpoint, DesignOptions, MRSlice, Recipe, make_strategy, run_design
 from mri_design.experiment import checkpoint
-from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, run_design
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import make_strategy
-from mri_design.model.mr_image import MRSlice
 from mri_design.scan.io.atomic import remove_stale_temporaries
 
 KILLS, LINES, START = 50, 14, 4

@@ -1,6 +1,6 @@
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.experiment.line_lists import checked_line_list, line_numbers
 
 

@@ -6,25 +6,34 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.estimation.admm import ADMM
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.map_estimate import MapEstimate
+from mri_design import (
+    ADMM,
+    IRLS,
+    LBFGS,
+    ControlVariate,
+    DoubleLoop,
+    Exact,
+    GeneralizedLinearModel,
+    InferenceOptions,
+    Laplace,
+    MapEstimate,
+    MonteCarlo,
+    MRSlice,
+    PreparedScan,
+    Recipe,
+    Reconstruction,
+    WarmStart,
+    load_input,
+    load_recipe,
+    prepare,
+    reconstruct,
+)
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.non_local import is_non_local
-from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, loops_at_most, reconstruct
-from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.mr_image import MRSlice, non_locally_refined
+from mri_design.experiment.reconstruction import loops_at_most
+from mri_design.model.mr_image import non_locally_refined
 from mri_design.model.phase.prior import PhasePrior
-from mri_design.potentials.laplace import Laplace
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
 
 LINES = sorted({*range(20, 29), *range(1, 48, 5)})
 

@@ -5,16 +5,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.design.engine import DesignState
+from mri_design import (
+    Checkpoint,
+    DesignOptions,
+    DesignState,
+    InferenceOptions,
+    MRSlice,
+    Recipe,
+    WarmStart,
+    make_strategy,
+    reconstruct,
+    run_design,
+)
 from mri_design.design.trace import DesignTrace
-from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import NO_OPTIONS, DesignOptions, run_design
+from mri_design.experiment.designing import NO_OPTIONS
 from mri_design.experiment.phase_choice import candidate_models, final_models
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
-from mri_design.experiment.strategy_names import make_strategy
-from mri_design.inference.base import WarmStart
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.phase.prior import PhasePrior
 from mri_design.operators.fourier import CentredFFT
 from tests.design_steps import design_step

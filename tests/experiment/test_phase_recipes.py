@@ -5,13 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, MRSlice, Recipe, load_recipe, mr_image_model, reconstruct
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import hold_back
-from mri_design.experiment.inputs import mr_image_model
-from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import reconstruct
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.phased import PhasedParts
 

@@ -6,21 +6,25 @@ from typing import get_args
 
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.estimation.admm import ADMM
-from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.experiment.recipe import DesignRecipe, PhaseRecipe, Recipe, load_recipe, shipped_recipes
-from mri_design.experiment.strategy_names import make_strategy
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design import (
+    ADMM,
+    IRLS,
+    LBFGS,
+    Automatic,
+    ControlVariate,
+    DoubleLoop,
+    Exact,
+    ExactByColumns,
+    InputError,
+    Lanczos,
+    MonteCarlo,
+    Recipe,
+    load_recipe,
+    make_strategy,
+)
+from mri_design.experiment.recipe import DesignRecipe, PhaseRecipe, shipped_recipes
 from mri_design.model.phase.prior import PhaseSites
 from mri_design.operators.encodings import EncodingName
-from mri_design.variances.columns import ExactByColumns
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.experiment.recipe import Recipe
-from mri_design.model.mr_image import MRSlice
-from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
+from mri_design import Exact, MonteCarlo, MRSlice, Recipe
 
 
 @pytest.mark.parametrize(("tolerance", "lowest"), [(None, 0.9), (1e-3, 0.98)])

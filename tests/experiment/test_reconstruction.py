@@ -3,14 +3,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError, UsageError
+from mri_design import (
+    DoubleLoop,
+    Exact,
+    InferenceOptions,
+    InputError,
+    MRSlice,
+    Recipe,
+    UsageError,
+    load_input,
+    pixel_std,
+    prepare,
+    reconstruct,
+)
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import METHODS, InferenceOptions, pixel_std, reconstruct
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.variances.exact import Exact
+from mri_design.experiment.reconstruction import METHODS
 
 LINES = (8, 7, 9, 6, 10, 5, 11, 3, 13)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.errors import InputError, UsageError
+from mri_design import InputError, UsageError
 from mri_design.experiment.slice_choice import SliceChoice, scan_sources, source_files
 
 

@@ -1,8 +1,7 @@
 import pytest
 
-from mri_design.design.strategies.baselines import VariableDensity
-from mri_design.errors import UsageError
-from mri_design.experiment.strategy_names import TUNED_FAMILIES, is_random, make_strategy, strategy_names
+from mri_design import UsageError, VariableDensity, make_strategy, strategy_names
+from mri_design.experiment.strategy_names import TUNED_FAMILIES, is_random
 
 
 @pytest.mark.parametrize("name", strategy_names())

@@ -7,21 +7,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.estimation.irls import IRLS
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.posterior import GaussianPosterior
+from mri_design import (
+    IRLS,
+    DoubleLoop,
+    Exact,
+    ExponentialPower,
+    Gaussian,
+    GaussianPosterior,
+    GeneralizedLinearModel,
+    Generic,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Sech2,
+    StudentT,
+    Tilted,
+)
 from mri_design.potentials.base import Potential
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.generic import Generic
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.mixture import PositiveMixture
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
-from mri_design.variances.exact import Exact
 
 
 def charbonnier(scale: float) -> Potential:

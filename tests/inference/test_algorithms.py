@@ -6,17 +6,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design import (
+    ControlVariate,
+    DoubleLoop,
+    Exact,
+    Identity,
+    InputError,
+    Lanczos,
+    Laplace,
+    MonteCarlo,
+    ShiftedMixture,
+    SiteBlock,
+)
 from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
-from mri_design.model.generalized_linear import SiteBlock
-from mri_design.operators.diagonal import Identity
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.mixture import ShiftedMixture
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 from tests.slow_cases import slow_case, slow_cases
 
 CONVEX = ["Laplace", "Gaussian", "sech^2", "power 1.5", "own", "logistic", "tilted"]

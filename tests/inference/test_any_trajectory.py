@@ -5,21 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mri_design.estimation.admm import ADMM
-from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.least_squares import least_squares
-from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design import (
+    ADMM,
+    IRLS,
+    LBFGS,
+    Automatic,
+    ControlVariate,
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    GeneralizedLinearModel,
+    Identity,
+    Laplace,
+    MapEstimate,
+    NonUniformFourier,
+    SiteBlock,
+    least_squares,
+)
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.potentials.laplace import Laplace
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
 
 pytest.importorskip("finufft")
 N = 12

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.inference.criterion import evidence_bound
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.student_t import StudentT
+from mri_design import Dense, Gaussian, GeneralizedLinearModel, Laplace, SiteBlock, StudentT, evidence_bound
 
 
 def real_model(rows: list, y: list, analysis: list, site, sigma2: float = 0.3) -> GeneralizedLinearModel:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.inference.base import WarmStart
+from mri_design import Dense, WarmStart
 from mri_design.inference.references.gaussian import CholeskyGaussian, OpperArchambeau
-from mri_design.operators.dense import Dense
 
 ENGINES = [
     md.DoubleLoop(md.Exact(), inner=md.IRLS(tolerance=1e-20), outer_iterations=5, tolerance=1e-8),

@@ -8,11 +8,9 @@ import scipy.optimize
 import scipy.stats
 
 import mri_design as md
+from mri_design import Dense, Gaussian, Hinge
 from mri_design.inference.propagation.chunk_mode import minimise_in_box
 from mri_design.inference.references.gaussian import CholeskyGaussian
-from mri_design.operators.dense import Dense
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.likelihoods.hinge import Hinge
 from mri_design.potentials.requirements import represented
 
 SEED = 3

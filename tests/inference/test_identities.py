@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design import Exact, GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.exact import Exact
 
 
 def log_a(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...]) -> float:

@@ -3,14 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import FiniteDifferences, Identity, InputError, Laplace, SiteBlock, cartesian
 from mri_design.inference.log_determinant import LogDeterminant
-from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.laplace import Laplace
 
 
 def dense(precision: PosteriorPrecision) -> float:

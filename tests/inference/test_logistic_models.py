@@ -6,17 +6,21 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mri_design.estimation.irls import IRLS
-from mri_design.inference.criterion import evidence_bound
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design import (
+    IRLS,
+    Dense,
+    DoubleLoop,
+    Exact,
+    GeneralizedLinearModel,
+    Identity,
+    Lanczos,
+    Laplace,
+    Logistic,
+    SiteBlock,
+    evidence_bound,
+)
 from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense, SparseMatrix
-from mri_design.operators.diagonal import Identity
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
+from mri_design.operators.dense import SparseMatrix
 from tests.slow_cases import slow_case
 
 ENGINE = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-7)

@@ -6,25 +6,28 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.errors import InputError
-from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.inference.criterion import evidence_bound
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.inference.evidence.evidence import log_evidence
-from mri_design.inference.evidence.hyperparameters import learn_hyperparameters
+from mri_design import (
+    Dense,
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    Gaussian,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Lanczos,
+    Laplace,
+    Logistic,
+    MapEstimate,
+    MonteCarlo,
+    SiteBlock,
+    StudentT,
+    Wavelet,
+    evidence_bound,
+    learn_hyperparameters,
+    log_evidence,
+)
 from mri_design.inference.references.exact import exact_criterion
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.student_t import StudentT
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 
 
 def logistic_regression(cases: int = 30, features: int = 2, seed: int = 0) -> GeneralizedLinearModel:

@@ -5,24 +5,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.estimation.admm import ADMM
-from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice, phase_refined
+from mri_design import (
+    ADMM,
+    IRLS,
+    LBFGS,
+    Automatic,
+    ControlVariate,
+    DoubleLoop,
+    Exact,
+    ExactByColumns,
+    InputError,
+    Lanczos,
+    MapEstimate,
+    MonteCarlo,
+    MRSlice,
+    PenalisedProblem,
+    WarmStart,
+)
+from mri_design.model.mr_image import phase_refined
 from mri_design.model.phase.map import PhaseMap
 from mri_design.model.phase.prior import PhasePrior
 from mri_design.operators.fourier import CentredFFT
-from mri_design.variances.columns import ExactByColumns
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 from tests.slow_cases import slow_case
 
 N = (24, 20)

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import mri_design as md
-from mri_design.inference.base import WarmStart
-from mri_design.operators.dense import Dense
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.sech2 import Sech2
+from mri_design import Dense, Gaussian, Sech2, WarmStart, cartesian
 
 SHAPE = (8, 6)
 N = SHAPE[0] * SHAPE[1]

@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.estimation.admm import ADMM
-from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design import ADMM, IRLS, LBFGS, Automatic, ControlVariate, DoubleLoop, InputError, MapEstimate, MonteCarlo
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.monte_carlo import MonteCarlo
 
 SENSELESS = (np.nan, np.inf, -1e-3, None, "small")
 

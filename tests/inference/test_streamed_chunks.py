@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.operators.dense import Dense
+from mri_design import Dense, Gaussian, Logistic
 from mri_design.operators.rows import RowsOnDisk
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.likelihoods.logistic import Logistic
 
 Q, N, CHUNK = 40_000, 40, 500
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mri_design import Status
 from mri_design.krylov.block_lanczos import BlockLanczosFactors, block_lanczos
-from mri_design.status import Status
 
 
 def run(matrix: np.ndarray, start: np.ndarray, steps: int) -> BlockLanczosFactors:

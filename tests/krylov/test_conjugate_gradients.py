@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, Status
 from mri_design.krylov.conjugate_gradients import ConjugateGradients, conjugate_gradients, quick_inner, real_inner
-from mri_design.status import Status
 
 
 class Counted:

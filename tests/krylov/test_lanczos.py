@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mri_design import Status
 from mri_design.krylov.lanczos import LanczosFactors, lanczos
-from mri_design.status import Status
 
 
 def tridiagonal(factors: LanczosFactors) -> np.ndarray:

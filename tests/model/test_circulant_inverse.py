@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 
+from mri_design import FiniteDifferences, Gaussian, Identity, MRSlice, SiteBlock, SparsityBlock, cartesian
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.model.circulant_inverse import circulant_inverse
-from mri_design.model.generalized_linear import SiteBlock
-from mri_design.model.mr_image import MRSlice, SparsityBlock
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.gaussian import Gaussian
 
 
 def noise(shape: tuple[int, ...], is_complex: bool) -> np.ndarray:

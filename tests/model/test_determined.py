@@ -3,19 +3,23 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design import (
+    Dense,
+    DoubleLoop,
+    FiniteDifferences,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Laplace,
+    SiteBlock,
+    Wavelet,
+    cartesian,
+)
 from mri_design.model import determined
 from mri_design.model.determined import require_determined
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Diagonal, Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.diagonal import Diagonal
 from mri_design.operators.fields import RealImage
-from mri_design.operators.measurement import cartesian
 from mri_design.operators.phased import PhasedParts
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
 
 SHAPE = (6, 4)
 MATCH = r"blocks 'differences'.*null space of .*dimension.*block of sites on the pixels"

@@ -5,19 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.hinge import Hinge
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.likelihoods.poisson import Poisson
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
+from mri_design import (
+    Dense,
+    FiniteDifferences,
+    Gaussian,
+    GeneralizedLinearModel,
+    Hinge,
+    Identity,
+    InputError,
+    Laplace,
+    Logistic,
+    Poisson,
+    SiteBlock,
+    StudentT,
+    Tilted,
+    cartesian,
+)
 
 SHAPE = (6, 5)
 

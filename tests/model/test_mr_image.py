@@ -5,16 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice, SparsityBlock
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design import (
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    Identity,
+    InputError,
+    KSpaceData,
+    MRSlice,
+    SparsityBlock,
+    Wavelet,
+)
 from mri_design.operators.encodings.lines import central_run
 from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.wavelet import Wavelet
-from mri_design.scan.data import KSpaceData
-from mri_design.variances.exact import Exact
 from tests.slow_cases import slow_case
 
 N = (16, 12)

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mri_design.errors import InputError
-from mri_design.inference.criterion import evidence_bound
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.noise_covariance import with_noise_covariance
-from mri_design.operators.diagonal import Identity
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.variances.exact import Exact
+from mri_design import (
+    DoubleLoop,
+    Exact,
+    Gaussian,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    SiteBlock,
+    evidence_bound,
+    with_noise_covariance,
+)
 
 
 def embedded(values: np.ndarray) -> np.ndarray:

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design import Convergence, GaussianPosterior, GeneralizedLinearModel, Status
 from mri_design.model.marginals import Variances
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.status import Convergence, Status
 
 DONE = Convergence(Status.CONVERGED, 1, 0.0)
 

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design import GeneralizedLinearModel, Identity, Laplace, SiteBlock, cartesian
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.diagonal import Identity
 from mri_design.operators.fields import RealAndImaginary
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.laplace import Laplace
 
 Pi = tuple[np.ndarray, ...]
 

@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 
-from mri_design.model.generalized_linear import SiteBlock
+from mri_design import FiniteDifferences, Identity, Laplace, LinearOperator, SiteBlock, Wavelet
 from mri_design.model.products import pooled_products
-from mri_design.operators.base import LinearOperator
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
 
 N = (9, 13)
 GRAPH = GraphDifferences(np.random.default_rng(0).integers(N[0] * N[1], size=(3, *N)))

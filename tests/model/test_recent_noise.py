@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
+from mri_design import CartesianLines, FiniteDifferences, Identity
 from mri_design.model.recent_noise import RecentNoise
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import CartesianLines
 
 SHAPE = (8, 6)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
+from mri_design import FiniteDifferences, Identity, Wavelet
 from mri_design.model import sums as module
 from mri_design.model.sums import add_weighted_grams
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
-from mri_design.operators.wavelet import Wavelet
 
 
 def noise(shape, dtype, seed):

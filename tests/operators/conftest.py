@@ -6,18 +6,24 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from mri_design.operators.base import LinearOperator, ScalarOperator
+from mri_design import (
+    CartesianLines,
+    Dense,
+    FiniteDifferences,
+    Identity,
+    LinearOperator,
+    NonUniformFourier,
+    Wavelet,
+    cartesian,
+)
+from mri_design.operators.base import ScalarOperator
 from mri_design.operators.coils import Coils
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Diagonal, Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.diagonal import Diagonal
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import CartesianLines, CartesianSamples, cartesian
-from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.measurement import CartesianSamples
 from mri_design.operators.selection import LineSampling
-from mri_design.operators.wavelet import Wavelet
 
 SHAPES = [(8, 8), (9, 7), (6, 11)]
 PRECISIONS = [np.float32, np.float64]

@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse.linalg
 
-from mri_design.errors import InputError
-from mri_design.operators.base import LinearOperator
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Diagonal, Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design import Dense, FiniteDifferences, Identity, InputError, LinearOperator, cartesian
+from mri_design.operators.diagonal import Diagonal
 from mri_design.operators.fields import RealAndImaginary, RealImage
 from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.measurement import cartesian
 from mri_design.operators.phased import PhasedParts
 
 

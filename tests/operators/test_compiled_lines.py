@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
+from mri_design import cartesian
 from mri_design.operators.kernels.fft.lines import filter_lines, in_strips, suits
-from mri_design.operators.measurement import cartesian
 
 ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
 

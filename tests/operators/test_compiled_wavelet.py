@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import pywt
 
-from mri_design.operators.wavelet import Wavelet
+from mri_design import Wavelet
 
 ROUNDING = {"f": 3e-6, "F": 3e-6, "d": 1e-13, "D": 1e-13}
 CASES = [

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mri_design.errors import InputError
-from mri_design.operators.dense import Dense, SparseMatrix
+from mri_design import Dense, InputError
+from mri_design.operators.dense import SparseMatrix
 
 
 @pytest.fixture

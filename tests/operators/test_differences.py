@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.operators.differences import FiniteDifferences
+from mri_design import FiniteDifferences
 from mri_design.operators.kernels.lanes import COUNT
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.measurement import DirectFourier
 

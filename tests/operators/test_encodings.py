@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, turned
 from mri_design.operators.encodings import (
     KINDS,
     Encoding,
@@ -15,7 +15,6 @@ from mri_design.operators.encodings import (
     count_text,
     encoding_named,
 )
-from mri_design.scan.trajectories.angles import turned
 
 GRID = (6, 5)
 SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)

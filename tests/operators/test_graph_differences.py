@@ -5,11 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design import FiniteDifferences, Identity, InputError, Wavelet
 from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.wavelet import Wavelet
 
 SHAPES = [(1, 1), (3, 5), (9, 8), (17, 12)]
 ROUNDING = {"f": 3e-5, "F": 3e-5, "d": 1e-12, "D": 1e-12}

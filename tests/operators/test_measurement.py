@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from mri_design.errors import InputError
+from mri_design import InputError, cartesian
 from mri_design.operators.coils import Coils
 from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.measurement import CartesianSamples, cartesian
+from mri_design.operators.measurement import CartesianSamples
 from mri_design.operators.selection import LineSampling
 
 

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design import FiniteDifferences, Identity, InputError, Wavelet
 from mri_design.operators.fields import RealAndImaginary
 from mri_design.operators.phased import PhasedParts
-from mri_design.operators.wavelet import Wavelet
 
 KINDS = {
     "pixels": Identity,

@@ -7,11 +7,10 @@ import pytest
 import scipy.sparse
 
 import mri_design as md
-from mri_design.operators.dense import Dense, SparseMatrix
+from mri_design import Dense, Wavelet, cartesian
+from mri_design.operators.dense import SparseMatrix
 from mri_design.operators.fields import RealAndImaginary
-from mri_design.operators.measurement import cartesian
 from mri_design.operators.rows import RowsOnDisk, real_rows
-from mri_design.operators.wavelet import Wavelet
 
 
 def test_rows_are_those_of_the_dense_matrix() -> None:

@@ -5,8 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.operators.wavelet import Wavelet
+from mri_design import InputError, Wavelet
 
 
 @pytest.mark.parametrize("name", ["haar", "db4", "sym5", "coif1"])

@@ -7,23 +7,27 @@ import pytest
 import scipy.integrate
 import scipy.special
 
-from mri_design.errors import InputError
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
+from mri_design import (
+    Dense,
+    ExponentialPower,
+    Gaussian,
+    GeneralizedLinearModel,
+    Hinge,
+    Identity,
+    InputError,
+    Laplace,
+    Logistic,
+    Poisson,
+    PositiveMixture,
+    Sech2,
+    ShiftedMixture,
+    SiteBlock,
+    StudentT,
+    Tilted,
+)
 from mri_design.potentials.base import Potential
 from mri_design.potentials.expectation import line_expectation, radial_expectation
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.hinge import Hinge
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.likelihoods.poisson import Poisson
-from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
 from mri_design.potentials.requirements import represented
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
 from tests.slow_cases import slow_case, slow_cases
 
 LINE = [
@@ -180,7 +184,7 @@ def test_poisson_sites_are_normalised_over_counts_and_refuse_what_they_are_not()
 
 
 def test_the_double_loop_names_the_engines_that_take_counts() -> None:
-    from mri_design.inference.double_loop.loop import DoubleLoop
+    from mri_design import DoubleLoop
 
     blocks = (
         SiteBlock("prior", Dense(np.eye(2)), Gaussian(1.0)),

@@ -7,17 +7,20 @@ import pytest
 import scipy.integrate
 import scipy.optimize
 
-from mri_design.errors import InputError
+from mri_design import (
+    ExponentialPower,
+    Gaussian,
+    Generic,
+    InputError,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Sech2,
+    ShiftedMixture,
+    StudentT,
+    Tilted,
+)
 from mri_design.potentials.base import Potential
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.generic import Generic
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
 
 SITES: dict[str, Callable[[], Potential]] = {
     "Laplace, weak": lambda: Laplace(0.3),

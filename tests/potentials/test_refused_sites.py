@@ -3,16 +3,19 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
+from mri_design import (
+    ExponentialPower,
+    Gaussian,
+    InputError,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Sech2,
+    ShiftedMixture,
+    StudentT,
+    Tilted,
+)
 from mri_design.potentials.requirements import represented, require_offers
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0], [[2.0], [np.nan]]])

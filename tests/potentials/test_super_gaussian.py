@@ -3,16 +3,9 @@
 import numpy as np
 import pytest
 
+from mri_design import ExponentialPower, Gaussian, Laplace, Logistic, PositiveMixture, Sech2, StudentT, Tilted
 from mri_design.potentials.base import Potential
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.mixture import PositiveMixture
 from mri_design.potentials.requirements import departure_from_super_gaussian
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
 
 
 class Quartic(Potential):

@@ -10,17 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.design.decision import Choice, Forecast
-from mri_design.design.engine import DesignState
+from mri_design import (
+    Checkpoint,
+    Choice,
+    DesignOptions,
+    DesignState,
+    DesignView,
+    Forecast,
+    MriDesignError,
+    MRSlice,
+    Recipe,
+    make_strategy,
+    run_design,
+)
 from mri_design.design.keeping import InferenceRequest, KeptSlice
 from mri_design.design.line_variances import expected_energies
-from mri_design.design.strategy import DesignView
-from mri_design.errors import MriDesignError
-from mri_design.experiment.checkpoint import Checkpoint, load_state
-from mri_design.experiment.designing import DesignOptions, run_design
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import make_strategy
-from mri_design.model.mr_image import MRSlice
+from mri_design.experiment.checkpoint import load_state
 from mri_design.runs import resident
 from mri_design.runs.resident import ResidentSlices, keeper_of
 from mri_design.runs.workers import Workers

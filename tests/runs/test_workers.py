@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.errors import InputError, MissingPackageError, MriDesignError, UsageError
+from mri_design import InputError, MriDesignError, UsageError
+from mri_design.errors import MissingPackageError
 from mri_design.runs import executors
 from mri_design.runs.executors import require_executor
 from mri_design.runs.workers import Workers

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design import ImageStack, InputError, KSpaceData
 
 
 @pytest.fixture

@@ -7,16 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, KSpaceData, Recipe, TrajectoryData, load_input, prepare, prepare_samples
 from mri_design.experiment.description import describe_scan
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trajectories.description import describe_samples
-from mri_design.experiment.trajectories.preparing import prepare_samples
-from mri_design.scan.data import KSpaceData
 from mri_design.scan.dynamic_range import require_dynamic_range
 from mri_design.scan.outline import ScanOutline
-from mri_design.scan.trajectory_data import TrajectoryData
 
 
 def memory(shape: tuple[int, ...]) -> np.ndarray:

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design import InputError, KSpaceData
 from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling
 

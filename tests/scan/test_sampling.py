@@ -6,8 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design import InputError, KSpaceData
 from mri_design.scan.sampling import Sampling, index_runs, measured_samples, require_whole_lines
 
 N = (48, 40)

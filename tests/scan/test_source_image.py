@@ -2,7 +2,7 @@
 
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.source_image import SourceImage
 
 NEEDED = {"StudyInstanceUID": "1.2.3", "SOPClassUID": "1.2.840.10008.5.1.4.1.1.4", "SOPInstanceUID": "1.2.3.4"}

@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.trajectories.angles import golden_angles
-from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design import InputError, golden_angles, radial_spokes
 from mri_design.scan.trajectories.spiral import spiral_curve
 from mri_design.sequences.orders import Order, PlaneOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file

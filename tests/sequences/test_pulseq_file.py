@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError, MissingPackageError
+from mri_design import InputError
+from mri_design.errors import MissingPackageError
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, load_scanner

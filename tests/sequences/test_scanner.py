@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.errors import InputError, UsageError
+from mri_design import InputError, UsageError
 from mri_design.sequences.scanner import GAMMA, load_scanner, shipped_scanners
 
 GOOD = """

@@ -16,9 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.scan.trajectories.angles import interleaf_angles, turned
-from mri_design.scan.trajectories.gradients import GradientLimits
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_readout
+from mri_design import GradientLimits, interleaf_angles, nyquist_turns, spiral_readout, turned
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.scanner import load_scanner

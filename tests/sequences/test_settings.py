@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.sequences.orders import LineOrder
 from tests.sequences.conftest import GRE, ORDER
 

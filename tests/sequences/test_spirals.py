@@ -9,11 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.trajectories.angles import turned
-from mri_design.scan.trajectories.gradients import GradientLimits
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectories.spiral import spiral_curve, spiral_readout
+from mri_design import GradientLimits, InputError, radial_spokes, spiral_readout, turned
+from mri_design.scan.trajectories.spiral import spiral_curve
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import SpiralOrder
 from mri_design.sequences.pulseq_file import pulseq_file

@@ -5,12 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
+from mri_design import FiniteDifferences, GeneralizedLinearModel, Identity, Laplace, SiteBlock, Wavelet, cartesian
 
 ImageLike = tuple[GeneralizedLinearModel, tuple[np.ndarray, ...]]
 

@@ -5,20 +5,23 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design.model.generalized_linear import SiteBlock
+from mri_design import (
+    ControlVariate,
+    Exact,
+    FiniteDifferences,
+    Identity,
+    Laplace,
+    LinearOperator,
+    MonteCarlo,
+    NonUniformFourier,
+    SiteBlock,
+    cartesian,
+)
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.base import LinearOperator
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import CartesianSamples, cartesian
-from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.potentials.laplace import Laplace
+from mri_design.operators.measurement import CartesianSamples
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
 
 N = 20
 SHAPE = (N, N)

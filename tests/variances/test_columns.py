@@ -3,19 +3,22 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.model.generalized_linear import SiteBlock
+from mri_design import (
+    ControlVariate,
+    Exact,
+    ExactByColumns,
+    FiniteDifferences,
+    Identity,
+    InputError,
+    Laplace,
+    LinearOperator,
+    SiteBlock,
+    Wavelet,
+    cartesian,
+)
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.base import LinearOperator
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
 from mri_design.variances.column_elimination import ColumnFactors
-from mri_design.variances.columns import ColumnControl, ExactByColumns
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
+from mri_design.variances.columns import ColumnControl
 
 
 def ring(count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

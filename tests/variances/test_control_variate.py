@@ -3,20 +3,23 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design import (
+    ControlVariate,
+    Exact,
+    FiniteDifferences,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Laplace,
+    MonteCarlo,
+    SiteBlock,
+    Wavelet,
+    cartesian,
+)
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
 
 ACCURATE = ControlVariate(samples=200, tolerance=1e-6, max_iterations=300)
 

@@ -3,21 +3,24 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design import (
+    ControlVariate,
+    Dense,
+    Exact,
+    ExactByColumns,
+    FiniteDifferences,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Lanczos,
+    Laplace,
+    MonteCarlo,
+    SiteBlock,
+    cartesian,
+)
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fields import RealAndImaginary
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.laplace import Laplace
-from mri_design.variances.columns import ExactByColumns
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 
 
 def exact(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...]) -> Variances:

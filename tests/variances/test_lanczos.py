@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design import Exact, GeneralizedLinearModel, InputError, Lanczos
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
 
 COMPLEX_LINEAR_OR_REAL = ["moduli", "groups", "coils", "wavelet", "real image", "matrix"]
 

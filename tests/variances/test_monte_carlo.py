@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design import Exact, GeneralizedLinearModel, InputError, MonteCarlo, Status
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.status import Status
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
 
 ACCURATE = MonteCarlo(samples=400, tolerance=1e-6, max_iterations=300)
 

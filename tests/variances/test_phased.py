@@ -3,22 +3,24 @@
 import numpy as np
 import pytest
 
-from mri_design.model.generalized_linear import SiteBlock
+from mri_design import (
+    ControlVariate,
+    Exact,
+    FiniteDifferences,
+    Identity,
+    Laplace,
+    LinearOperator,
+    MonteCarlo,
+    SiteBlock,
+    Wavelet,
+    cartesian,
+)
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.working_memory import least_memory
-from mri_design.operators.base import LinearOperator
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import cartesian
 from mri_design.operators.phased import PhasedParts
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
 from mri_design.variances.phased import PhasedControl
 
 N = (12, 14)

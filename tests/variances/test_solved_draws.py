@@ -8,20 +8,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design import (
+    ControlVariate,
+    Convergence,
+    DoubleLoop,
+    Exact,
+    ExactByColumns,
+    GaussianPosterior,
+    Lanczos,
+    MonteCarlo,
+    MRSlice,
+    Status,
+    Wavelet,
+    load_phantom,
+)
 from mri_design.model.marginals import Variances
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.wavelet import Wavelet
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.columns import ExactByColumns
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 from mri_design.variances.solved_draws import SolvedDraws
 from tests.slow_cases import slow_case
 

@@ -6,18 +6,21 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from mri_design.experiment.recipe import Recipe
-from mri_design.model.generalized_linear import SiteBlock
+from mri_design import (
+    CartesianLines,
+    ControlVariate,
+    FiniteDifferences,
+    Laplace,
+    MonteCarlo,
+    Recipe,
+    SiteBlock,
+    Wavelet,
+    cartesian,
+)
 from mri_design.model.marginals import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once, least_memory
 from mri_design.notices import say_once
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import CartesianLines, cartesian
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.monte_carlo import MonteCarlo
 
 DRAWS = 9
 

@@ -8,19 +8,11 @@ import pytest
 import scipy.sparse
 
 import mri_design
-from mri_design.active_learning.labels.label_pool import LabelPool
+from mri_design import DoubleLoop, Exact, Identity, InputError, LabelPool, Lanczos, Laplace, PoolDesign, SiteBlock
 from mri_design.active_learning.labels.marginals import PoolMarginals
-from mri_design.active_learning.labels.pool_design import PoolDesign
 from mri_design.active_learning.labels.scores import uncertainty
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.inference.references.exact import exact_criterion
-from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.dense import SparseMatrix
-from mri_design.operators.diagonal import Identity
-from mri_design.potentials.laplace import Laplace
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
 
 CONVERGED = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-6)
 CASES, WEIGHTS, FIRST = 60, 7, 10

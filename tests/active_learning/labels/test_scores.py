@@ -8,6 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import entr, expit
 
+from mri_design import Laplace, Logistic
 from mri_design.active_learning.labels.scores import (
     bald,
     information_gain_of_labels,
@@ -15,8 +16,6 @@ from mri_design.active_learning.labels.scores import (
     site_width,
     uncertainty,
 )
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
 
 CASES = [(0.0, 0.3), (1.2, 0.05), (-2.0, 4.0), (0.7, 8.9), (0.7, 9.1), (15.0, 400.0), (-30.0, 1e4), (0.4, 0.0)]
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.active_learning.queries.asymptotic import asymptotic_information
-from mri_design.errors import InputError
-from mri_design.potentials.likelihoods.responses import BernoulliResponse, GaussianResponse, PoissonResponse
+from mri_design import BernoulliResponse, GaussianResponse, InputError, PoissonResponse, asymptotic_information
 
 
 def test_known_values():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+from mri_design import FilterState
 from mri_design.active_learning.queries.feasible import FeasibleQueries, maximise_in_ball, minimise_in_ball
-from mri_design.inference.propagation.filter_state import FilterState
 from tests.slow_cases import slow_case
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.active_learning.queries.free_encoding import best_free_encoding, water_filling
+from mri_design import InputError, best_free_encoding
+from mri_design.active_learning.queries.free_encoding import water_filling
 from mri_design.design.line_variances import all_lines
 from mri_design.design.strategies.information_gain import exact_gain
-from mri_design.errors import InputError
 
 
 @pytest.fixture(scope="module")

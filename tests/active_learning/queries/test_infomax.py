@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 import scipy.integrate
 
-from mri_design.active_learning.queries.asymptotic import asymptotic_information
-from mri_design.active_learning.queries.infomax import InfomaxQuery, expected_gain
-from mri_design.errors import InputError
-from mri_design.inference.propagation.filter import LaplaceFilter
-from mri_design.inference.propagation.filter_state import FilterState
-from mri_design.potentials.likelihoods.responses import BernoulliResponse, GaussianResponse, PoissonResponse
+from mri_design import (
+    BernoulliResponse,
+    FilterState,
+    GaussianResponse,
+    InfomaxQuery,
+    InputError,
+    LaplaceFilter,
+    PoissonResponse,
+    asymptotic_information,
+)
+from mri_design.active_learning.queries.infomax import expected_gain
 from tests.slow_cases import slow_case
 
 FAMILIES = [PoissonResponse(), BernoulliResponse(), GaussianResponse(0.5)]

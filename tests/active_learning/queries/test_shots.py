@@ -6,29 +6,30 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mri_design.active_learning.queries.shots import (
-    CovarianceRoot,
+from mri_design import (
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    Identity,
+    InputError,
+    MRSlice,
     best_shot,
     drawn_root,
     exact_root,
+    information_gain,
+    load_phantom,
+    radial_spokes,
     rotations,
     shot_gain,
+    turned,
 )
+from mri_design.active_learning.queries.shots import CovarianceRoot
 from mri_design.design.line_variances import all_lines
-from mri_design.design.strategies.information_gain import exact_gain, information_gain
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.design.strategies.information_gain import exact_gain
 from mri_design.krylov.lanczos import lanczos
-from mri_design.model.mr_image import MRSlice
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.measurement import DirectFourier
 from mri_design.operators.phased import PhasedParts
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.scan.trajectories.angles import turned
-from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.scan.trajectories.spiral import spiral_curve
-from mri_design.variances.exact import Exact
 
 N = 12
 SPOKE = radial_spokes(N, [0.0])[0]

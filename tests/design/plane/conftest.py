@@ -6,15 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
+from mri_design import ControlVariate, DesignView, DoubleLoop, GaussianPosterior, LineCandidates, MRSlice, load_phantom
 from mri_design.design.plane.constraints import PlaneConstraints
-from mri_design.design.strategy import DesignView
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.encodings import PlaneEncoding
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.variances.control_variate import ControlVariate
 
 
 @cache

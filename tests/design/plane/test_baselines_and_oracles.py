@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
+from mri_design import InputError, load_phantom
 from mri_design.design.plane.blind import CaipiSamples, LowPassSamples, RandomSamples
 from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.design.plane.oracles import OracleHoleSamples, OracleResidualSamples
 from mri_design.design.plane.poisson_disc import PoissonDisc, poisson_disc
 from mri_design.design.sample_variances import expected_sample_energies
-from mri_design.errors import InputError
 from mri_design.operators.encodings import PlaneEncoding
-from mri_design.scan.simulation.scenes import load_phantom
 from tests.design.plane.conftest import measured_ids, plane_posterior
 
 PLANE = PlaneEncoding((32, 32))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.engine import DesignEngine, DesignState
+from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, InputError, MRSlice, load_phantom
 from mri_design.design.other_scans.earlier_scan import EarlierScan
 from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.constraints import PlaneConstraints
@@ -19,12 +19,7 @@ from mri_design.design.plane.sample_features import (
     sample_features,
 )
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import PlaneEncoding
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.variances.control_variate import ControlVariate
 
 SIZE, START, TARGET = 32, 40, 240
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)

@@ -5,20 +5,24 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from mri_design import (
+    ControlVariate,
+    DesignEngine,
+    DesignState,
+    DoubleLoop,
+    InputError,
+    MRSlice,
+    UntilError,
+    UntilGain,
+    load_phantom,
+)
 from mri_design.design.decision import DesignStep
-from mri_design.design.engine import DesignEngine, DesignState
 from mri_design.design.plane.by_posterior import ExpectedErrorSamples, InformationGainSamples
 from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.design.recording import innovation
-from mri_design.design.stopping import UntilError, UntilGain
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import PlaneEncoding
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.variances.control_variate import ControlVariate
 from tests.design.plane.conftest import plane_slice
 
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)

@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.design.engine import DesignEngine
+from mri_design import ControlVariate, DesignEngine, DoubleLoop, InputError
 from mri_design.design.plane import memory
 from mri_design.design.plane.calibrated import CalibratedSamples
 from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.design.plane.memory import available_memory, needed_memory, require_memory
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.operators.encodings import PlaneEncoding
-from mri_design.variances.control_variate import ControlVariate
 from tests.design.plane.conftest import plane_slice
 
 PLANE = PlaneEncoding((64, 64))

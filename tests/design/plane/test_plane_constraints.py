@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
+from mri_design import InputError, LineCandidates
 from mri_design.design.plane.constraints import PlaneConstraints
-from mri_design.errors import InputError
 from mri_design.operators.encodings import PlaneEncoding
 
 PLANE = PlaneEncoding((16, 12))

@@ -4,6 +4,16 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from mri_design import (
+    ControlVariate,
+    DoubleLoop,
+    Exact,
+    GaussianPosterior,
+    InputError,
+    MRSlice,
+    information_gain,
+    load_phantom,
+)
 from mri_design.design.plane.by_posterior import InformationGainSamples, gain_of_samples
 from mri_design.design.sample_variances import (
     expected_sample_energies,
@@ -13,16 +23,8 @@ from mri_design.design.sample_variances import (
     sample_variances,
     squared_correlation,
 )
-from mri_design.design.strategies.information_gain import information_gain
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.encodings import PlaneEncoding
-from mri_design.scan.simulation.scenes import load_phantom
 from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 
 

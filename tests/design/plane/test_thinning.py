@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mri_design import DesignView, InputError
 from mri_design.design.plane.thinning import block_by_scores, thinned
-from mri_design.design.strategy import DesignView, NoUsableScoreError
-from mri_design.errors import InputError
+from mri_design.design.strategy import NoUsableScoreError
 from mri_design.operators.encodings import PlaneEncoding
 from tests.design.plane.conftest import measured_ids, plane_posterior
 
@@ -63,7 +63,7 @@ def test_scores_that_are_all_nan_and_views_of_lines_are_refused(make_view) -> No
     view = make_view((plane_posterior(),), measured_ids(16))
     with pytest.raises(NoUsableScoreError):
         block_by_scores(np.full(256, np.nan), view, 3)
-    from mri_design.design.candidate import LineCandidates
+    from mri_design import LineCandidates
 
     lines = DesignView(LineCandidates(np.ones(16, dtype=bool), (8,), 4))
     with pytest.raises(InputError, match="samples of a plane"):

@@ -3,20 +3,14 @@
 import numpy as np
 import pytest
 
-from mri_design.design.engine import DesignEngine
+from mri_design import ControlVariate, DesignEngine, DesignView, DoubleLoop, InputError, MRSlice, Recipe, load_phantom
 from mri_design.design.plane.by_posterior import ExpectedErrorSamples
 from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.design.plane.training_residual import TrainingResidualSamples
-from mri_design.design.strategy import DesignView, Strategy
+from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual
-from mri_design.errors import InputError
-from mri_design.experiment.recipe import Recipe
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import PlaneEncoding
 from mri_design.runs.oracles import knowing_rule
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.variances.control_variate import ControlVariate
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 
 

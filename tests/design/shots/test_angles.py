@@ -5,21 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.active_learning.queries.shots import drawn_root, shot_gain
-from mri_design.design.candidate import LineCandidates
+from mri_design import (
+    DesignView,
+    DoubleLoop,
+    GaussianPosterior,
+    InputError,
+    LineCandidates,
+    MRSlice,
+    NonUniformFourier,
+    drawn_root,
+    load_phantom,
+    radial_spokes,
+    shot_gain,
+)
 from mri_design.design.shots.by_posterior import InformationGainShots, gain_of_shots
 from mri_design.design.shots.constraints import AngleConstraints
 from mri_design.design.shots.fixed import FixedAngles
-from mri_design.design.strategy import DesignView
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.phase.prior import PhasePrior
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.encodings import ShotEncoding
-from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.scan.trajectories.radial import radial_spokes
 
 N = 16
 SHOTS = ShotEncoding((N, N), radial_spokes(N, np.pi * np.arange(8) / 8))

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.constraints import centre_lines
+from mri_design import DesignView, InputError, LineCandidates, VariableDensity, centre_lines
 from mri_design.design.strategies.baselines import (
     Equispaced,
     GoldenRatio,
@@ -11,11 +10,9 @@ from mri_design.design.strategies.baselines import (
     LowPass,
     RandomLines,
     RegularLines,
-    VariableDensity,
 )
 from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
-from mri_design.design.strategy import DesignView, Strategy
-from mri_design.errors import InputError
+from mri_design.design.strategy import Strategy
 
 RULES: list[Strategy] = [
     LowPass(),

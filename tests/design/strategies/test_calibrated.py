@@ -4,20 +4,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.engine import DesignEngine, DesignState
+from mri_design import (
+    FEATURES,
+    Calibrated,
+    ControlVariate,
+    DesignEngine,
+    DesignState,
+    DesignView,
+    DoubleLoop,
+    GaussianPosterior,
+    InputError,
+    LineCandidates,
+    MRSlice,
+)
 from mri_design.design.line_variances import all_lines
 from mri_design.design.neighbourhood import neighbourhood
-from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.error_model import LARGEST_DOUBT, ErrorModel, shipped_error_model
 from mri_design.design.strategies.expected_error import AOptimal
-from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
-from mri_design.design.strategy import DesignView
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
-from mri_design.variances.control_variate import ControlVariate
+from mri_design.design.strategies.line_features import LineKnowledge, line_features
 from tests.design_steps import changed
 
 SliceMaker = Callable[..., MRSlice]

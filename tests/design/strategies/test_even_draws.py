@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.constraints import centre_lines
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design import DesignView, LineCandidates, VariableDensity, centre_lines
 from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity, inclusion_masses
-from mri_design.design.strategy import DesignView, Strategy
+from mri_design.design.strategy import Strategy
 
 N, TARGET, START = 96, 28, 8
 

@@ -6,26 +6,23 @@ import pytest
 import scipy.linalg
 from scipy.stats import spearmanr
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.line_variances import all_lines
-from mri_design.design.strategies.information_gain import (
+from mri_design import (
+    Dense,
+    DesignView,
+    GaussianPosterior,
+    Identity,
     InformationGain,
+    InputError,
     LanczosInformationGain,
-    exact_gain,
-    gain_from_draws,
-    gain_from_overlaps,
-    line_overlaps,
+    Laplace,
+    LineCandidates,
+    SiteBlock,
+    cartesian,
 )
-from mri_design.design.strategy import DesignView
-from mri_design.errors import InputError
+from mri_design.design.line_variances import all_lines
+from mri_design.design.strategies.information_gain import exact_gain, gain_from_draws, gain_from_overlaps, line_overlaps
 from mri_design.krylov.lanczos import lanczos
-from mri_design.model.generalized_linear import SiteBlock
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.laplace import Laplace
 from tests.slow_cases import slow_case
 
 Maker = Callable[..., GaussianPosterior]

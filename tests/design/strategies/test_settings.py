@@ -10,22 +10,13 @@ import numpy as np
 import pytest
 
 import mri_design.design.strategies
+from mri_design import Calibrated, InformationGain, InputError, LanczosInformationGain, OracleResidual, VariableDensity
 from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategies.baselines import (
-    Equispaced,
-    GoldenRatio,
-    HalfDensity,
-    RandomLines,
-    RegularLines,
-    VariableDensity,
-)
-from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategies.baselines import Equispaced, GoldenRatio, HalfDensity, RandomLines, RegularLines
 from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
 from mri_design.design.strategies.expected_error import AOptimal
-from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
-from mri_design.design.strategies.oracles import OracleGreedy, OracleHole, OracleResidual
+from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
-from mri_design.errors import InputError
 
 LEARNT = TrainedDesign(grid=(4, 4), lines=(2, 1), n_start=1, profile=np.ones((2, 4)), errors=np.ones(2), rule="rule")
 BESIDE_STRATEGIES = {

@@ -4,13 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
+from mri_design import DesignView, GaussianPosterior, InformationGain, InputError, LineCandidates
 from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
-from mri_design.design.strategy import DesignView
-from mri_design.errors import InputError
-from mri_design.model.posterior import GaussianPosterior
 
 ORDER = (8, 7, 9, 3, 12, 6, 1)
 

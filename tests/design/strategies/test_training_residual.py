@@ -5,14 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from mri_design.design.candidate import LineCandidates
+from mri_design import DesignView, GaussianPosterior, InputError, LineCandidates, MRSlice, zero_filled
 from mri_design.design.strategies.training_residual import TrainingResidual
-from mri_design.design.strategy import DesignView
 from mri_design.design.trials import ReferenceSlice
-from mri_design.errors import InputError
-from mri_design.estimation.least_squares import zero_filled
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 
 ACQUIRED = (8, 7, 9, 6, 3)

@@ -5,17 +5,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design.design.engine import DesignEngine
+from mri_design import (
+    Calibrated,
+    ControlVariate,
+    DesignEngine,
+    DoubleLoop,
+    InputError,
+    MRSlice,
+    OracleResidual,
+    load_phantom,
+)
 from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.oracles import OracleResidual
 from mri_design.design.strategies.training_scans import TrainingScans
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.variances.control_variate import ControlVariate
 
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)

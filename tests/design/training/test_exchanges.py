@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from mri_design import InputError, MRSlice, zero_filled
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training.exchanges import (
     Exchange,
@@ -15,9 +16,6 @@ from mri_design.design.training.exchanges import (
     with_exchanges,
 )
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
-from mri_design.errors import InputError
-from mri_design.estimation.least_squares import zero_filled
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from tests.design_steps import design_step
 from tests.slow_cases import slow_case

@@ -4,13 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.design.constraints import LineConstraints, centre_lines
+from mri_design import InputError, MRSlice, centre_lines, zero_filled
+from mri_design.design.constraints import LineConstraints
 from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
-from mri_design.errors import InputError
-from mri_design.estimation.least_squares import zero_filled
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from tests.slow_cases import slow_cases
 

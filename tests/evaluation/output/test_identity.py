@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.errors import UsageError
+from mri_design import UsageError
 from mri_design.evaluation.output.identity import CHECKPOINT, PROGRESS, finished_status
 from mri_design.evaluation.output.run_folder import RunFolder
 

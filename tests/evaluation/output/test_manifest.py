@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, Status
 from mri_design.evaluation.output.manifest import InputFile, Manifest, installed_versions, manifest_text
-from mri_design.status import Status
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.evaluation.colours import COLOURS
 from mri_design.evaluation.output.page import (
     Links,

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design.errors import InputError, UsageError
+from mri_design import InputError, UsageError
 from mri_design.evaluation.output.folder_lock import SILENCE, FolderLock, Holder
 from mri_design.evaluation.output.run_folder import RunFolder
 

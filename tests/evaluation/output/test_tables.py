@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.evaluation.output.tables import (
     csv_text,
     is_numeric,

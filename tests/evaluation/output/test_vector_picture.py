@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.evaluation import plots
 from mri_design.evaluation.output.picture import placed, png_bytes, svg_text
 from mri_design.evaluation.output.vector_picture import inline, tidy

@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from mri_design.errors import InputError
+from mri_design import (
+    InputError,
+    equispaced_angles,
+    interleaf_angles,
+    nyquist_turns,
+    point_spread,
+    radial_spokes,
+    turned,
+)
 from mri_design.evaluation import plots
 from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.plots.style import INK
-from mri_design.scan.trajectories.angles import equispaced_angles, interleaf_angles, turned
-from mri_design.scan.trajectories.point_spread import point_spread
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
+from mri_design.scan.trajectories.spiral import spiral_curve
 from tests.evaluation.conftest import texts
 
 ARM = spiral_curve(32, nyquist_turns(32, 8), points=90)

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from mri_design.design.engine import DesignEngine
+from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, MRSlice, Recipe
 from mri_design.design.strategies.baselines import RandomLines
-from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.trace import DesignTrace
 from mri_design.design.trials import ReferenceSlice
-from mri_design.errors import InputError
-from mri_design.estimation.irls import IRLS
 from mri_design.evaluation.predictions.check import (
     PredictionCheck,
     _ranks,
@@ -23,10 +20,7 @@ from mri_design.evaluation.predictions.check import (
     truth_or_none,
 )
 from mri_design.evaluation.predictions.slice_means import Replay
-from mri_design.experiment.recipe import Recipe
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice, phase_variants
-from mri_design.variances.control_variate import ControlVariate
+from mri_design.model.mr_image import phase_variants
 from tests.design_steps import changed, design_step
 from tests.slow_cases import slow_case
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.evaluation.output.tables import csv_text
 from mri_design.evaluation.predictions.check import PredictionCheck
 from mri_design.evaluation.predictions.shares import how_often_right

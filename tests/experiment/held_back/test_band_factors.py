@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, MRSlice, Recipe, load_input, prepare, reconstruct
 from mri_design.experiment.held_back.band_factors import (
     KX_EDGES,
     KY_EDGES,
@@ -16,10 +16,6 @@ from mri_design.experiment.held_back.band_factors import (
     strength,
 )
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
-from mri_design.model.mr_image import MRSlice
 
 RECIPE = Recipe().replacing("simulation", matrix=48).replacing("phase", model="modulus")
 LINES = sorted({*range(19, 29), *range(1, 48, 3)})

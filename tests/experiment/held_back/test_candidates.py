@@ -7,19 +7,14 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from mri_design import DoubleLoop, MRSlice, Recipe, radial_spokes, reconstruct, turned
 from mri_design.design.model_choice import held_back
 from mri_design.design.recording import found_energies, innovation
 from mri_design.experiment.held_back import phase
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import hold_back
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
-from mri_design.scan.trajectories.angles import turned
-from mri_design.scan.trajectories.radial import radial_spokes
 
 N, SD = 24, 0.005
 PLANE = PlaneEncoding((N, N))

@@ -6,14 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mri_design import Calibrated, DesignView, PreparedScan, Recipe, load_input, load_recipe, prepare, reconstruct
 from mri_design.design.model_choice import held_back
-from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategy import DesignView
 from mri_design.experiment.held_back.error_bars import BOUNDS, std_factor
 from mri_design.experiment.held_back.prediction import hold_back
-from mri_design.experiment.inputs import PreparedScan, load_input, prepare
-from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import reconstruct
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import LineEncoding
 

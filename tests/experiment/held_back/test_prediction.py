@@ -2,10 +2,8 @@
 
 import numpy as np
 
+from mri_design import MRSlice, load_input, load_recipe, prepare
 from mri_design.experiment.held_back.prediction import hold_back
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import load_recipe
-from mri_design.model.mr_image import MRSlice
 
 RECIPE = load_recipe("local").replacing("simulation", matrix=48)
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})

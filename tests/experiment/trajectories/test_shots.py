@@ -5,15 +5,11 @@ import sys
 import numpy as np
 import pytest
 
+from mri_design import InputError, MRSlice, Recipe, load_input, prepare, radial_spokes
 from mri_design.design.shots.by_posterior import InformationGainShots
 from mri_design.design.shots.fixed import FixedAngles
-from mri_design.errors import InputError
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import ShotEncoding
-from mri_design.scan.trajectories.radial import radial_spokes
 
 GRID = (16, 16)
 

@@ -7,16 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError, UsageError
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction
+from mri_design import (
+    InferenceOptions,
+    InputError,
+    NonUniformFourier,
+    Recipe,
+    Reconstruction,
+    TrajectoryData,
+    UsageError,
+    load_phantom,
+    prepare_samples,
+    reconstruct_samples,
+)
 from mri_design.experiment.trajectories.description import describe_samples
-from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
-from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
-from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.scan.calibration.trajectory_centre import rim_noise_variance
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.scan.trajectory_data import TrajectoryData
 
 pytest.importorskip("finufft")
 N, SPOKES, NOISE_SD = 32, 24, 0.007

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+from mri_design import (
+    ExponentialPower,
+    Gaussian,
+    Identity,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Sech2,
+    SiteBlock,
+    StudentT,
+)
 from mri_design.inference.double_loop.bounds import dual_argument_of, first_class, hybrid, site_bounds
-from mri_design.model.generalized_linear import SiteBlock
-from mri_design.operators.diagonal import Identity
 from mri_design.potentials.base import Potential
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.mixture import PositiveMixture
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
 from tests.slow_cases import slow_case
 
 SITES = {

@@ -6,22 +6,26 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.estimation.irls import IRLS
-from mri_design.inference.base import WarmStart, cold_start, pooled_variances
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design import (
+    IRLS,
+    Dense,
+    DoubleLoop,
+    Exact,
+    Gaussian,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Lanczos,
+    Laplace,
+    MonteCarlo,
+    SiteBlock,
+    Status,
+    WarmStart,
+    cartesian,
+)
+from mri_design.inference.base import cold_start, pooled_variances
 from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.marginals import Variances
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.measurement import cartesian
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.status import Status
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 from tests.slow_cases import slow_case
 from tests.unfit_sites import Honest, Quartic
 

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.inference.criterion import evidence_bound
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.mixture import ShiftedMixture
-from mri_design.potentials.student_t import StudentT
+from mri_design import (
+    Dense,
+    Gaussian,
+    GeneralizedLinearModel,
+    Laplace,
+    ShiftedMixture,
+    SiteBlock,
+    StudentT,
+    evidence_bound,
+)
 from tests.slow_cases import slow_case
 
 MIXTURES = {

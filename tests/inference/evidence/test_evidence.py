@@ -7,29 +7,34 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from mri_design.errors import InputError
-from mri_design.inference.criterion import evidence_bound
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.inference.evidence.evidence import log_bayes_factor, log_evidence, prior_log_normaliser
+from mri_design import (
+    Dense,
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    Gaussian,
+    GeneralizedLinearModel,
+    Hinge,
+    Identity,
+    InputError,
+    Laplace,
+    Logistic,
+    MonteCarlo,
+    Poisson,
+    Site,
+    SiteBlock,
+    StudentT,
+    Tilted,
+    VariationalGaussian,
+    Wavelet,
+    cartesian,
+    evidence_bound,
+    log_bayes_factor,
+    log_evidence,
+    with_noise_covariance,
+)
+from mri_design.inference.evidence.evidence import prior_log_normaliser
 from mri_design.inference.evidence.prior_bound import site_groups
-from mri_design.inference.variational.natural_gradient import VariationalGaussian
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.noise_covariance import with_noise_covariance
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.base import Site
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.hinge import Hinge
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.likelihoods.poisson import Poisson
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
-from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
 
 EVERY_SITE = [
     "Laplace",

@@ -7,22 +7,25 @@ import pytest
 import scipy.optimize
 import scipy.stats
 
-from mri_design.errors import InputError
-from mri_design.estimation.irls import IRLS
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.inference.evidence.hyperparameters import learn_hyperparameters
+from mri_design import (
+    IRLS,
+    ControlVariate,
+    Dense,
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    Gaussian,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Laplace,
+    SiteBlock,
+    Status,
+    Wavelet,
+    cartesian,
+    learn_hyperparameters,
+)
 from mri_design.inference.evidence.prior_bound import PriorEvidence, site_groups
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.status import Status
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
 
 ENGINE = DoubleLoop(Exact(), IRLS(tolerance=1e-8, solver_tolerance=1e-4, max_iterations=100), 10, 1e-4)
 

@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.inference.base import WarmStart
+from mri_design import Dense, Laplace, Logistic, Sech2, Tilted, WarmStart
 from mri_design.inference.propagation.chunks import coefficients_of_sites, load_chunk, partition_sites
-from mri_design.operators.dense import Dense
 from mri_design.potentials.base import Potential
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.tilted import Tilted
 
 
 def run(model, **settings):

@@ -4,22 +4,27 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.errors import InputError
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.inference.propagation.filter import LaplaceFilter
-from mri_design.inference.propagation.filter_state import FilterState
-from mri_design.inference.propagation.laplace_propagation import LaplacePropagation
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.likelihoods.poisson import Poisson
-from mri_design.potentials.likelihoods.responses import BernoulliResponse, GaussianResponse, PoissonResponse
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
-from mri_design.variances.exact import Exact
+from mri_design import (
+    BernoulliResponse,
+    Dense,
+    DoubleLoop,
+    Exact,
+    FilterState,
+    Gaussian,
+    GaussianResponse,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Laplace,
+    LaplaceFilter,
+    LaplacePropagation,
+    Logistic,
+    Poisson,
+    PoissonResponse,
+    SiteBlock,
+    StudentT,
+    Tilted,
+)
 
 SITES = [
     Poisson(3),

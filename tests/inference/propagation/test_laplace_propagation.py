@@ -9,12 +9,7 @@ import pytest
 import scipy.optimize
 
 import mri_design as md
-from mri_design.operators.dense import Dense
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.status import Status
+from mri_design import Dense, Gaussian, Logistic, Sech2, Status, StudentT
 from tests.slow_cases import slow_case
 
 LP = md.LaplacePropagation

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
+from mri_design import Dense, GeneralizedLinearModel, Laplace, SiteBlock
 from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.potentials.laplace import Laplace
 from tests.slow_cases import slow_case
 
 

@@ -4,22 +4,26 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design.errors import InputError
+from mri_design import (
+    DecoupledGaussian,
+    Dense,
+    Exact,
+    Gaussian,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Laplace,
+    Logistic,
+    Poisson,
+    Sech2,
+    SiteBlock,
+    StudentT,
+    VariationalGaussian,
+)
 from mri_design.inference.references.gaussian import CholeskyGaussian, OpperArchambeau
 from mri_design.inference.variational.conjugates import Anchor, conjugate, slope_range
-from mri_design.inference.variational.decoupled import DecoupledDual, DecoupledGaussian
-from mri_design.inference.variational.natural_gradient import VariationalGaussian
+from mri_design.inference.variational.decoupled import DecoupledDual
 from mri_design.inference.variational.prior_and_sites import DualState, PriorAndSites
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.likelihoods.poisson import Poisson
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.variances.exact import Exact
 
 RNG = np.random.default_rng(0)
 

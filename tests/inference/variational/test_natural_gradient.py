@@ -5,28 +5,31 @@ import pytest
 import scipy.optimize
 
 import mri_design as md
-from mri_design.errors import InputError
-from mri_design.inference.base import WarmStart
-from mri_design.inference.criterion import evidence_bound
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design import (
+    ControlVariate,
+    Dense,
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    Gaussian,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Lanczos,
+    Laplace,
+    LinearOperator,
+    Logistic,
+    MonteCarlo,
+    Poisson,
+    Sech2,
+    SiteBlock,
+    Status,
+    StudentT,
+    VariationalGaussian,
+    WarmStart,
+    evidence_bound,
+)
 from mri_design.inference.references.gaussian import CholeskyGaussian
-from mri_design.inference.variational.natural_gradient import VariationalGaussian
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.base import LinearOperator
-from mri_design.operators.dense import Dense
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.likelihoods.poisson import Poisson
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.status import Status
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.exact import Exact
-from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 from tests.slow_cases import slow_case
 
 

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
+from mri_design import FiniteDifferences, Identity, Laplace, SiteBlock, cartesian
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase.filter import phased_preconditioner
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
 from mri_design.operators.phased import PhasedParts
-from mri_design.potentials.laplace import Laplace
 
 SHAPE = (32, 32)
 LINES = [0, 5, 11, *range(13, 20), 23, 28]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.model.phase.map import PhaseMap, estimate_phase
 from mri_design.scan.simulation.phase import smooth_phase
 

@@ -5,15 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import FiniteDifferences, Identity, InputError, MRSlice, SparsityBlock
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.model.circulant_inverse import PhasedCirculantInverse, mirrored
-from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, SparsityBlock, phase_refined, phase_variants
+from mri_design.model.mr_image import DEFAULT_PRIOR, phase_refined, phase_variants
 from mri_design.model.phase.map import PhaseMap
 from mri_design.model.phase.prior import PhasePrior
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.fourier import CentredFFT
 
 N = (16, 12)

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, equispaced_angles, radial_spokes
 from mri_design.operators.nonuniform.convention import checked_trajectory, look_of_trajectory
-from mri_design.scan.trajectories.angles import equispaced_angles
-from mri_design.scan.trajectories.radial import radial_spokes
 
 SHAPE = (64, 64)
 SPOKES = radial_spokes(64, equispaced_angles(7), oversampling=2)

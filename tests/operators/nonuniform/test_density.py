@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.operators.nonuniform import NonUniformFourier, density_weights
+from mri_design import InputError, NonUniformFourier
+from mri_design.operators.nonuniform import density_weights
 
 pytest.importorskip("finufft")
 

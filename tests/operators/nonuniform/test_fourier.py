@@ -6,9 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, NonUniformFourier
 from mri_design.operators.measurement import CartesianSamples
-from mri_design.operators.nonuniform import NonUniformFourier
 
 pytest.importorskip("finufft")
 

@@ -9,17 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import UsageError
-from mri_design.experiment.recipe import Recipe
+from mri_design import KSpaceData, Recipe, UsageError, load_phantom, read
 from mri_design.runs.convert.run import convert_file
 from mri_design.runs.export.run import ExportRequest, export_run
 from mri_design.runs.made_files import write_made_files
 from mri_design.scan.calibration.centred_fft import to_kspace
-from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.io.bart import read_pair
-from mri_design.scan.io.formats import read
-from mri_design.scan.simulation.scenes import load_phantom
 
 SHAPE, LINES, WEIGHT = (16, 12), [1, 3, 5, 6, 7, 8, 9, 10, 13, 15], 0.05
 needs_bart = pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")

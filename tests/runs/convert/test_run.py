@@ -7,17 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import UsageError
-from mri_design.experiment.recipe import Recipe
+from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
 from mri_design.runs.convert.run import convert_file
 from mri_design.runs.made_files import MadeFiles, write_made_files
-from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json, write_npy, write_npz
-from mri_design.scan.io.formats import read
 from mri_design.scan.io.maps import with_maps
-from mri_design.scan.simulation.scenes import load_phantom
-from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.scan.writing.nifti import nifti_bytes
 
 SHAPE = (12, 10)

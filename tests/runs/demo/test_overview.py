@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.evaluation import plots
 from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.page import ReportTable, Section

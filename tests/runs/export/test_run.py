@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError, UsageError
+from mri_design import InputError, UsageError
 from mri_design.runs.export.run import ENDINGS, ExportRequest, SequenceRequest, export_run
 from mri_design.runs.export.scan_parameters import ScanParameters
 from mri_design.runs.made_files import write_made_files

@@ -5,14 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design import InputError, Recipe, UsageError, make_strategy, measure, reconstruct, run_design
 from mri_design.design.trials import ReferenceSlice
-from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.metrics import measure
 from mri_design.experiment import strategy_names
-from mri_design.experiment.designing import run_design
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct
-from mri_design.experiment.strategy_names import make_strategy
 from mri_design.runs.held_out import jobs as comparison_pieces
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.progress import ComparisonProgress

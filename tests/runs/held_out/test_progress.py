@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.errors import InputError, UsageError
+from mri_design import InputError, UsageError
 from mri_design.runs.held_out.progress import ComparisonProgress
 
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design.experiment.recipe import Recipe
+from mri_design import ImageStack, Recipe
 from mri_design.runs.info.images import describe_images
-from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.runs.export.stored_images import read_images
 from mri_design.runs.info.run_folder import describe_folder
 

@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design import Convergence, Reconstruction, Status, equispaced_angles, measure, radial_spokes, turned
 from mri_design.design.trials import ReferenceSlice
-from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.output.manifest import Manifest
 from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
 from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.predictions.account import account_of
-from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
 from mri_design.runs.images import NamedImage, with_zero_filled
 from mri_design.runs.sections.images import (
@@ -24,9 +23,6 @@ from mri_design.runs.sections.images import (
     with_noise_of_reference,
 )
 from mri_design.runs.sections.trace import save_design
-from mri_design.scan.trajectories.angles import equispaced_angles, turned
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.status import Convergence, Status
 from tests.evaluation.conftest import TRACE
 
 DONE, STOPPED = (

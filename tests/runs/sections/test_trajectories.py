@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+from mri_design import equispaced_angles, interleaf_angles, nyquist_turns, point_spread, radial_spokes, turned
 from mri_design.evaluation import plots
 from mri_design.evaluation.colours import THEMED
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
 from mri_design.runs.sections.trajectories import compensated_spread, curves_figure, point_spread_figure
-from mri_design.scan.trajectories.angles import equispaced_angles, interleaf_angles, turned
-from mri_design.scan.trajectories.point_spread import point_spread
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
+from mri_design.scan.trajectories.spiral import spiral_curve
 
 pytest.importorskip("finufft")
 ARMS = turned(spiral_curve(32, nyquist_turns(32, 8), points=90), interleaf_angles(5, "full-turn"))

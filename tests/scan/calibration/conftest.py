@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mri_design.scan.data import KSpaceData
+from mri_design import KSpaceData
 
 
 @dataclass(frozen=True)

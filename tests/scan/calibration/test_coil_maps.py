@@ -8,10 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.calibration.coil_maps import calibration_lines, estimate_coil_maps
-from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.data import KSpaceData
+from mri_design import InputError, KSpaceData, coil_combined, estimate_coil_maps
+from mri_design.scan.calibration.coil_maps import calibration_lines
 
 
 def with_centre(data: KSpaceData, first: int, last: int) -> KSpaceData:

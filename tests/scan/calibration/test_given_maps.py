@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mri_design import KSpaceData, load_phantom
 from mri_design.scan.calibration.given_maps import explained_by_maps
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.simulation.scenes import load_phantom
 from tests.slow_cases import slow_case
 
 

@@ -8,17 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, KSpaceData, estimate_noise_variance, load_phantom
 from mri_design.scan.calibration.noise import (
     OBJECT_BESIDE,
     SIGNAL_OUTSIDE,
     estimate_noise_covariance,
-    estimate_noise_variance,
     measure_coil_noise,
     measure_noise,
 )
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.simulation.scenes import load_phantom
 
 
 def without_lines(data: KSpaceData, keep: np.ndarray) -> KSpaceData:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design import InputError, NonUniformFourier, TrajectoryData
 from mri_design.scan.calibration.centred_fft import to_kspace
 from mri_design.scan.calibration.trajectory_centre import (
     dense_centre,
@@ -14,7 +13,6 @@ from mri_design.scan.calibration.trajectory_centre import (
     rim_holds_signal,
     rim_noise_variance,
 )
-from mri_design.scan.trajectory_data import TrajectoryData
 
 N = 32
 

@@ -8,10 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, estimate_noise_variance, prewhiten
 from mri_design.scan.calibration.centred_fft import to_image, to_kspace
-from mri_design.scan.calibration.noise import estimate_noise_variance
-from mri_design.scan.calibration.whitening import prewhiten
 
 MIXING = np.array([[2, 0.5, 0], [0.3j, 1, 0.2], [0, 0.4, 0.5 - 0.2j]])
 PLAUSIBLE = np.array([[2, 0.5, 0], [0.3j, 1, 0], [0, 0.1, 0.5 - 0.2j]])

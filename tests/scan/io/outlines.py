@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.outline import ScanOutline
-from mri_design.scan.trajectory_data import TrajectoryData
 
 
 def assert_told(

@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.io.formats import read
+from mri_design import InputError, TrajectoryData, read
 from mri_design.scan.io.maps import with_maps
-from mri_design.scan.trajectory_data import TrajectoryData
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-0.5, 0.5, (3, 5, 2)) * (16, 12)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.io import atomic
 
 _LIMITED = """

@@ -9,16 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import ImageStack, InputError, KSpaceData, ReadLimits, TrajectoryData, radial_spokes, read, to_bart
 from mri_design.scan.calibration.centred_fft import to_kspace
-from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.bart import read_pair
-from mri_design.scan.io.formats import outline, read
+from mri_design.scan.io.formats import outline
 from mri_design.scan.io.maps import with_maps
-from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.trajectories.exchange import to_bart
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectory_data import TrajectoryData
 from tests.scan.io.outlines import assert_told
 
 RNG = np.random.default_rng(3)

@@ -9,8 +9,7 @@ import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design import InputError, KSpaceData
 from mri_design.scan.io import fastmri
 from mri_design.scan.io.coils import only_coils, working_coils
 from mri_design.scan.io.mrd import ismrmrd

@@ -8,10 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design import InputError, KSpaceData, read
 from mri_design.scan.io import fastmri
-from mri_design.scan.io.formats import read
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>
 <encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></encodedSpace>

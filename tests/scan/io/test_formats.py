@@ -10,8 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.io.formats import read
+from mri_design import InputError, read
 
 
 def test_every_format_is_recognised_under_any_name(

@@ -11,9 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.io.formats import read
-from mri_design.scan.io.safe import ReadLimits
+from mri_design import InputError, ReadLimits, read
 
 SECRET = b"the secret of another file, long enough to fill a small k-space. " * 64
 

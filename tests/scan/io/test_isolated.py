@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, ReadLimits, read
 from mri_design.scan.io import isolated
-from mri_design.scan.io.formats import read
 from mri_design.scan.io.isolated import read_isolated
-from mri_design.scan.io.safe import ReadLimits
 
 
 def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> None:

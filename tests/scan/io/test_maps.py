@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design import InputError, KSpaceData
 from mri_design.scan.io.maps import with_maps
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.io.mask import read_mask
 from tests.scan.io.test_bart import complex_numbers, write_pair
 

@@ -9,8 +9,7 @@ import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.io.formats import read
+from mri_design import InputError, read
 from mri_design.scan.io.mrd import ismrmrd
 from mri_design.scan.io.mrd.noise import noise_covariance, noise_scale
 from tests.slow_cases import slow_case

@@ -13,9 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.io.formats import read
-from mri_design.scan.io.safe import ReadLimits
+from mri_design import InputError, ReadLimits, read
 
 
 def npy_bytes(header: str, body: bytes = b"", *, version: tuple[int, int] = (1, 0), length: int | None = None):

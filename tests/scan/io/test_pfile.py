@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, read
 from mri_design.scan.io import pfile
-from mri_design.scan.io.formats import outline, read
+from mri_design.scan.io.formats import outline
 
 SHARED = Path(__file__).parents[4] / "shared/data"
 START = 512

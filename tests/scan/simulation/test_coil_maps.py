@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.simulation.coil_maps import coil_series, root_sum_of_squares, simulate_coil_maps
 from mri_design.scan.simulation.settings import pixel_positions
 

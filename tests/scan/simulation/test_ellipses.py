@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.simulation.coil_maps import coil_series
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.series import phase_series

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.simulation import phantoms
 from mri_design.scan.simulation.phantoms import (
     phantom_card,

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from mri_design.errors import InputError
-from mri_design.scan.simulation.random_head import random_head
+from mri_design import InputError, random_head
 
 
 def test_a_head_is_bright_inside_and_dark_around() -> None:

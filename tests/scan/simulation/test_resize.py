@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.resize import fit_to_matrix, fitted_geometry
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack
+from mri_design import ImageStack, InputError, simulate_scan
 from mri_design.scan.simulation.ellipses import EllipsePhantom
-from mri_design.scan.simulation.scanner import simulate_ellipse_scan, simulate_scan
+from mri_design.scan.simulation.scanner import simulate_ellipse_scan
 from mri_design.scan.simulation.series import TrigonometricSeries
 
 

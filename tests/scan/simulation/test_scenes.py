@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design import InputError, load_phantom
 
 
 @pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w"])

@@ -3,11 +3,18 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.simulation.scenes import load_phantom, load_phantom_shots
-from mri_design.scan.trajectories.angles import equispaced_angles, golden_angles, interleaf_angles, turned
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
+from mri_design import (
+    InputError,
+    equispaced_angles,
+    golden_angles,
+    interleaf_angles,
+    load_phantom,
+    load_phantom_shots,
+    nyquist_turns,
+    radial_spokes,
+    turned,
+)
+from mri_design.scan.trajectories.spiral import spiral_curve
 
 SPOKES = radial_spokes(32, golden_angles(6), oversampling=2)
 SPIRALS = turned(spiral_curve(32, nyquist_turns(32, 4), points=120), interleaf_angles(3))

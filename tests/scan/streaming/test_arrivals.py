@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.io.safe import ReadLimits
+from mri_design import InputError, ReadLimits
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.messages import LineReadout, NoiseReadout, ScanHeader

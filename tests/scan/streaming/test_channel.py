@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mri_design.errors import MriDesignError
+from mri_design import MriDesignError
 from mri_design.scan.streaming.channel import (
     Channel,
     Connected,

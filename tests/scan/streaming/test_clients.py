@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from ismrmrd.serialization import ProtocolDeserializer
 
-from mri_design.scan.io.formats import read as read_file
+from mri_design import read as read_file
 from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.messages import Closed, LeftOut, LineReadout, Message, ScanHeader
 from mri_design.scan.streaming.mrd import MrdStream

@@ -8,7 +8,7 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.json_lines import JsonLines
 from mri_design.scan.streaming.messages import StreamProtocol

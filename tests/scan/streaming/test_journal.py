@@ -4,7 +4,7 @@ from pathlib import Path
 import ismrmrd
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.streaming import journal as module
 from mri_design.scan.streaming.journal import Journal, recorded
 from mri_design.scan.streaming.json_lines import JsonLines
@@ -47,7 +47,7 @@ def test_a_journal_of_lines_that_ends_within_one_is_read_up_to_it(tmp_path: Path
 
 
 def test_a_stream_without_end_does_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mri_design.scan.io.safe import ReadLimits
+    from mri_design import ReadLimits
 
     monkeypatch.setattr(module, "STREAM_LIMITS", ReadLimits(max_readouts=2))
     journal = Journal(tmp_path / "readouts")

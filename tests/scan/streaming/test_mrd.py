@@ -12,7 +12,7 @@ from ismrmrd.acquisition import AcquisitionHeader
 from ismrmrd.serialization import ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.left_out import part_of_scan
 from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError
 from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
 from mri_design.scan.streaming.json_lines import JsonLines

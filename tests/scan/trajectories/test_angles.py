@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.trajectories.angles import equispaced_angles, golden_angles, interleaf_angles, turned
+from mri_design import InputError, equispaced_angles, golden_angles, interleaf_angles, turned
 
 
 @pytest.mark.parametrize(

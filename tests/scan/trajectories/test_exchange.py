@@ -10,24 +10,24 @@ import warnings
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.trajectories.angles import golden_angles
-from mri_design.scan.trajectories.exchange import (
-    MRI_NUFFT_SAMPLES,
+from mri_design import (
+    InputError,
     from_bart,
     from_mri_nufft,
     from_sigpy,
+    golden_angles,
     maps_from_bart,
     maps_to_bart,
     planes_from_bart,
     planes_to_bart,
+    radial_spokes,
     samples_from_bart,
     samples_to_bart,
     to_bart,
     to_mri_nufft,
     to_sigpy,
 )
-from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.trajectories.exchange import MRI_NUFFT_SAMPLES
 
 SHAPE = (24, 32)
 SHOTS = radial_spokes(24, golden_angles(5), oversampling=2) * np.array([1.0, 32 / 24]) * 0.8

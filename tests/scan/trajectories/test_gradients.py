@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.trajectories.gradients import (
-    PROTON,
-    GradientLimits,
-    fastest_readout,
-    gradients_of,
-    require_playable,
-)
+from mri_design import GradientLimits, InputError
+from mri_design.scan.trajectories.gradients import PROTON, fastest_readout, gradients_of, require_playable
 
 LIMITS = GradientLimits(amplitude=0.04, slew=150.0)
 

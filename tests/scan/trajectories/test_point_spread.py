@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.trajectories.angles import equispaced_angles
-from mri_design.scan.trajectories.point_spread import point_spread, radial_density
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
+from mri_design import InputError, equispaced_angles, nyquist_turns, point_spread, radial_spokes
+from mri_design.scan.trajectories.point_spread import radial_density
+from mri_design.scan.trajectories.spiral import spiral_curve
 
 
 def grid(rows, columns):

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.trajectories.angles import equispaced_angles
-from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design import InputError, equispaced_angles, radial_spokes
 
 
 @pytest.mark.parametrize("matrix", [16, 17])

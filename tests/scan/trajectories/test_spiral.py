@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.trajectories.gradients import PROTON, GradientLimits, fastest_readout
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve, spiral_readout
+from mri_design import GradientLimits, InputError, nyquist_turns, spiral_readout
+from mri_design.scan.trajectories.gradients import PROTON, fastest_readout
+from mri_design.scan.trajectories.spiral import spiral_curve
 
 LIMITS = GradientLimits(amplitude=0.03, slew=120.0)
 FIELD = 0.24

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError, MissingPackageError
+from mri_design import InputError
+from mri_design.errors import MissingPackageError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes

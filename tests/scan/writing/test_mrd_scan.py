@@ -6,10 +6,8 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design import InputError, KSpaceData, read
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
 from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
 
 AXES = ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))

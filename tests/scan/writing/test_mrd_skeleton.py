@@ -6,9 +6,8 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
+from mri_design import InputError, read
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
 from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
 
 TRAINS = ((6, 3), (1, 11), (0,))

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack
+from mri_design import ImageStack, InputError, ReadLimits, read
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io.formats import outline, read
-from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.formats import outline
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 
 IMAGE = np.random.default_rng(0).random((6, 5))

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack
+from mri_design import ImageStack, InputError, read
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
 from tests.scan.io.image_files.test_dicom import changed
 
 COUNTS = np.full((2, 6, 4), 100, dtype=np.uint16)

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError, MissingPackageError
-from mri_design.scan.data import ImageStack
+from mri_design import ImageStack, InputError, ReadLimits, read
+from mri_design.errors import MissingPackageError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io.formats import outline, read
-from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.formats import outline
 from mri_design.scan.writing.nifti import nifti_bytes
 
 VOLUME = np.random.default_rng(0).random((6, 5, 3)).astype(np.float32)

@@ -8,9 +8,7 @@ import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design import InputError, KSpaceData, read
 from mri_design.scan.io.mrd import ismrmrd
 
 

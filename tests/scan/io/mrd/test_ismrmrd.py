@@ -12,10 +12,8 @@ import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.io.formats import read
+from mri_design import InputError, ReadLimits, read
 from mri_design.scan.io.mrd import ismrmrd
-from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.left_out import left_out_text
 
 

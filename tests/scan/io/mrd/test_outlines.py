@@ -8,10 +8,9 @@ import h5py
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design import InputError, KSpaceData, read
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import outline, read
+from mri_design.scan.io.formats import outline
 from mri_design.scan.io.mrd import acquisitions, ismrmrd
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.outline import ScanOutline

@@ -10,10 +10,8 @@ import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.io.formats import read
+from mri_design import InputError, TrajectoryData, read
 from mri_design.scan.io.mrd import ismrmrd
-from mri_design.scan.trajectory_data import TrajectoryData
 
 N, SPOKES, LENGTH, COILS = 16, 5, 12, 3
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.io.formats import outline, read
+from mri_design import ImageStack, InputError, KSpaceData, read
+from mri_design.scan.io.formats import outline
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from tests.scan.io.outlines import assert_told
 

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design import ImageStack, InputError, KSpaceData, read
 
 SHAPE = (5, 6, 8)  # x, y, z
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError, MissingPackageError
+from mri_design import InputError, ReadLimits
+from mri_design.errors import MissingPackageError
 from mri_design.scan.io import formats
-from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.twix import measurements, siemens
 from tests.scan.io.twix_file import Measurement, write_twix
 
