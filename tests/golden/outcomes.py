@@ -114,7 +114,7 @@ def _left(folder: Path) -> dict[str, Any]:
 def _table(path: Path) -> list[str]:
     header, *rows = (line.split(",") for line in path.read_text().splitlines())
     timed = [name.endswith("_seconds") for name in header]
-    rows = [[ABOUT * (name == "matvecs") + cell for name, cell in zip(header, row, strict=True)] for row in rows]
+    rows = [[ABOUT * (name == "matvecs") + cell for name, cell in zip(header, row, strict=False)] for row in rows]
     header, *told = (",".join(compress(row, map(not_, timed))) for row in (header, *rows))
     if path.name in LONG_TABLES:
         told = [f"{len(told)} rows, the last one:", *told[-1:]]
