@@ -336,8 +336,8 @@ def number_array(
     except (ValueError, TypeError) as error:
         raise InputError(field, "lists of unequal lengths", wanted, cure or "Make all rows equally long.") from error
     if array.dtype.kind not in "fciub":
-        kind = "text" if array.dtype.kind in "US" else str(array.dtype)
-        got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {kind}"
+        held = "text" if array.dtype.kind in "US" else str(array.dtype)
+        got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {held}"
         raise InputError(field, got, wanted, cure)
     pairs = zip(shape or (), array.shape, strict=False)
     if shape is not None and (len(shape) != array.ndim or any(n not in (None, m) for n, m in pairs)):
