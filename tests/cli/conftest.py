@@ -54,15 +54,16 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run(work: Path) -> Callable[..., Result]:
-    """Call the command line in this process; words that name a file of the work folder become its path.
+    """Call the command line in this process; names of files in the work folder become paths, with slices behind or not.
 
     Figures stay empty unless ``drawn`` is asked for.
     """
 
     def call(*words: object, drawn: bool = False) -> Result:
-        known = {path.name: str(path) for path in work.iterdir()}
+        known = {path.name for path in work.iterdir()}
+        placed = [f"{work}/{word}" if str(word).partition("#")[0] in known else str(word) for word in words]
         with nullcontext() if drawn else undrawn():
-            return CliRunner().invoke(app, [known.get(str(word), str(word)) for word in words])
+            return CliRunner().invoke(app, placed)
 
     return call
 
@@ -95,8 +96,3 @@ def designed(work: Path, run: Callable[..., Result]) -> tuple[Path, Result]:
     out = work / "designed"
     arguments = ("design", "scan.npz", "--lines", 12, "--start", 6, "--recipe", "quick.toml")
     return out, run(*arguments, "--out", out)
-
-
-def _interruptible() -> None:
-    """Ctrl-C is ignored in what a script starts in the background, and so in tests that run there."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

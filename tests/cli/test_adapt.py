@@ -423,22 +423,3 @@ def test_a_process_that_is_killed_goes_on_with_the_scanner_that_is_still_there(
     assert 0 < len(asked) < 8 and all(message["rule"] != "start" for message in asked)
     timed = [int(line) for row in latencies(out) for line in row["lines"].split()]
     assert sorted(timed[:4]) == sorted(blind[:4]) and timed[4:] == blind[4:]
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--lines", 8), "Give a file or -, or --listen"),
-        (("-", "--listen", 1, "--lines", 8), "Give a file or -, or --listen"),
-        (("-", "--lines", 8, "--strategy", "oracle-hole"), "knows the image"),
-        (("-", "--lines", 8, "--repeated", "both"), "--repeated"),
-        (("-", "--lines", 8, "--contrast", 1), "leave out --contrast"),
-        (("-",), "when does the design end"),
-        (("-", "--lines", 8, "--timeout", 0), "--timeout"),
-    ],
-)
-def test_wrong_arguments(run: Run, tmp_path: Path, options: tuple[object, ...], said: str) -> None:
-    result = run("adapt", *options, "--out", tmp_path / "run")
-    assert result.exit_code == 2, result.output
-    assert said in result.stderr
-    assert not (tmp_path / "run").exists()

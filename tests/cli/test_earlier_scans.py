@@ -99,29 +99,6 @@ def test_an_earlier_scan_with_half_its_lines_does(run: Run, work: Path, tmp_path
     assert mask[:5].any() and mask[19:].any()
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("--seen", "phantom:t2w"), 3, "wanted that of the scan, 24 x 20"),
-        (("--seen", "scan.npz#0,1"), 3, "earlier scan scan.npz#0,1: slices"),
-        (("--seen", "scan.npz", "--strategy", "random"), 2, "an earlier scan informs the strategy 'calibrated'"),
-        (("--seen", "nothing.npz"), 3, "nothing.npz"),
-        (("--seen", "snow.npz"), 3, "earlier scan snow.npz#0: k-space centre: got noise only"),
-    ],
-)
-def test_what_cannot_be_seen_is_refused(
-    run: Run, work: Path, tmp_path: Path, words: tuple[str, ...], code: int, said: str
-) -> None:
-    rng = np.random.default_rng(0)
-    snow = (rng.standard_normal((1, 1, 24, 20)) + 1j * rng.standard_normal((1, 1, 24, 20))).astype(np.complex64)
-    np.savez(tmp_path / "snow.npz", kspace=snow, noise_variance=np.float64(1))
-    for name, folder in (("scan.npz", work), ("snow.npz", tmp_path)):
-        words = tuple(word.replace(name, str(folder / name)) for word in words)
-    result = run("design", "scan.npz", *OPTIONS, *words, "--out", tmp_path / "run")
-    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
-    assert not (tmp_path / "run" / "lines.csv").exists()
-
-
 IN_A_PLANE = ("--encoding", "plane", "--samples", 160, "--block", 24, "--recipe", "quick.toml")
 
 

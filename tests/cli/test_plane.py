@@ -227,63 +227,6 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("--strategy", "vd-gaussian", "--samples", 60), 2, "chooses lines; for samples of a plane there are"),
-        (("--strategy", "half-turn", "--samples", 60), 2, "chooses spokes and arms of spirals; for samples"),
-        (("--strategy", "caipi:2x2x3", "--samples", 60), 2, "a shift of 3 is the same as one of 1, as samples lie 2"),
-        (("--shots", 60), 2, "--shots counts spokes and arms (--encoding radial, spiral): give --samples 60"),
-        (("--strategy", "caipi:2", "--samples", 60), 2, "2x3x1"),
-        (("--strategy", "residual-greedy", "--samples", 60), 2, "learns from fully sampled training scans"),
-        (("--samples", 60, "--order", "interleaved"), 2, "without echo trains"),
-        (("--samples", 60, "--forbid", "3"), 2, "whose samples are no lines"),
-        (("--samples", 60, "--acceleration", 4), 2, "or an acceleration"),
-        (("--samples", 481), 3, "at most 480"),
-        (("--samples", 60, "--calibration", 12), 2, "--calibration: required samples: got 144; wanted at most"),
-        (("--samples", 60, "--start", 70), 2, "--start: start samples: got 70 (of which 0 are required); wanted at"),
-        (("--samples", 360, "--shutter", "--calibration", 18), 2, "--calibration: calibration region: got 324"),
-        ((), 2, "when does the design end"),
-    ],
-)
-def test_what_a_plane_cannot_do_is_refused(
-    run: Run, work: Path, tmp_path: Path, words: tuple[object, ...], code: int, said: str
-) -> None:
-    result = run("design", "scan.npz", *PLANE, *words, "--out", tmp_path / "refused")
-    assert result.exit_code == code and said in " ".join(result.output.split()), result.output
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--shutter",), "--shutter: got a shutter; wanted none where lines are chosen"),
-        (("--calibration", 4), "--calibration: got a calibration region; wanted none where lines are chosen"),
-        (("--positions", "all"), "in a plane only"),
-        (("--strategy", "poisson-disc"), "chooses samples of a plane"),
-    ],
-)
-def test_what_belongs_to_planes_is_refused_for_lines(
-    run: Run, work: Path, tmp_path: Path, words: tuple[object, ...], said: str
-) -> None:
-    result = run("design", "scan.npz", "--lines", 8, *words, "--out", tmp_path / "refused")
-    assert result.exit_code == 2 and said in " ".join(result.output.split()), result.output
-
-
-@pytest.mark.parametrize(("encoding", "words"), [("lines", ()), ("radial", ("--strategies", "golden"))])
-def test_a_recipe_that_constrains_what_is_no_plane_is_refused_by_its_settings(
-    run: Run, work: Path, tmp_path: Path, encoding: str, words: tuple[str, ...]
-) -> None:
-    recipe, kind = tmp_path / "square.toml", "lines" if encoding == "lines" else "shots"
-    recipe.write_text("[constraints]\ncalibration = 4\n")
-    command = ("compare", "scan.npz", "--encoding", encoding, "--lines", 8, *words, "--recipe", recipe)
-    result = run(*command, "--out", tmp_path / "refused")
-    said = " ".join(result.output.split())
-    assert result.exit_code == 3 and f"none where {kind} are chosen" in said and "constraints.calibration: got" in said
-    result = run(*command, "--shutter", "--out", tmp_path / "refused")
-    said = " ".join(result.output.split())
-    assert result.exit_code == 2 and f"--shutter: got a shutter; wanted none where {kind} are chosen" in said
-
-
-@pytest.mark.parametrize(
     ("encoding", "wanted"), [("plane", "samples of a plane"), ("radial", "spokes"), ("spiral", "arms of spirals")]
 )
 def test_verbs_that_know_lines_only_say_what_the_recipe_asks_for(

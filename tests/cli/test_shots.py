@@ -133,43 +133,6 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
     assert stored["coil_maps"].shape == (3, 24, 24) and stored["kspace"].shape == (3, 6, 24)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (
-            ("--shots", 6, "--strategy", "calibrated"),
-            2,
-            "chooses lines or samples of a plane; for spokes and arms of spirals there are: inf",
-        ),
-        (("--shots", 6, "--strategy", "poisson-disc"), 2, "chooses samples of a plane; for spokes and arms of spirals"),
-        (("--lines", 6), 2, "count other candidates than spokes: give --shots 6"),
-        ((), 2, "Give their number with --shots"),
-        (("--shots", 6, "--acceleration", 4), 2, "Give their number with --shots"),
-        (("--shots", 6, "--angles", 5), 2, "at least 6"),
-        (("--shots", 6, "--angles", 10**6), 2, "which memory can hold"),
-        (
-            ("--shots", 6, "--angles", 12, "--strategy", "half-turn"),
-            2,
-            "half-turn has its own angles: leave it out, or take the strategy information-gain",
-        ),
-        (("--shots", 6, "--start", 8), 2, "at most the number of spokes, 6"),
-        (("--shots", 6, "--forbid", "3"), 2, "--forbid: got 3; wanted none where shots are chosen"),
-        (("--shots", 6, "--shutter"), 2, "--shutter: got a shutter; wanted none where shots are chosen"),
-        (("--shots", 6, "--calibration", 4), 2, "--calibration: got 4; wanted none where shots are chosen"),
-        (("--shots", 6, "--block", 2), 2, "one by one"),
-        (("--shots", 6, "--order", "centre-out"), 2, "of lines and samples"),
-        (("--shots", 6, "--until-error", 0.1), 2, "no error of the image"),
-        (("--shots", 6, "--seen", "head.npz"), 2, "designs of lines and of samples of a plane, not of spokes and arms"),
-        (("--shots", 6, "--positions", "all"), 2, "in a plane only"),
-    ],
-)
-def test_what_cannot_be_is_refused(
-    run: Run, work: Path, tmp_path: Path, words: tuple[object, ...], code: int, said: str
-) -> None:
-    result = run("design", "scan.npz", "--encoding", "radial", *words, "--out", tmp_path / "refused")
-    assert result.exit_code == code and said in " ".join(result.output.split()), result.output
-
-
 @pytest.mark.slow
 def test_a_gain_that_is_too_small_ends_a_design(run: Run, quick: Path, tmp_path: Path) -> None:
     words = ("--encoding", "radial", "--shots", 9, "--recipe", quick, "--until-gain")
@@ -225,25 +188,6 @@ def test_a_comparison_of_shots_begins_with_the_design(
     page = (out / "report.html").read_text()
     assert set(axes) == {"measured spokes"}
     assert "shot counts" in page and "Each strategy has candidates of its own" in page
-
-
-def test_comparisons_of_shots_need_their_number(run: Run, quick: Path, tmp_path: Path) -> None:
-    words = ("compare", "phantom:brain", "--encoding", "spiral", "--accelerations", "4", "--recipe", quick)
-    refused = run(*words, "--out", tmp_path / "refused")
-    assert refused.exit_code == 2 and "Give their numbers with --shots" in " ".join(refused.output.split())
-
-
-@pytest.mark.parametrize("encoding", ["lines", "plane"])
-@pytest.mark.parametrize("verb", ["design", "compare"])
-def test_angles_are_refused_where_no_shots_are_chosen(
-    run: Run, work: Path, tmp_path: Path, verb: str, encoding: str
-) -> None:
-    words = ("--encoding", encoding, "--lines", 12, "--angles", 8)
-    refused = run(verb, "scan.npz", *words, "--out", tmp_path / "refused")
-    said = " ".join(refused.output.split())
-    assert refused.exit_code == 2 and not (tmp_path / "refused").exists()
-    assert "--angles are those of spokes and arms to choose from" in said
-    assert f"{'line' if encoding == 'lines' else 'sample'}s are chosen here" in said
 
 
 def test_a_comparison_of_sets_of_shots_takes_no_angles_and_no_training_scans(

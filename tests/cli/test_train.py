@@ -107,23 +107,6 @@ def test_processes_and_interruptions_change_nothing(
     assert not (tmp_path / "c.npz.unfinished").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("scan.npz", "--rule", "best"), 2, "unknown rule 'best'"),
-        (("scan.npz", "--candidates", 3), 2, "belong to stochastic-lbcs"),
-        (("scan.npz", "phantom:brain"), 3, "one grid"),
-        (("scan.npz", "--start", 12), 2, "at most the number of lines, 9"),
-        (("scan.npz", "scan.npz"), 2, "same name"),
-        (("nothing.npz",), 3, "nothing.npz"),
-    ],
-)
-def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object, ...], code: int, said: str) -> None:
-    result = run("train", *words, *OPTIONS, "--out", tmp_path / "order.npz")
-    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
-    assert not (tmp_path / "order.npz").exists()
-
-
 def test_a_scan_on_another_grid_is_refused(learnt: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
     for family in ("trained", "hybrid", "calibrated"):
         result = run(
