@@ -70,7 +70,7 @@ def run(work: Path) -> Callable[..., Result]:
 
 @pytest.fixture(scope="session")
 def spawn(work: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Start the command line in a process of its own, in the work folder."""
+    """Start the command line in a process of its own, in the work folder, with pipes for what goes in and out."""
 
     def start(*words: object, threads: int = 1) -> "subprocess.Popen[str]":
         environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": str(threads)}
@@ -80,6 +80,7 @@ def spawn(work: Path) -> Callable[..., subprocess.Popen[str]]:
             cwd=work,
             env=environment,
             text=True,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             preexec_fn=lambda: signal.signal(
