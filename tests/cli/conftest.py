@@ -28,6 +28,18 @@ tolerance = 0.1
 [reconstruction]
 std_samples = 6
 """
+FAST = """
+[simulation]
+matrix = 16
+[inference]
+samples = 2
+loops = 1
+tolerance = 0.5
+[reconstruction]
+method = "zero-filled"
+[noise]
+variance = 4.9e-5
+"""
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +47,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with scan.npz (24 x 20, one coil, noise and truth known), its like head.npz, and quick recipes.
 
     quick.toml has the default prior; quick-local.toml that of the shipped recipe `local`, for what reconstructs many
-    times.
+    times; fast.toml needs no posterior for an image and has no doubt about the noise.
     """
     folder = tmp_path_factory.mktemp("work")
     for name, phantom in (("scan", "brain"), ("head", "shepp-logan")):
@@ -48,6 +60,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
             noise_variance=np.float64(data.noise_variance),
         )
     (folder / "quick.toml").write_text(QUICK)
+    (folder / "fast.toml").write_text(FAST)
     (folder / "quick-local.toml").write_text(quickened("local", QUICK))
     return folder
 

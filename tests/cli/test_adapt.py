@@ -20,23 +20,15 @@ from tests.cli.folders import manifest, order, page, rows, settings
 from tests.simulated_scanner import GoneError, connected, main, noise_readouts, write_file
 
 Run = Callable[..., Result]
-FAST = """
-[reconstruction]
-method = "zero-filled"
-[noise]
-variance = 4.9e-5
-"""
-"""Decides without a posterior: for tests of the conversation, not of the design."""
 BLIND = ("--recipe", "fast.toml", "--strategy", "vd-polynomial", "--lines", 12, "--start", 4)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def scans(work: Path) -> None:
-    """coils.npz (32 x 24, four coils), the same with noise readouts as coils.h5, and recipes beside scan.npz."""
+    """coils.npz (32 x 24, four coils), the same with noise readouts as coils.h5, and known.toml beside scan.npz."""
     data = load_phantom("brain", shape=(32, 24), n_coils=4, rng=np.random.default_rng(0))
     np.savez(work / "coils.npz", kspace=data.kspace, noise_variance=np.float64(4.9e-5))
     write_file(work / "coils.h5", data.kspace[0], noise_readouts(data.kspace[0], 4.9e-5, 3))
-    (work / "fast.toml").write_text(FAST)
     (work / "known.toml").write_text((work / "quick.toml").read_text() + "[noise]\nvariance = 4.9e-5\n")
 
 
