@@ -125,19 +125,8 @@ def test_a_killed_training_is_stopped_and_goes_on(
     spawn: Callable[..., "subprocess.Popen[str]"], run: Run, tmp_path: Path
 ) -> None:
     """kill -9: nobody tidies up, and what was begun is found, told by `status`, and finished by the same command."""
-    command = (
-        "train",
-        "scan.npz",
-        "--lines",
-        12,
-        "--rule",
-        "lbcs",
-        "--recipe",
-        "quick-local.toml",
-        "--jobs",
-        1,
-        "--out",
-    )
+    words = ("--lines", 22, "--rule", "lbcs", "--recipe", "fast.toml", "--jobs", 1, "--out")
+    command = ("train", "scan.npz", *words)
     killed, whole, unfinished = (tmp_path / name for name in ("order.npz", "whole.npz", "order.npz.unfinished"))
     with spawn(*command, killed) as training:
         deadline = time.monotonic() + 60
