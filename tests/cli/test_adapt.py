@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design import load_phantom, make_strategy
+from mri_design import load_phantom
 from mri_design.scan.streaming.scanner import Scanner
 from tests.cli.folders import manifest, order, page, rows, settings
+from tests.interruptions import interrupted
 from tests.simulated_scanner import GoneError, connected, main, noise_readouts, write_file
 
 Run = Callable[..., Result]
@@ -365,18 +366,9 @@ def test_a_file_that_is_read_to_its_end_before_the_first_decision_gives_the_same
 
 
 def test_an_interrupted_run_goes_on_with_the_scanner_that_is_still_there(
-    work: Path, run: Run, adapt: Adapt, tmp_path: Path, blind: list[int], monkeypatch: pytest.MonkeyPatch
+    work: Path, run: Run, adapt: Adapt, tmp_path: Path, blind: list[int]
 ) -> None:
-    rule = type(make_strategy("vd-polynomial"))
-    choose = rule.choose
-
-    def interrupted(strategy: Any, view: Any, rng: Any) -> Any:
-        if len(view.steps) == 3:
-            raise KeyboardInterrupt
-        return choose(strategy, view, rng)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(rule, "choose", interrupted)
+    with interrupted("vd-polynomial", 3):
         result, _, out = adapt("scan.npz", (), *BLIND)
     assert result.exit_code == 130 and not (out / "recon.npy").exists() and (out / "checkpoint.npz").exists()
     result, (*asked, _), out = adapt("scan.npz", (), *BLIND, "--resume")

@@ -3,7 +3,6 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 
@@ -11,10 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design import DesignOptions, DesignState, run_design
 from mri_design.evaluation.output.folder_ledger import OUTPUTS
-from mri_design.runs.design import run as design_run
 from tests.cli.folders import manifest, order, page, rows, settings
+from tests.interruptions import interrupted
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]
@@ -176,25 +174,11 @@ def test_a_design_that_chooses_its_model_says_which(run: Run, work: Path, tmp_pa
     assert "Which model predicted best?" in page(out)
 
 
-def interrupted_at(lines: int) -> Callable[..., object]:
-    def stopping(*arguments: object, options: DesignOptions, **settings: object) -> object:
-        def until(state: DesignState) -> None:
-            assert options.callback is not None
-            options.callback(state)
-            if len(state.trace.lines) == lines:
-                raise KeyboardInterrupt
-
-        return run_design(*arguments, options=replace(options, callback=until), **settings)  # type: ignore[arg-type]
-
-    return stopping
-
-
 @pytest.fixture
 def stopped(run: Run, tmp_path: Path) -> Path:
     """A design that was interrupted after nine lines."""
     out = tmp_path / "stopped"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(design_run, "run_design", interrupted_at(9))
+    with pytest.MonkeyPatch.context() as patch, interrupted("calibrated", 3):
         patch.setattr("sys.argv", ["mri-design", "design", "scan.npz", "--lines", "12", "--out", "a b", "--overwrite"])
         result = run("design", "scan.npz", *OPTIONS, "--out", out)
     assert result.exit_code == 130

@@ -5,18 +5,17 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design import make_strategy
 from mri_design.evaluation.output.folder_lock import SILENCE
 from mri_design.evaluation.output.folder_status import run_statuses
 from mri_design.evaluation.output.progress_file import ProgressFile
 from mri_design.evaluation.output.run_folder import RunFolder
 from tests.cli.folders import files, manifest
+from tests.interruptions import interrupted
 
 Run = Callable[..., Result]
 QUICK = ("--recipe", "quick-local.toml")
@@ -35,16 +34,7 @@ def test_of_an_interrupted_run_it_tells_how_to_go_on(run: Run, tmp_path: Path, m
     command = ["design", "scan.npz", "--lines", "10", "--start", "6", "--strategy", "random"]
     command += ["--recipe", "fast.toml", "--out", str(tmp_path / "runs" / "a")]
     monkeypatch.setattr("sys.argv", ["mri-design", *command])
-    rule = type(make_strategy("random"))
-    choose = rule.choose
-
-    def interrupted(strategy: Any, view: Any, *others: Any) -> Any:
-        if len(view.steps) == 1:
-            raise KeyboardInterrupt
-        return choose(strategy, view, *others)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(rule, "choose", interrupted)
+    with interrupted("random", 1):
         assert run(*command).exit_code == 130
     told = run("status", tmp_path / "runs")
     assert told.output.startswith("a: stopped; designing 1 of 4, ")
