@@ -1,7 +1,5 @@
 """Constraints, echo trains and stop rules of `design`, as a user gives them."""
 
-import csv
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -9,27 +7,14 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from mri_design.cli import options
-from mri_design.design.echo_trains import ORDERS
+from tests.cli.folders import manifest, page, rows, settings
 
 Run = Callable[..., Result]
 QUICK = ("--recipe", "quick.toml")
 
 
 def column(path: Path, name: str) -> list[int]:
-    with path.open(newline="") as stream:
-        return [int(row[name]) for row in csv.DictReader(stream)]
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-def test_the_orders_of_the_help_are_the_real_ones(run: Run) -> None:
-    assert options.ORDERS == ORDERS
-    text = " ".join(run("design", "--help").output.split())
-    assert all(f"--{name}" in text for name in ("forbid", "partial-fourier", "max-jump", "block", "until-error"))
+    return [int(row[name]) for row in rows(path)]
 
 
 def test_lines_obey_what_was_asked(run: Run, tmp_path: Path) -> None:
@@ -40,9 +25,7 @@ def test_lines_obey_what_was_asked(run: Run, tmp_path: Path) -> None:
     assert len(set(lines)) == 12 and 9 in lines
     assert not set(lines) & {14, 20, 21, 22, 23, *range(6)}
     assert max(abs(b - a) for a, b in pairwise(lines)) <= 4
-    settings = json.loads((tmp_path / "x" / "manifest.json").read_text())["settings"]
-    assert settings["constraints"]["forbid"] == "14,20-23"
-    assert settings["constraints"]["max_jump"] == 4
+    assert settings(tmp_path / "x")["constraints"].items() >= {"forbid": "14,20-23", "max_jump": 4}.items()
 
 
 def test_echo_trains_are_written_and_shown(run: Run, tmp_path: Path) -> None:
@@ -52,7 +35,7 @@ def test_echo_trains_are_written_and_shown(run: Run, tmp_path: Path) -> None:
     measured = column(tmp_path / "x" / "acquisition.csv", "line")
     assert sorted(measured) == sorted(column(tmp_path / "x" / "lines.csv", "line"))
     assert column(tmp_path / "x" / "acquisition.csv", "echo") == [1, 2, 3, 4] * 3
-    assert "3 echo trains of 4 lines" in (tmp_path / "x" / "report.html").read_text()
+    assert "3 echo trains of 4 lines" in page(tmp_path / "x")
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +54,8 @@ def test_a_small_predicted_error_ends_the_design(stopped: tuple[Path, Result]) -
     assert first.startswith(f"stopped after {len(lines)} of at most 24 lines: predicted error ")
     assert first.endswith(" % <= 6.5 %")
     assert second == f"{len(lines)} lines, converged: {out / 'report.html'}"
-    assert json.loads((out / "manifest.json").read_text())["settings"]["ended"] == first
-    assert first.replace("<", "&lt;") in (out / "report.html").read_text()
+    assert settings(out)["ended"] == first
+    assert first.replace("<", "&lt;") in page(out)
 
 
 def test_a_stopped_design_is_finished_and_another_rule_is_another_design(
@@ -90,32 +73,31 @@ def test_a_stopped_design_is_finished_and_another_rule_is_another_design(
         assert run(*again, *other).exit_code == 2
 
 
-@pytest.mark.parametrize("lines", [(), ("--lines", 24)])
-def test_an_error_below_the_noise_ends_the_design_and_says_so(
-    run: Run, tmp_path: Path, lines: tuple[object, ...]
-) -> None:
-    wanted = ("--start", 4, "--until-error", 0.005, *lines)
+def test_an_error_below_the_noise_ends_the_design_and_says_so(run: Run, tmp_path: Path) -> None:
+    wanted = ("--start", 4, "--until-error", 0.005, "--lines", 24)
     result = run("design", "scan.npz", *QUICK, *wanted, "--out", tmp_path / "x")
     assert result.exit_code == 4, result.output
     first = result.stdout.splitlines()[0]
     assert first.startswith("stopped after 8 of at most 24 lines: an error of 0.5 % is out of reach: every line")
-    status = json.loads((tmp_path / "x" / "manifest.json").read_text())["status"]
+    status = manifest(tmp_path / "x")["status"]
     assert status in first
     assert status.startswith("an error of 0.5 % is out of reach")
-    assert "out of reach" in (tmp_path / "x" / "report.html").read_text()
+    assert "out of reach" in page(tmp_path / "x")
 
 
-def test_predictions_reach_to_the_end_and_two_quantities_have_two_names(run: Run, tmp_path: Path) -> None:
+def test_predictions_reach_to_the_end_and_two_quantities_have_two_names(
+    run: Run, designed: tuple[Path, Result], tmp_path: Path
+) -> None:
     """Only of images whose truth is known is the error on measured lines known too."""
-    for source, known in (("phantom:t2w", True), ("scan.npz", False)):
-        out = tmp_path / f"x-{known}"
-        assert run("design", source, *QUICK, "--lines", 10, "--start", 4, "--out", out).exit_code == 0
+    known = tmp_path / "x"
+    assert run("design", "phantom:t2w", *QUICK, "--lines", 8, "--start", 4, "--out", known).exit_code == 0
+    for out, counts in ((known, range(4, 9)), (designed[0], range(6, 13))):
         steps, checks = (rows(out / name) for name in ("steps.csv", "prediction.csv"))
-        assert [row["lines"] for row in steps] == [str(n) for n in range(4, 11)]
-        assert steps[-1]["line"] == "" and checks[-1]["lines"] == "10"
+        assert [row["lines"] for row in steps] == [str(n) for n in counts]
+        assert steps[-1]["line"] == "" and checks[-1]["lines"] == steps[-1]["lines"]
         by_lines = {row["lines"]: row["predicted_error"] for row in steps}
         assert all(by_lines[row["lines"]] == row["predicted_error"] for row in checks)  # one name, one quantity
-        assert all(bool(row["actual_error"]) == known for row in checks)
+        assert all(bool(row["actual_error"]) == (out == known) for row in checks)
         for row in checks:
             assert 0 < float(row["unmeasured_predicted_error"]) < float(row["predicted_error"])
 

@@ -113,9 +113,9 @@ def test_samples_are_sorted_into_echo_trains(run: Run, work: Path, quick: Path, 
 def test_an_interrupted_design_goes_on_to_the_same_samples(run: Run, quick: Path, tmp_path: Path) -> None:
     words = ("design", "scan.npz", *PLANE, "--samples", 60, "--block", 8, "--recipe", quick)
     assert run(*words, "--out", tmp_path / "whole").exit_code in (0, 4)
-    with interrupted("calibrated", 1, "plane"):
+    with interrupted("calibrated", 4, "plane"):
         assert run(*words, "--out", tmp_path / "cut").exit_code == 130
-    with interrupted("calibrated", 1, "plane"):
+    with interrupted("calibrated", 2, "plane"):
         result = run(*words, "--out", tmp_path / "cut", "--resume")
     assert result.exit_code in (0, 4), result.output
     for name in ("samples.csv", "blocks.csv"):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from mri_design.cli import train
 from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.train import run as training_run
@@ -115,10 +114,6 @@ def test_a_scan_on_another_grid_is_refused(learnt: tuple[Path, Result], run: Run
         )  # fmt: skip
         assert result.exit_code == 3
         assert "a grid of 24 for a scan with 16 phase-encode lines" in result.stderr
-
-
-def test_the_rules_in_the_help_are_the_real_ones() -> None:
-    assert train.RULES == training_run.RULES
 
 
 def test_a_killed_training_is_stopped_and_goes_on(
