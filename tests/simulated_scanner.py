@@ -96,7 +96,18 @@ def numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",") if word]
 
 
-def main() -> None:
+class GoneError(Exception):
+    """The client went away in the middle of a scan."""
+
+
+def main(words: list[str] | None = None) -> None:
+    """Measure as the words of a command line say; `GoneError` where they let the client die.
+
+    Raises
+    ------
+    GoneError
+        After ``--die-after`` readouts.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scan", type=Path)
     parser.add_argument("port", type=int)
@@ -107,10 +118,10 @@ def main() -> None:
     parser.add_argument("--never", type=numbers, default=[], help="lines never to send")
     parser.add_argument("--twice", action="store_true", help="send every readout twice, the second of another strength")
     parser.add_argument("--slow", type=float, default=0.0, help="seconds before every readout")
-    parser.add_argument("--die-after", type=int, default=-1, help="readouts after which the process is gone")
+    parser.add_argument("--die-after", type=int, default=-1, help="readouts after which the client is gone")
     parser.add_argument("--log", type=Path, help="file for the messages that came, as JSON lines")
     parser.add_argument("--file", type=Path, help="write the whole scan as an MRD file instead of connecting")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     stored = np.load(given.scan)
     kspace = stored["kspace"][0]
     noises = noise_readouts(kspace, float(stored["noise_variance"]), given.noise)
@@ -128,7 +139,7 @@ def main() -> None:
         def send(made: Acquisition) -> None:
             nonlocal sent
             if sent == given.die_after:
-                os._exit(9)
+                raise GoneError
             time.sleep(given.slow)
             out.serialize(made)
             stream.flush()

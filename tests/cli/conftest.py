@@ -28,6 +28,18 @@ tolerance = 0.1
 [reconstruction]
 std_samples = 6
 """
+FAST = """
+[simulation]
+matrix = 16
+[inference]
+samples = 2
+loops = 1
+tolerance = 0.5
+[reconstruction]
+method = "zero-filled"
+[noise]
+variance = 4.9e-5
+"""
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +47,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with scan.npz (24 x 20, one coil, noise and truth known), its like head.npz, and quick recipes.
 
     quick.toml has the default prior; quick-local.toml that of the shipped recipe `local`, for what reconstructs many
-    times.
+    times; fast.toml needs no posterior for an image and has no doubt about the noise.
     """
     folder = tmp_path_factory.mktemp("work")
     for name, phantom in (("scan", "brain"), ("head", "shepp-logan")):
@@ -48,28 +60,30 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
             noise_variance=np.float64(data.noise_variance),
         )
     (folder / "quick.toml").write_text(QUICK)
+    (folder / "fast.toml").write_text(FAST)
     (folder / "quick-local.toml").write_text(quickened("local", QUICK))
     return folder
 
 
 @pytest.fixture(scope="session")
 def run(work: Path) -> Callable[..., Result]:
-    """Call the command line in this process; words that name a file of the work folder become its path.
+    """Call the command line in this process; names of files in the work folder become paths, with slices behind or not.
 
     Figures stay empty unless ``drawn`` is asked for.
     """
 
     def call(*words: object, drawn: bool = False) -> Result:
-        known = {path.name: str(path) for path in work.iterdir()}
+        known = {path.name for path in work.iterdir()}
+        placed = [f"{work}/{word}" if str(word).partition("#")[0] in known else str(word) for word in words]
         with nullcontext() if drawn else undrawn():
-            return CliRunner().invoke(app, [known.get(str(word), str(word)) for word in words])
+            return CliRunner().invoke(app, placed)
 
     return call
 
 
 @pytest.fixture(scope="session")
 def spawn(work: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Start the command line in a process of its own, in the work folder."""
+    """Start the command line in a process of its own, in the work folder, with pipes for what goes in and out."""
 
     def start(*words: object, threads: int = 1) -> "subprocess.Popen[str]":
         environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": str(threads)}
@@ -79,6 +93,7 @@ def spawn(work: Path) -> Callable[..., subprocess.Popen[str]]:
             cwd=work,
             env=environment,
             text=True,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             preexec_fn=lambda: signal.signal(
@@ -95,8 +110,3 @@ def designed(work: Path, run: Callable[..., Result]) -> tuple[Path, Result]:
     out = work / "designed"
     arguments = ("design", "scan.npz", "--lines", 12, "--start", 6, "--recipe", "quick.toml")
     return out, run(*arguments, "--out", out)
-
-
-def _interruptible() -> None:
-    """Ctrl-C is ignored in what a script starts in the background, and so in tests that run there."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

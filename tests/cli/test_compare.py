@@ -153,21 +153,7 @@ def test_simulated_scans_are_called_simulated(run: Run, tmp_path: Path) -> None:
     assert "<td>simulated from images</td>" in (tmp_path / "x" / "report.html").read_text()
 
 
-def test_scans_of_different_sizes_are_refused_by_name(run: Run, work: Path, tmp_path: Path) -> None:
-    command = ("compare", "scan.npz", "phantom:t2w", "--lines", 8, "--recipe", "quick.toml", "--jobs", 1)
-    result = run(*command, "--out", tmp_path / "x")
-    assert result.exit_code == 3
-    assert "scan[0] with 24 and" in result.stderr and "one comparison per matrix size" in result.stderr
-
-
 def test_doubled_names_and_counts_count_once(run: Run, tmp_path: Path) -> None:
     command = ("compare", "scan.npz", "--lines", "8,8", "--strategies", "low-pass, low-pass", "--jobs", 1)
     assert run(*command, "--method", "zero-filled", "--out", tmp_path / "x").exit_code == 0
     assert len(rows(tmp_path / "x" / "metrics.csv")) == 1
-
-
-def test_training_scans_from_which_no_strategy_learns_are_refused(run: Run, work: Path, tmp_path: Path) -> None:
-    words = ("compare", "scan.npz", "--lines", 10, "--train", "head.npz", "--out", tmp_path / "refused")
-    for names in ("low-pass", "low-pass,vd-polynomial:3", "oracle-hole"):
-        refused = run(*words, "--strategies", names)
-        assert refused.exit_code == 2 and "Leave out --train" in " ".join(refused.output.split()), refused.output

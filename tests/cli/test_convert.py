@@ -43,27 +43,6 @@ def test_files_that_are_there_stay_unless_they_may_go(run: Run, tmp_path: Path) 
     assert np.load(tmp_path / "a.npy").shape == (1, 1, 24, 20)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["scan.npz", "a.tiff"], 2, "a.tiff has no ending that says a format"),
-        (["scan.npz", "a.nii"], 2, "holds k-space: reconstruct it"),
-        (["scan.npz", "a.h5", "--fov", "240"], 2, "--fov 240: wanted one or two lengths in metres"),
-        (["scan.npz", "a.npy", "--fov", "0.24"], 2, "--fov is for files with sizes of pixels"),
-        (["nowhere.npz", "a.npy"], 3, "nowhere.npz"),
-        (["quick.toml", "a.npy"], 3, "wanted NumPy .npy or .npz"),
-    ],
-)
-def test_refusals_name_what_is_wrong_and_nothing_is_written(
-    run: Run, tmp_path: Path, words: list[str], code: int, said: str
-) -> None:
-    source, name, *options = words
-    result = run("convert", source, tmp_path / name, *options)
-    assert result.exit_code == code, result.output
-    assert said in result.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, work: Path, tmp_path: Path) -> None:
     previous = "scan.npz"
     for name in ("a.h5", "b.cfl", "c.mrd", "d.npz", "e.h5"):
@@ -128,20 +107,6 @@ def test_other_verbs_choose_it_too(run: Run, tmp_path: Path, echoes: Path) -> No
         assert run("recon", echoes, *words).exit_code == 0
         images.append(np.load(out / "recon.npy"))
     np.testing.assert_allclose(images[1], 2 * images[0], rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "verb", [("design", "--lines", 8), ("recon",), ("train", "--lines", 8), ("convert",), ("info",)]
-)
-@pytest.mark.parametrize("option", ["--contrast", "--phase", "--repetition", "--set"])
-def test_a_number_that_is_not_there_is_refused_by_its_option(
-    run: Run, work: Path, tmp_path: Path, verb: tuple[object, ...], option: str
-) -> None:
-    name, *more = verb
-    where = {"convert": [tmp_path / "a.npz"], "info": []}.get(name, ["--out", tmp_path / "a"])
-    result = run(name, "scan.npz", *where, *more, option, 3)
-    assert result.exit_code == 2, result.output
-    assert f"{option}: " in result.stderr and "no numbers of this kind" in result.stderr
 
 
 def test_one_slice_of_several(run: Run, work: Path, tmp_path: Path) -> None:

@@ -1,29 +1,23 @@
-import csv
 import hashlib
 import json
 import re
-import signal
 import subprocess
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
 from typer.testing import Result
 
 from mri_design.evaluation.run_folder import OUTPUTS
+from tests.cli.folders import manifest, order, page, rows, settings
+from tests.interruptions import interrupted
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]
 Designed = tuple[Path, Result]
 OPTIONS = ("--lines", 12, "--start", 6, "--recipe", "quick.toml")
-
-
-def order(folder: Path) -> list[int]:
-    with (folder / "lines.csv").open(newline="") as stream:
-        return [int(row["line"]) for row in csv.DictReader(stream)]
 
 
 def test_it_says_how_it_ended_and_where_the_report_is(designed: Designed) -> None:
@@ -60,13 +54,12 @@ def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) 
 
 def test_lines_mask_and_images_agree(designed: Designed) -> None:
     out, _ = designed
-    with (out / "lines.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert list(rows[0]) == ["order", "line", "ky", "score"]
-    assert [int(row["order"]) for row in rows] == list(range(12))
-    assert all(int(row["ky"]) == int(row["line"]) - 12 for row in rows)
-    assert [row["score"] == "" for row in rows] == [True] * 6 + [False] * 6
-    assert all(float(row["score"]) > 0 for row in rows[6:])
+    lines = rows(out / "lines.csv")
+    assert list(lines[0]) == ["order", "line", "ky", "score"]
+    assert [int(row["order"]) for row in lines] == list(range(12))
+    assert all(int(row["ky"]) == int(row["line"]) - 12 for row in lines)
+    assert [row["score"] == "" for row in lines] == [True] * 6 + [False] * 6
+    assert all(float(row["score"]) > 0 for row in lines[6:])
     mask = np.load(out / "mask.npy")
     assert (mask.dtype, mask.shape) == (np.bool_, (24,))
     assert np.flatnonzero(mask).tolist() == sorted(order(out))
@@ -78,8 +71,7 @@ def test_lines_mask_and_images_agree(designed: Designed) -> None:
 
 def test_metrics_are_those_of_the_saved_image(designed: Designed, work: Path) -> None:
     out, _ = designed
-    with (out / "metrics.csv").open(newline="") as stream:
-        first, second = csv.DictReader(stream)
+    first, second = rows(out / "metrics.csv")
     assert (first["method"], second["method"]) == ("mean", "zero-filled")
     assert (first["lines"], first["acceleration"], first["converged"]) == ("12", "2", "yes")
     truth = np.abs(np.load(work / "scan.npz")["reference"][0])
@@ -89,44 +81,34 @@ def test_metrics_are_those_of_the_saved_image(designed: Designed, work: Path) ->
 
 def test_the_manifest_tells_the_run_without_places(designed: Designed, work: Path) -> None:
     out, _ = designed
-    text = (out / "manifest.json").read_text()
-    manifest = json.loads(text)
-    assert set(manifest) == {
-        "command",
-        "inputs",
-        "lines",
-        "seed",
-        "settings",
-        "status",
-        "versions",
-        "wall_seconds",
-    }
-    assert manifest["inputs"] == [
+    text, told = (out / "manifest.json").read_text(), manifest(out)
+    assert " ".join(sorted(told)) == "command inputs lines seed settings status versions wall_seconds"
+    assert told["inputs"] == [
         {"name": "scan.npz", "sha256": hashlib.sha256((work / "scan.npz").read_bytes()).hexdigest()}
     ]
-    assert manifest["lines"] == order(out)
-    assert (manifest["seed"], manifest["status"]) == (0, "converged")
-    assert manifest["settings"]["inference"]["samples"] == 6
-    assert (manifest["settings"]["start"], manifest["settings"]["slice"]) == (6, 0)
-    assert manifest["settings"]["noise_sd_per_real_component"] == pytest.approx(0.007)
-    assert manifest["settings"]["signal_level"] > 0
-    assert {"python", "numpy", "mri-design"} <= set(manifest["versions"])
-    assert manifest["wall_seconds"] > 0
+    assert told["lines"] == order(out)
+    assert (told["seed"], told["status"]) == (0, "converged")
+    assert told["settings"]["inference"]["samples"] == 6
+    assert (told["settings"]["start"], told["settings"]["slice"]) == (6, 0)
+    assert told["settings"]["noise_sd_per_real_component"] == pytest.approx(0.007)
+    assert told["settings"]["signal_level"] > 0
+    assert {"python", "numpy", "mri-design"} <= set(told["versions"])
+    assert told["wall_seconds"] > 0
     assert str(work) not in text and str(work.parent) not in text
 
 
 def test_the_report_is_one_file(designed: Designed, work: Path) -> None:
     out, _ = designed
-    page = (out / "report.html").read_text()
+    shown = page(out)
     drawn = {path.name for path in (out / "figures").iterdir()}
-    assert page.count('<div class="plot"><svg') == len(drawn) and {name[-4:] for name in drawn} == {".svg"}
+    assert shown.count('<div class="plot"><svg') == len(drawn) and {name[-4:] for name in drawn} == {".svg"}
     for outside in ("http://", "https://", 'src="figures', "<script src", "<link", str(work)):
-        assert outside not in page
-    assert "Line design: scan" in page
-    told = json.loads(page.split('<script type="application/json">')[1].split("</script>")[0])
+        assert outside not in shown
+    assert "Line design: scan" in shown
+    told = json.loads(shown.split('<script type="application/json">')[1].split("</script>")[0])
     assert [*told["start"], *(step["line"] for step in told["steps"])] == order(out)
     assert told["images"] and all(image["mean"] and image["deviation"] for image in told["images"])
-    assert "Not converged" not in page
+    assert "Not converged" not in shown
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +135,8 @@ def test_without_a_terminal_progress_comes_in_plain_lines(fresh: tuple[Path, str
 
 
 def test_quiet_says_nothing(run: Run, tmp_path: Path) -> None:
-    result = run("design", "scan.npz", *OPTIONS, "--strategy", "low-pass", "--quiet", "--out", tmp_path / "x")
+    words = ("--lines", 12, "--strategy", "low-pass", "--recipe", "fast.toml", "--quiet")
+    result = run("design", "scan.npz", *words, "--out", tmp_path / "x")
     assert (result.exit_code, result.output) == (0, "")
     assert order(tmp_path / "x") == [12, 11, 13, 10, 14, 9, 15, 8, 16, 7, 17, 6]
 
@@ -164,9 +147,8 @@ def test_a_design_that_did_not_converge_says_so_everywhere(run: Run, work: Path,
     result = run("design", "scan.npz", "--lines", 8, "--start", 6, "--recipe", recipe, "--out", tmp_path / "x")
     assert result.exit_code == 4
     assert "8 lines, not converged" in result.stdout
-    manifest = json.loads((tmp_path / "x" / "manifest.json").read_text())
-    assert manifest["status"].startswith("not converged (stopped at the iteration limit")
-    assert "Not converged (stopped at the iteration limit" in (tmp_path / "x" / "report.html").read_text()
+    assert manifest(tmp_path / "x")["status"].startswith("not converged (stopped at the iteration limit")
+    assert "Not converged (stopped at the iteration limit" in page(tmp_path / "x")
     assert ",no," in (tmp_path / "x" / "metrics.csv").read_text()
 
 
@@ -176,9 +158,7 @@ def test_a_step_that_did_not_converge_says_so_where_the_image_did(run: Run, work
     recipe.write_text(quick.replace("[inference]", "[inference]\ninner_iterations = 1\ninner_tolerance = 1e-12"))
     result = run("design", "scan.npz", "--lines", 8, "--start", 6, "--recipe", recipe, "--out", tmp_path / "x")
     assert result.exit_code == 4
-    assert json.loads((tmp_path / "x" / "manifest.json").read_text())["status"] == (
-        "not converged (2 of 2 design steps)"
-    )
+    assert manifest(tmp_path / "x")["status"] == "not converged (2 of 2 design steps)"
 
 
 def test_a_design_that_chooses_its_model_says_which(run: Run, work: Path, tmp_path: Path) -> None:
@@ -186,40 +166,19 @@ def test_a_design_that_chooses_its_model_says_which(run: Run, work: Path, tmp_pa
     recipe.write_text((work / "quick.toml").read_text() + '\n[phase]\nmodel = "automatic"\n')
     out = tmp_path / "x"
     assert run("design", "scan.npz", "--lines", 12, "--start", 6, "--recipe", recipe, "--out", out).exit_code == 0
-    with (out / "models.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [int(row["lines"]) for row in rows] == list(range(6, 12))
-    assert all(float(row["found, modulus"]) > 0 and float(row["found, phase-aware 1.5"]) > 0 for row in rows)
-    settings = json.loads((out / "manifest.json").read_text())["settings"]
-    under = settings["lines_chosen_under"]
-    assert under["modulus"] == sum(row["model"] == "modulus" for row in rows) and sum(under.values()) == 6
-    assert settings["reconstructed_under"] in under
-    assert "Which model predicted best?" in (out / "report.html").read_text(encoding="utf-8")
-
-
-def interrupted_at(lines: int) -> Callable[..., object]:
-    from mri_design import DesignOptions, DesignState, run_design
-
-    def stopping(*arguments: object, options: DesignOptions, **settings: object) -> object:
-        def until(state: DesignState) -> None:
-            assert options.callback is not None
-            options.callback(state)
-            if len(state.trace.lines) == lines:
-                raise KeyboardInterrupt
-
-        return run_design(*arguments, options=replace(options, callback=until), **settings)  # type: ignore[arg-type]
-
-    return stopping
+    models, under = rows(out / "models.csv"), settings(out)["lines_chosen_under"]
+    assert [int(row["lines"]) for row in models] == list(range(6, 12))
+    assert all(float(row["found, modulus"]) > 0 and float(row["found, phase-aware 1.5"]) > 0 for row in models)
+    assert under["modulus"] == sum(row["model"] == "modulus" for row in models) and sum(under.values()) == 6
+    assert settings(out)["reconstructed_under"] in under
+    assert "Which model predicted best?" in page(out)
 
 
 @pytest.fixture
 def stopped(run: Run, tmp_path: Path) -> Path:
     """A design that was interrupted after nine lines."""
-    from mri_design.runs.design import run as design_run
-
     out = tmp_path / "stopped"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(design_run, "run_design", interrupted_at(9))
+    with pytest.MonkeyPatch.context() as patch, interrupted("calibrated", 3):
         patch.setattr("sys.argv", ["mri-design", "design", "scan.npz", "--lines", "12", "--out", "a b", "--overwrite"])
         result = run("design", "scan.npz", *OPTIONS, "--out", out)
     assert result.exit_code == 130
@@ -247,23 +206,18 @@ def test_an_unfinished_design_is_not_overwritten_by_accident(run: Run, stopped: 
     assert (stopped / "checkpoint.npz").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ["--seed", 1],
-        ["--start", 5],
-        ["--lines", 13],
-        ["--strategy", "random"],
-        ["--recipe", "default"],
-        ["head.npz"],
-    ],
-)
-def test_another_design_does_not_go_on_from_it(run: Run, stopped: Path, change: list[object]) -> None:
-    source = "head.npz" if change == ["head.npz"] else "scan.npz"
-    changed = [] if source == "head.npz" else change
-    result = run("design", source, *OPTIONS, *changed, "--out", stopped, "--resume")
-    assert result.exit_code == 2
-    assert "a design with another input, recipe, seed, start, number of lines" in " ".join(result.stderr.split())
+def test_another_design_does_not_go_on_from_it(run: Run, stopped: Path) -> None:
+    for change in (
+        ("--seed", 1),
+        ("--start", 5),
+        ("--lines", 13),
+        ("--strategy", "random"),
+        ("--recipe", "default"),
+        (),
+    ):
+        result = run("design", "scan.npz" if change else "head.npz", *OPTIONS, *change, "--out", stopped, "--resume")
+        assert result.exit_code == 2
+        assert "a design with another input, recipe, seed, start, number of lines" in " ".join(result.stderr.split())
 
 
 def test_a_finished_design_is_left_as_it_is(run: Run, designed: Designed) -> None:
@@ -287,52 +241,20 @@ def test_a_damaged_checkpoint_is_refused(run: Run, stopped: Path) -> None:
 
 
 def test_overwriting_begins_anew_and_leaves_nothing_of_the_run_before(
-    run: Run, stopped: Path, designed: Designed
+    run: Run, stopped: Path, designed: Designed, tmp_path: Path
 ) -> None:
-    (stopped / "notes.txt").write_text("mine")
-    both = run("design", "scan.npz", *OPTIONS, "--out", stopped, "--resume", "--overwrite")
-    assert both.exit_code == 2 and "give one of them" in both.stderr
     wrong = run("design", "scan.npz", *OPTIONS, "--lines", 99, "--out", stopped, "--overwrite")
     assert wrong.exit_code == 2 and (stopped / "checkpoint.npz").exists()  # refused before anything is removed
-    low = ("--strategy", "low-pass")
-    assert run("design", "scan.npz", *OPTIONS, "--out", stopped, "--overwrite").exit_code == 0
-    assert (stopped / "mask.npy").read_bytes() == (designed[0] / "mask.npy").read_bytes()
-    assert run("design", "scan.npz", *OPTIONS, *low, "--out", stopped, "--overwrite").exit_code == 0
-    assert not (stopped / "scores.csv").exists()  # this strategy has none
-    assert (stopped / "notes.txt").read_text() == "mine"
+    copytree(designed[0], tmp_path / "done")
+    low = (*OPTIONS, "--strategy", "low-pass", "--recipe", "fast.toml", "--overwrite")
+    for out in (stopped, tmp_path / "done"):
+        (out / "notes.txt").write_text("mine")
+        assert run("design", "scan.npz", *low, "--out", out).exit_code == 0
+        names = {path.name for path in out.iterdir()}
+        assert not names & {"scores.csv", "std.npy", "checkpoint.npz"}  # this strategy has none, nor a posterior
+        assert (out / "notes.txt").read_text() == "mine" and len(order(out)) == 12
 
 
 def test_resume_without_a_checkpoint_begins(run: Run, tmp_path: Path) -> None:
-    options = ("--lines", 8, "--strategy", "random", "--recipe", "quick.toml", "--resume")
+    options = ("--lines", 8, "--strategy", "random", "--recipe", "fast.toml", "--resume")
     assert run("design", "scan.npz", *options, "--out", tmp_path / "x").exit_code == 0
-
-
-def test_a_killed_design_goes_on_to_the_same_lines(work: Path, spawn: Spawn, run: Run) -> None:
-    """kill -9 at three seeded moments, somewhere between two checkpoints or while one is written.
-
-    `tests/experiment/test_killed_designs.py` kills fifty times.
-    """
-    command = ("design", "phantom:brain", "--lines", 20, "--start", 4, "--recipe", work / "killed.toml")
-    recipe = (work / "quick.toml").read_text().replace("matrix = 16", "matrix = 24")
-    (work / "killed.toml").write_text(recipe.replace("samples = 6", "samples = 12"))
-    assert run(*command, "--out", work / "whole").exit_code == 0
-    out, moments = work / "killed", np.random.default_rng(10)
-    checkpoint, kills = out / "checkpoint.npz", 0
-    while kills < 3:
-        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-        process = spawn(*command, "--out", out, "--resume")
-        while process.poll() is None and (not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before):
-            time.sleep(0.001)
-        time.sleep(float(moments.uniform(0, 0.03)))
-        process.kill()
-        process.communicate()
-        if process.returncode != -signal.SIGKILL:
-            break
-        kills += 1
-    assert kills >= 2, "the design was too short to be killed often enough"
-    result = run(*command, "--out", out, "--resume")
-    assert result.exit_code == 0, result.output
-    assert order(out) == order(work / "whole")
-    for name in ("lines.csv", "mask.npy", "recon.npy", "std.npy"):
-        assert (out / name).read_bytes() == (work / "whole" / name).read_bytes()
-    assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [".mri-design.json"]

@@ -9,11 +9,13 @@ import pytest
 from typer.testing import Result
 
 from mri_design import strategy_names
-from mri_design.cli import options
+from mri_design.cli import options, train
+from mri_design.design.echo_trains import ORDERS
 from mri_design.experiment.recipe import shipped_recipes
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.runs.convert import ENDINGS as CONVERTED
 from mri_design.runs.export import ENDINGS
+from mri_design.runs.train.run import RULES
 from mri_design.scan.simulation.phantoms import phantom_names
 from mri_design.sequences.scanner import shipped_scanners
 from mri_design.sequences.settings import KINDS
@@ -44,6 +46,10 @@ def test_the_names_in_the_help_are_the_real_ones() -> None:
     assert shipped_scanners() == options.SCANNERS
     assert options.SEQUENCES == KINDS
     assert strategy_names() == (*options.STRATEGIES, *options.TRAINING_RULES)
+    assert strategy_names("plane") == options.PLANE_STRATEGIES
+    assert strategy_names("radial") == strategy_names("spiral") == options.SHOT_STRATEGIES
+    assert train.RULES == RULES
+    assert options.ORDERS == ORDERS
 
 
 @pytest.mark.parametrize(("verb", "offered"), [("design", False), ("compare", True)])

@@ -100,10 +100,3 @@ def test_a_piece_that_fails_keeps_the_others_for_the_same_command(
     monkeypatch.setattr(comparison, "cell_error", lambda m, job: (calls.append(len(job[2])), real(m, job))[1])
     assert run(*command).exit_code == 0
     assert calls == [9]
-
-
-def test_an_executor_that_there_is_not_is_wrong_usage(run: Run, tmp_path: Path) -> None:
-    for verb in ("compare", "design", "protocol", "train"):
-        told = run(verb, "scan.npz", "--lines", 8, *QUICK, "--executor", "slurm", "--out", tmp_path / "x")
-        assert told.exit_code == 2 and "wanted local, dask, or dask:ADDRESS" in told.stderr
-    assert not (tmp_path / "x").exists()

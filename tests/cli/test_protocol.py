@@ -164,24 +164,6 @@ def test_an_interrupted_protocol_goes_on(
     assert again.exit_code == 0 and again.stdout.startswith("nothing to do\n")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("--test", "scan.npz"), 2, "both a test and a training image"),
-        (("--test", "phantom:brain"), 3, "phase-encode lines"),
-        (("phantom:brain",), 3, "one grid for a shared mask"),
-        (("--strategy", "oracle-residual"), 2, "is no protocol"),
-        (("--strategy", "magic"), 2, "unknown strategy"),
-        (("--strategy", "calibrate"), 2, "did you mean calibrated?"),
-        (("--against", "low-pass,magic"), 2, "unknown strategy"),
-        (("--lines", 4), 2, "--start: start lines"),
-    ],
-)
-def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object, ...], code: int, said: str) -> None:
-    result = run(*COMMAND, *words, "--jobs", 1, "--out", tmp_path / "run")
-    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
-
-
 def test_constraints_hold_through_exchanges(run: Run, work: Path, tmp_path: Path) -> None:
     recipe = (work / "quick.toml").read_text()
     (tmp_path / "c.toml").write_text(recipe + '[constraints]\nforbid = "15,17-18"\npartial_fourier = 0.75\n')

@@ -9,47 +9,52 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_phantom
+from tests.cli.folders import manifest
 
-Run = Callable[..., Result]
-SEED = 3
-
-
-@pytest.fixture(scope="module")
-def coils(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A scan of three coils whose noise and maps are unknown."""
-    path = tmp_path_factory.mktemp("coils") / "coils.npy"
-    np.save(path, load_phantom("brain", shape=(32, 28), n_coils=3, rng=np.random.default_rng(2)).kspace)
-    return path
+QUICK = "[simulation]\nmatrix = 16\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
+LINES = ("--lines", "11")
+PLANE = "[design]\nencoding = 'plane'\nplane_block = 20\n"
 
 
 @pytest.mark.parametrize(
-    ("several", "names", "recipe"),
+    ("scan", "names", "count", "recipe"),
     [
-        (False, ("calibrated", "vd-polynomial:3"), ""),
-        (False, ("information-gain",), "[constraints]\nmax_jump = 6\n"),
-        (True, ("calibrated",), "[design]\nstart = 8\nblock = 2\n"),
+        ("scan.npz", ("information-gain", "vd-polynomial:3"), LINES, "[constraints]\nmax_jump = 6\n"),
+        ("coils.npy", ("calibrated",), LINES, "[design]\nstart = 8\nblock = 2\n"),
+        (
+            "scan.npz",
+            ("calibrated", "caipi:2x2"),
+            ("--samples", "80"),
+            "[design]\nencoding = 'plane'\nplane_block = 20\n",
+        ),
+        ("phantom:brain", ("information-gain", "half-turn"), ("--shots", "6"), "[design]\nencoding = 'radial'\n"),
     ],
-    ids=["plain", "short jumps", "coils and blocks"],
+    ids=["short jumps", "coils and blocks", "plane", "spokes"],
 )
 def test_the_first_draw_of_a_comparison_is_the_design(
-    run: Run, work: Path, coils: Path, tmp_path: Path, several: bool, names: tuple[str, ...], recipe: str
+    run: Callable[..., Result],
+    work: Path,
+    tmp_path: Path,
+    scan: str,
+    names: tuple[str, ...],
+    count: tuple[str, str],
+    recipe: str,
 ) -> None:
-    scan = coils if several else "scan.npz"
-    settings = tmp_path / "recipe.toml"
-    quick = "[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
-    settings.write_text(quick + recipe)
-    common = ("--recipe", settings, "--seed", SEED)
-    compared = run(
-        *("compare", scan, "--lines", "11,12", "--strategies", ",".join(names), "--seeds", 2, "--jobs", 1),
-        *common,
-        *("--out", tmp_path / "study"),
-    )
+    """Also where noise and maps of three coils are unknown, or training scans and other counts come with it."""
+    np.save(work / "coils.npy", load_phantom("brain", shape=(24, 20), n_coils=3, rng=np.random.default_rng(2)).kspace)
+    (tmp_path / "recipe.toml").write_text(QUICK + recipe)
+    common = ("--recipe", tmp_path / "recipe.toml", "--seed", 3)
+    option, number = count[0], int(count[1])
+    words = (option, f"{number},{number + 1}", "--strategies", ",".join(names), "--seeds", 2, "--jobs", 1)
+    compared = run("compare", scan, *words, *common, "--out", tmp_path / "study")
     assert compared.exit_code in (0, 4), compared.output
     masks = json.loads((tmp_path / "study" / "masks.json").read_text())
+    unit = option.removeprefix("--")
     for name in names:
         out = tmp_path / name.replace(":", "-")
-        result = run("design", scan, "--strategy", name, "--lines", 11, *common, "--out", out)
+        result = run("design", scan, "--strategy", name, *count, *common, "--out", out)
         assert result.exit_code in (0, 4), result.output
-        lines = json.loads((out / "manifest.json").read_text())["lines"]
-        first = [m["order"] for m in masks if (m["strategy"], m["lines"], m["draw"]) == (name, 11, 0)]
-        assert first == [lines], name
+        first = [
+            mask["order"] for mask in masks if (mask["strategy"], mask[unit], mask["draw"]) == (name, int(number), 0)
+        ]
+        assert first == [manifest(out)["lines"]], name

@@ -1,10 +1,7 @@
 """`mri-design status`: what runs, what is done, what is left; nothing is written."""
 
-import json
 import os
-import signal
 import socket
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,45 +12,28 @@ from typer.testing import Result
 
 from mri_design.evaluation.folder_lock import SILENCE
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.run_status import run_statuses
+from mri_design.evaluation.run_status import ProgressFile, run_statuses
+from tests.cli.folders import files, manifest
+from tests.interruptions import interrupted
 
 Run = Callable[..., Result]
 QUICK = ("--recipe", "quick-local.toml")
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def interrupt_after(monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
-    from mri_design.experiment import checkpoint
-
-    save = checkpoint.save_state
-
-    def save_and_stop(where: object, state: object) -> None:
-        save(where, state)  # type: ignore[arg-type]
-        if len(state.trace.lines) >= lines:  # type: ignore[attr-defined]
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(checkpoint, "save_state", save_and_stop)
-    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
-
-
 def test_of_a_finished_run_it_tells_how_it_ended(run: Run, designed: tuple[Path, Result]) -> None:
     folder, _ = designed
-    before = contents(folder)
+    before = files(folder)
     told = run("status", folder)
     assert told.exit_code == 0
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert told.output.startswith(f"{folder.name}: finished, {manifest['status']}, took ")
-    assert contents(folder) == before and not (folder / ".progress.json").exists()
+    assert told.output.startswith(f"{folder.name}: finished, {manifest(folder)['status']}, took ")
+    assert files(folder) == before and not (folder / ".progress.json").exists()
 
 
 def test_of_an_interrupted_run_it_tells_how_to_go_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ["design", "scan.npz", "--lines", "10", "--start", "6", *QUICK, "--out", str(tmp_path / "runs" / "a")]
+    command = ["design", "scan.npz", "--lines", "10", "--start", "6", "--strategy", "random"]
+    command += ["--recipe", "fast.toml", "--out", str(tmp_path / "runs" / "a")]
     monkeypatch.setattr("sys.argv", ["mri-design", *command])
-    with monkeypatch.context() as patch:
-        interrupt_after(patch, 8)
+    with interrupted("random", 1):
         assert run(*command).exit_code == 130
     told = run("status", tmp_path / "runs")
     assert told.output.startswith("a: stopped; designing 1 of 4, ")
@@ -78,26 +58,6 @@ def test_of_a_running_one_it_tells_what_is_left_and_who_has_it(
     assert told.startswith("b: running; designing masks 3 of 8, 1.7 min each, about 8.3 min left; ")
     assert f"then reconstructing (30); process {os.getpid()} on host {socket.gethostname()}" in told
     assert not (tmp_path / "b" / ".progress.json").exists()
-
-
-def test_a_killed_run_is_stopped_and_a_training_is_one_too(
-    run: Run, spawn: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
-) -> None:
-    order = tmp_path / "order.npz"
-    words = ("train", "scan.npz", "--lines", 20, "--rule", "lbcs", *QUICK, "--jobs", 1, "--out", order)
-    training = spawn(*words)
-    deadline = time.monotonic() + 60
-    beginning = tmp_path / "order.npz.unfinished"
-    while not beginning.exists() and training.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    told = run("status", tmp_path).output
-    assert told.startswith("order.npz: running; training ") and f"process {training.pid} on host" in told
-    second = run(*words)
-    assert second.exit_code == 3 and f"in use by process {training.pid} on host" in second.stderr
-    os.kill(training.pid, signal.SIGKILL)
-    training.communicate()
-    told = run("status", tmp_path).output
-    assert told.startswith("order.npz: stopped") and "go on with: mri-design train scan.npz" in told
 
 
 def test_a_silent_host_counts_as_gone(run: Run, tmp_path: Path) -> None:
@@ -131,8 +91,6 @@ def test_what_is_no_folder_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_reconstruction_says_which_part_it_is_at(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mri_design.evaluation.run_status import ProgressFile
-
     told, show = list[str](), ProgressFile.show
 
     def show_and_look(self: ProgressFile, name: str, done: int, total: int) -> None:
@@ -177,7 +135,7 @@ def test_info_understands_a_folder_of_runs_as_the_demo_leaves_it(
     told = run("info", demo)
     assert told.exit_code == 0, told.output
     text = " ".join(told.output.split())
-    ended = json.loads((designed[0] / "manifest.json").read_text())["status"]
+    ended = manifest(designed[0])["status"]
     assert f"name demo-run runs 2: compare (finished, {ended}), design (finished, {ended})" in text
     assert f"next open {demo / 'report.html'}; mri-design info {demo / 'compare'} tells of one run" in text
     (tmp_path / "empty").mkdir()

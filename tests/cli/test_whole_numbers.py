@@ -1,7 +1,6 @@
 """Every option that takes a whole number takes digits, and nothing that a library happens to read as a number."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
@@ -55,22 +54,3 @@ def test_what_is_no_number_in_digits_is_refused(verb: str, name: str, option: st
         with pytest.raises(typer.BadParameter, match="is no whole number"):
             described.parser(text)
     assert described.parser("7") == described.parser(7) == 7
-
-
-@pytest.mark.parametrize("text", ["0-3", "0-12", "1_0", "٣"])
-def test_the_command_line_names_the_option_and_what_came(run: Run, tmp_path: Path, text: str) -> None:
-    for words in (
-        ("recon", "scan.npz", "--slice", text),
-        ("compare", "scan.npz", "--lines", text),
-        ("train", "scan.npz", "--lines", text),
-    ):
-        result = run(*words, "--out", tmp_path / "never")
-        assert result.exit_code == 2, result.output
-        told = " ".join(result.stderr.replace("│", " ").split())
-        assert words[2] in told and text.strip() in told
-
-
-@pytest.mark.parametrize("text", ["scan.npz#1_0", "scan.npz#٣", "scan.npz#-1", "scan.npz#+0"])
-def test_slices_behind_a_file_are_digits_too(run: Run, tmp_path: Path, text: str) -> None:
-    result = run("compare", text, "--lines", 8, "--out", tmp_path / "never")
-    assert result.exit_code == 2 and "give numbers as 0,3,6-9" in " ".join(result.stderr.split())

@@ -1,7 +1,8 @@
 import pytest
 
 from mri_design import UsageError, VariableDensity, make_strategy, strategy_names
-from mri_design.experiment.strategy_names import TUNED_FAMILIES, is_random
+from mri_design.experiment.strategy_names import TUNED_FAMILIES, is_random, tuned_families
+from mri_design.operators.encodings import EncodingName
 
 
 @pytest.mark.parametrize("name", strategy_names())
@@ -87,3 +88,20 @@ def test_random_rules_are_those_that_follow_their_seed_alone() -> None:
         "oracle-greedy",
         "residual-greedy",
     ]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "drawn"),
+    [("plane", {"random", "vd-polynomial", "poisson-disc"}), ("radial", set()), ("spiral", set())],
+)
+def test_strategies_of_other_encodings_have_names_of_their_own(encoding: EncodingName, drawn: set[str]) -> None:
+    for name in strategy_names(encoding):
+        rule = make_strategy(name, encoding)
+        assert rule.name == name and 1 <= rule.default_start(4096, 512) <= 512
+    assert {name for name in strategy_names(encoding) if is_random(name, encoding)} == drawn
+    for family, powers in tuned_families(encoding).items():
+        assert [make_strategy(f"{family}:{power:g}", encoding).power for power in powers] == list(powers)
+
+
+def test_a_spacing_in_two_directions_follows_a_colon() -> None:
+    assert make_strategy("caipi:2x3x1", "plane").spacing == (2, 3)

@@ -1,0 +1,34 @@
+"""What stands in the folder of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mri_design.evaluation.tables import read_csv_texts as rows
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return found
+
+
+def settings(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = manifest(folder)["settings"]
+    return found
+
+
+def order(folder: Path) -> list[int]:
+    """Lines as they were chosen."""
+    return [int(row["line"]) for row in rows(folder / "lines.csv")]
+
+
+def page(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Contents by path, without what tells the time."""
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {name: content for name, content in found.items() if name != "manifest.json"}

@@ -1,0 +1,27 @@
+"""Designs that are interrupted by their user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+from unittest import mock
+
+from mri_design import make_strategy
+
+
+@contextmanager
+def interrupted(strategy: str, decisions: int, encoding: Any = "lines") -> Iterator[None]:
+    """Within this, designs of a strategy stop as by Ctrl-C when so many decisions were made."""
+    rule = type(make_strategy(strategy, encoding))
+    method = "choose_block" if hasattr(rule, "choose_block") else "choose"
+    choose, made = getattr(rule, method), count()
+
+    def choosing(self: Any, *arguments: Any) -> Any:
+        if next(made) == decisions:
+            raise KeyboardInterrupt
+        return choose(self, *arguments)
+
+    with mock.patch.object(rule, method, choosing):
+        yield
