@@ -1,6 +1,5 @@
 """Noise that had to be estimated from samples that hold signal is said by every verb, and kept with the results."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_phantom
+from tests.cli.folders import page, settings
 
 Run = Callable[..., Result]
 SAID = "the outermost samples hold signal"
@@ -42,11 +42,11 @@ def test_it_is_said_on_stderr_and_kept(run: Run, coarse: Path, tmp_path: Path, v
     assert len(lines) == 1
     assert lines[0].startswith("mri-design: coarse: its noise is estimated from the data")
     assert "variance under [noise] in a recipe" in lines[0]
-    settings = json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]
-    many = settings.get("noise_sources", {}).get(str(coarse / "coarse.npz"))
-    assert SAID in (many or settings["noise_source"])
+    told = settings(tmp_path / "a")
+    many = told.get("noise_sources", {}).get(str(coarse / "coarse.npz"))
+    assert SAID in (many or told["noise_source"])
     assert bool(many) == (verb in ("compare", "protocol"))
-    assert SAID in (tmp_path / "a" / "report.html").read_text()
+    assert SAID in page(tmp_path / "a")
     quiet = run(first, coarse / "coarse.npz", *ending, "--quiet", "--out", tmp_path / "b")
     assert quiet.stderr == ""
     known = run(first, coarse / "known.npz", *ending, "--out", tmp_path / "c")

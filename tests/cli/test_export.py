@@ -151,7 +151,7 @@ def test_what_a_scan_s_header_says_reaches_the_image(run: Run, tmp_path: Path, w
     nibabel = pytest.importorskip("nibabel")
     place = SliceGeometry((2.0, 2.5), 4.0, (1.0, 2.0, 3.0), *np.eye(3).tolist())
     _write_scan(tmp_path / "scan.h5", work, place)
-    out = ["--method", "zero-filled", "--recipe", "quick.toml", "--out", tmp_path / "recon"]
+    out = ["--recipe", "fast.toml", "--out", tmp_path / "recon"]
     assert run("recon", tmp_path / "scan.h5", *out).exit_code == 0
     result = run("export", tmp_path / "recon", "--to", "nifti", "--out", tmp_path / "a.nii")
     assert result.exit_code == 0 and result.stdout.count("\n") == 1
@@ -171,8 +171,7 @@ def test_the_image_of_raw_data_is_that_of_their_header_s_patient(
         known.subjectInformation = ismrmrd.xsd.subjectInformationType(patientName="Somebody^Else", patientID="77")
         known.studyInformation = ismrmrd.xsd.studyInformationType(studyInstanceUID=study, studyID="5")
         file.write_xml_header(ismrmrd.xsd.ToXML(known).encode())
-    (tmp_path / "plain.toml").write_text('[reconstruction]\nmethod = "zero-filled"\n')
-    words = ["--recipe", tmp_path / "plain.toml", "--out", tmp_path / "recon"]
+    words = ["--recipe", "fast.toml", "--out", tmp_path / "recon"]
     made = run("recon", tmp_path / "scan.h5", *words)
     assert made.exit_code == 0, made.output
     assert ("identifiers left out: StudyInstanceUID" in made.stderr) == (study != "1.2.3")
@@ -263,7 +262,7 @@ def known(work: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Pat
             protocolName="brain", patientPosition="HFS"
         )
         file.write_xml_header(ismrmrd.xsd.ToXML(said).encode())
-    out = ("--method", "zero-filled", "--recipe", "quick.toml", "--out", folder / "recon")
+    out = ("--recipe", "fast.toml", "--out", folder / "recon")
     assert run("recon", folder / "scan.h5", *out).exit_code == 0
     return folder / "recon"
 

@@ -1,6 +1,5 @@
 """What a file holds beyond what was read is said by every verb, and kept with the results."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +7,8 @@ import ismrmrd
 import numpy as np
 import pytest
 from typer.testing import Result
+
+from tests.cli.folders import page, settings
 
 Run = Callable[..., Result]
 COILS = "coils dropped: coil 1 holds zeros only; coil 3 repeats coil 0"
@@ -27,6 +28,7 @@ def raw(run: Run, work: Path) -> Path:
     one, two = kspace + noise[0, 0] + 1j * noise[0, 1], (0.5 + 0.5j) * kspace + noise[1, 0] + 1j * noise[1, 1]
     coils = np.stack([one, 0 * one, two, one]).astype(np.complex64)
     np.savez(work / "coils.npz", kspace=coils[np.newaxis])
+    (work / "coils.toml").write_text((work / "fast.toml").read_text() + "[coils]\ncalibration_lines = 12\n")
     path = work / "many.h5"
     assert run("convert", "coils.npz", path).exit_code == 0
     with ismrmrd.Dataset(str(path), mode="r+") as file:
@@ -36,17 +38,6 @@ def raw(run: Run, work: Path) -> Path:
                 again = file.read_acquisition(number)
                 again.idx.contrast, again.idx.repetition = contrast, repetition
                 file.append_acquisition(again)
-    return path
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recipe that ends soon, and has no doubt about the noise."""
-    path = tmp_path_factory.mktemp("recipe") / "plain.toml"
-    path.write_text(
-        '[reconstruction]\nmethod = "zero-filled"\n[inference]\nsamples = 2\nloops = 1\ntolerance = 0.5\n'
-        "[coils]\ncalibration_lines = 12\n[noise]\nvariance = 1e-4\n"
-    )
     return path
 
 
@@ -70,30 +61,28 @@ def test_a_series_that_was_asked_for_is_no_news(run: Run, tmp_path: Path, raw: P
 
 @pytest.mark.parametrize("verb", [("recon",), ("design", "--lines", 13, "--start", 12, "--strategy", "low-pass")])
 def test_a_run_warns_and_keeps_it_in_manifest_and_report(
-    run: Run, tmp_path: Path, raw: Path, plain: Path, verb: tuple[object, ...]
+    run: Run, tmp_path: Path, raw: Path, verb: tuple[object, ...]
 ) -> None:
     name, *options = verb
-    words = (name, raw, *options, "--recipe", plain, "--out", tmp_path / "run", "--overwrite")
+    words = (name, raw, *options, "--recipe", "coils.toml", "--out", tmp_path / "run", "--overwrite")
     result = run(*words)
     assert result.exit_code in (0, 4), result.output
     (line,) = _warnings(result)
     assert COILS in line and all(text in line for text in SERIES)
-    kept = json.loads((tmp_path / "run" / "manifest.json").read_text())["settings"]["left_out_of_scan"]
+    kept = settings(tmp_path / "run")["left_out_of_scan"]
     assert kept["coils_dropped"] == "coil 1 holds zeros only; coil 3 repeats coil 0"
     assert kept["contrast"].startswith("0, the first of 2") and kept["repetition"].startswith("0, the first of 2")
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "left out of the scan" in page and "coil 3 repeats coil 0" in page
+    assert "left out of the scan" in page(tmp_path / "run") and "coil 3 repeats coil 0" in page(tmp_path / "run")
     assert _warnings(run(*words, "--quiet")) == []
 
 
-def test_verbs_of_many_scans_warn_once_for_a_file_and_keep_it(run: Run, tmp_path: Path, raw: Path, plain: Path) -> None:
-    words = ("--lines", 14, "--strategies", "low-pass", "--recipe", plain)
+def test_verbs_of_many_scans_warn_once_for_a_file_and_keep_it(run: Run, tmp_path: Path, raw: Path) -> None:
+    words = ("--lines", 14, "--strategies", "low-pass", "--recipe", "coils.toml")
     result = run("compare", raw, *words, "--jobs", 1, "--out", tmp_path / "run")
     assert result.exit_code in (0, 4), result.output
     assert len(_warnings(result)) == 1
-    settings = json.loads((tmp_path / "run" / "manifest.json").read_text())["settings"]
-    assert COILS in settings["left_out_of_scans"][str(raw)]
-    assert "left out of the scan" in (tmp_path / "run" / "report.html").read_text()
+    assert COILS in settings(tmp_path / "run")["left_out_of_scans"][str(raw)]
+    assert "left out of the scan" in page(tmp_path / "run")
 
 
 def test_a_scan_that_was_read_as_a_whole_gives_no_warning(run: Run, tmp_path: Path) -> None:

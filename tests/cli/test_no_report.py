@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from tests.cli.folders import files
+
 Run = Callable[..., Result]
-QUICK = ("--recipe", "quick-local.toml")
+FAST = ("--recipe", "fast.toml")
 COMMANDS = {
-    "design": ("design", "scan.npz", "--lines", 10, "--start", 6, *QUICK),
-    "recon": ("recon", "scan.npz", *QUICK),
+    "design": ("design", "scan.npz", "--lines", 10, "--start", 6),
+    "recon": ("recon", "scan.npz"),
     "compare": ("compare", "scan.npz", "--lines", "8,10", "--strategies", "low-pass,random", "--seeds", 2),
-    "protocol": ("protocol", "scan.npz", "--lines", 8, "--test", "head.npz", "--against", "low-pass", *QUICK),
+    "protocol": ("protocol", "scan.npz", "--lines", 8, "--test", "head.npz", "--against", "low-pass"),
 }
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    left_out = ("manifest.json", ".mri-design.json", "report.html")
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: file for name, file in files.items() if name not in left_out and not name.startswith("figures")}
+def results(folder: Path) -> dict[str, bytes]:
+    left_out = (".mri-design.json", "report.html")
+    return {k: v for k, v in files(folder).items() if k not in left_out and not k.startswith("figures")}
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
@@ -27,7 +28,7 @@ def test_the_results_are_the_same_and_nothing_is_drawn(
     run: Run, tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = (*COMMANDS[verb], *(("--jobs", 1) if verb in ("compare", "protocol") else ()))
-    command = command if "--recipe" in command else (*command, *QUICK, "--method", "zero-filled")
+    command = (*command, *FAST)
     assert run(*command, "--out", tmp_path / "a").exit_code in (0, 4)
     with monkeypatch.context() as patch:
         patch.setattr("matplotlib.figure.Figure.__init__", None)  # whoever draws would stop here
@@ -35,11 +36,11 @@ def test_the_results_are_the_same_and_nothing_is_drawn(
     assert told.exit_code in (0, 4) and told.output.splitlines()[-1].endswith(str(tmp_path / "b"))
     assert not (tmp_path / "b" / "report.html").exists() and not (tmp_path / "b" / "figures").exists()
     assert (tmp_path / "b" / "manifest.json").exists()
-    assert contents(tmp_path / "a") == contents(tmp_path / "b") != {}
+    assert results(tmp_path / "a") == results(tmp_path / "b") != {}
 
 
 def test_no_report_of_an_earlier_run_stays_beside_other_results(run: Run, tmp_path: Path) -> None:
-    command = ("recon", "scan.npz", *QUICK, "--method", "zero-filled", "--out", tmp_path / "a")
+    command = ("recon", "scan.npz", *FAST, "--out", tmp_path / "a")
     assert run(*command).exit_code == 0
     (tmp_path / "a" / "figures" / "mine.png").write_bytes(b"mine")
     assert run(*command, "--no-report").exit_code == 0
@@ -50,7 +51,7 @@ def test_no_report_of_an_earlier_run_stays_beside_other_results(run: Run, tmp_pa
 
 
 def test_figures_are_written_as_png_where_that_is_asked_for(run: Run, tmp_path: Path) -> None:
-    command = ("recon", "scan.npz", *QUICK, "--method", "zero-filled", "--png")
+    command = ("recon", "scan.npz", *FAST, "--png")
     assert run(*command, "--out", tmp_path / "a").exit_code == 0
     names = sorted(path.name for path in (tmp_path / "a" / "figures").iterdir())
     assert names == [f"{name}.{kind}" for name in ("errors", "images", "mask") for kind in ("png", "svg")]

@@ -1,5 +1,3 @@
-import csv
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,11 +12,12 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.runs.held_out import jobs as comparison_pieces
 from mri_design.runs.protocol import run as protocol_run
+from tests.cli.folders import manifest, order, rows, settings
 
 Run = Callable[..., Result]
 COMMAND = (
     *("protocol", "scan.npz", "head.npz", "--lines", 10, "--start", 5, "--method", "zero-filled"),
-    *("--recipe", "quick.toml", "--seeds", 2),
+    *("--recipe", "fast.toml", "--seeds", 2),
 )
 SWAPPED = (*COMMAND, "--strategy", "calibrated", "--swaps", 3, "--test", "other.npz", "--jobs", 1)
 
@@ -39,15 +38,6 @@ def done(run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Resu
     return out, run(*SWAPPED, "--out", out)
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-def order(out: Path) -> list[int]:
-    return [int(row["line"]) for row in rows(out / "lines.csv")]
-
-
 def test_the_folder_is_complete(done: tuple[Path, Result]) -> None:
     out, result = done
     assert result.exit_code == 0, result.output
@@ -58,13 +48,13 @@ def test_the_folder_is_complete(done: tuple[Path, Result]) -> None:
     assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS | {".mri-design.json"}
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
     assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(order(out))
-    assert json.loads((out / "manifest.json").read_text())["lines"] == order(out)
+    assert manifest(out)["lines"] == order(out)
 
 
 def test_scores_are_added_over_the_slices(run: Run, work: Path, tmp_path: Path) -> None:
     words = ("--strategy", "calibrated", "--jobs", 1)
     assert run(*COMMAND, *words, "--out", tmp_path / "run").exit_code == 0
-    recipe = load_recipe(work / "quick.toml")
+    recipe = load_recipe(work / "fast.toml")
     slices = [
         prepare(load_input(str(work / f), recipe), recipe).slice_model(0, recipe) for f in ("scan.npz", "head.npz")
     ]
@@ -78,7 +68,7 @@ def test_by_default_lines_come_next_where_the_training_reconstructions_are_most_
     method: str, run: Run, work: Path, tmp_path: Path
 ) -> None:
     assert run(*COMMAND, "--method", method, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
-    recipe = load_recipe(work / "quick.toml")
+    recipe = load_recipe(work / "fast.toml")
     loaded = [prepare(load_input(str(work / f), recipe), recipe) for f in ("scan.npz", "head.npz")]
     slices = [scan.slice_model(0, recipe) for scan in loaded]
     training = [
@@ -92,16 +82,14 @@ def test_by_default_lines_come_next_where_the_training_reconstructions_are_most_
     rule = TrainingResidual().knowing(training, None if method == "mean" else filled)
     alone = run_design(slices, rule, 10, recipe, seed=0, start=5)
     assert order(tmp_path / "run") == list(alone.trace.lines)
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["settings"]["design"]["strategy"] == "residual-greedy"
+    assert settings(tmp_path / "run")["design"]["strategy"] == "residual-greedy"
 
 
 def test_a_recipe_that_names_another_strategy_is_obeyed(run: Run, work: Path, tmp_path: Path) -> None:
-    (tmp_path / "r.toml").write_text((work / "quick.toml").read_text() + '[design]\nstrategy = "expected-error"\n')
-    words = [tmp_path / "r.toml" if word == "quick.toml" else word for word in COMMAND]
+    (tmp_path / "r.toml").write_text((work / "fast.toml").read_text() + '[design]\nstrategy = "expected-error"\n')
+    words = [tmp_path / "r.toml" if word == "fast.toml" else word for word in COMMAND]
     assert run(*words, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["settings"]["design"]["strategy"] == "expected-error"
+    assert settings(tmp_path / "run")["design"]["strategy"] == "expected-error"
 
 
 def test_exchanges_only_lower_the_training_error(done: tuple[Path, Result]) -> None:
@@ -165,14 +153,14 @@ def test_an_interrupted_protocol_goes_on(
 
 
 def test_constraints_hold_through_exchanges(run: Run, work: Path, tmp_path: Path) -> None:
-    recipe = (work / "quick.toml").read_text()
+    recipe = (work / "fast.toml").read_text()
     (tmp_path / "c.toml").write_text(recipe + '[constraints]\nforbid = "15,17-18"\npartial_fourier = 0.75\n')
     (tmp_path / "j.toml").write_text(recipe + "[constraints]\nmax_jump = 5\n")
-    words = [tmp_path / "c.toml" if word == "quick.toml" else word for word in COMMAND]
+    words = [tmp_path / "c.toml" if word == "fast.toml" else word for word in COMMAND]
     assert run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
     lines = order(tmp_path / "run")
     assert not {15, 17, 18} & set(lines)
     assert min(lines) >= 6
-    words = [tmp_path / "j.toml" if word == "quick.toml" else word for word in COMMAND]
+    words = [tmp_path / "j.toml" if word == "fast.toml" else word for word in COMMAND]
     refused = run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "other")
     assert refused.exit_code == 2 and "maximum jump" in refused.stderr

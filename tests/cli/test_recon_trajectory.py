@@ -1,6 +1,5 @@
 """`recon` and `info` of a file with samples along a trajectory; the other verbs say that they take lines."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typer.testing import Result
 
 from mri_design import NonUniformFourier, golden_angles, load_phantom, load_phantom_shots, radial_spokes
 from mri_design.operators.nonuniform import density_weights
+from tests.cli.folders import page, rows, settings
 
 pytest.importorskip("finufft")
 Run = Callable[..., Result]
@@ -51,21 +51,17 @@ def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file:
     assert result.exit_code == 0, result.output
     assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (N, N)
     assert np.load(out / "mask.npy").tolist() == [True] * SPOKES
-    with (out / "metrics.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [row["method"] for row in rows] == ["mean", "gridded"]
-    assert float(rows[0]["relative_l2"]) < 0.15
-    assert rows[0]["readouts"] == "20" and rows[0]["samples"] == "960"
-    settings = json.loads((out / "manifest.json").read_text())["settings"]
-    assert settings["matrix"] == [N, N] and settings["readouts"] == 20
+    mean, gridded = rows(out / "metrics.csv")
+    assert (mean["method"], gridded["method"]) == ("mean", "gridded") and float(mean["relative_l2"]) < 0.15
+    assert mean["readouts"] == "20" and mean["samples"] == "960"
+    assert settings(out)["matrix"] == [N, N] and settings(out)["readouts"] == 20
     assert (out / "figures" / "trajectory.svg").stat().st_size > 5000
     assert (out / "figures" / "point-spread.svg").stat().st_size > 5000
-    page = (out / "report.html").read_text(encoding="utf-8")
-    assert "one curve for each readout" in page and "thick orange curve is the first of the scan" in page
-    assert "Point-spread function: what these readouts make of a point" in page
+    for words in ("one curve for each readout", "orange curve is the first of the scan", "Point-spread function: what"):
+        assert words in page(out)
 
 
-@pytest.mark.parametrize("method", ["map", "least-squares", "zero-filled"])
+@pytest.mark.parametrize("method", ["map", "zero-filled"])
 def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path, method: str) -> None:
     mask, out = np.arange(SPOKES) % 2 == 0, tmp_path / "x"
     np.save(tmp_path / "mask.npy", mask)
@@ -73,10 +69,8 @@ def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path, met
     assert result.exit_code == 0, result.output
     np.testing.assert_array_equal(np.load(out / "mask.npy"), mask)
     assert not (out / "std.npy").exists()
-    with (out / "metrics.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert rows[0]["readouts"] == "10"
-    assert rows[0]["method"] == ("gridded" if method == "zero-filled" else method)
+    first = rows(out / "metrics.csv")[0]
+    assert (first["readouts"], first["method"]) == ("10", "gridded" if method == "zero-filled" else method)
 
 
 def test_a_mask_of_another_length_is_refused(run: Run, spoke_file: Path, tmp_path: Path) -> None:
@@ -93,8 +87,8 @@ def test_design_takes_lines(run: Run, spoke_file: Path, tmp_path: Path) -> None:
 
 
 def test_noise_that_signal_may_have_enlarged_is_said(run: Run, tmp_path: Path) -> None:
-    spokes = radial_spokes(64, golden_angles(24))
-    made = load_phantom_shots("brain", spokes, shape=64, rng=np.random.default_rng(0))
+    spokes = radial_spokes(48, golden_angles(24))
+    made = load_phantom_shots("brain", spokes, shape=48, rng=np.random.default_rng(0))
     parts = {"kspace": made.kspace.reshape(1, 24, -1), "trajectory": spokes}
     np.savez(tmp_path / "unknown.npz", **parts)
     np.savez(tmp_path / "known.npz", **parts, noise_variance=made.noise_variance)
@@ -102,8 +96,7 @@ def test_noise_that_signal_may_have_enlarged_is_said(run: Run, tmp_path: Path) -
     said = "its noise is estimated from the outermost samples, though power still falls with the distance"
     unknown = run("recon", tmp_path / "unknown.npz", *words, tmp_path / "unknown")
     assert unknown.exit_code == 0 and said in " ".join(unknown.stderr.split()), unknown.output
-    settings = json.loads((tmp_path / "unknown" / "manifest.json").read_text())["settings"]
-    assert "though power still falls" in settings["noise_source"]
+    assert "though power still falls" in settings(tmp_path / "unknown")["noise_source"]
     known = run("recon", tmp_path / "known.npz", *words, tmp_path / "known")
     assert known.exit_code == 0 and "its noise is" not in known.output
     assert "it may be too large" in run("info", tmp_path / "unknown.npz").stdout
@@ -166,7 +159,7 @@ def test_an_image_that_folds_says_that_its_field_of_view_looks_too_small(
     path, out = tmp_path / "spokes.npz", tmp_path / "run"
     known = {"matrix": matrix, "noise_variance": made.noise_variance}
     np.savez(path, kspace=made.kspace.reshape(40, -1), trajectory=spokes * (matrix / 40), **known)
-    result = run("recon", path, "--method", "map", "--recipe", "quick.toml", "--out", out)
+    result = run("recon", path, "--method", "map", "--recipe", "fast.toml", "--out", out)
     assert result.exit_code == 0, result.output
     assert ("its field of view looks too small" in result.stderr) == folded
-    assert ("field_of_view_doubt" in json.loads((out / "manifest.json").read_text())["settings"]) == folded
+    assert ("field_of_view_doubt" in settings(out)) == folded

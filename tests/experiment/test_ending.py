@@ -13,7 +13,6 @@ from mri_design import (
     UntilError,
     UntilGain,
     UsageError,
-    load_recipe,
     make_strategy,
     run_design,
 )
@@ -100,27 +99,6 @@ def test_samples_of_a_plane_have_orders_and_trains_whatever_their_blocks() -> No
     spokes = trains.replacing("design", encoding="radial")
     with pytest.raises(UsageError, match="leave them out where shots are chosen"):
         checked_end(spokes, GAIN, 20)
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("[constraints]\nforbid = '3-1'", "constraints.forbid"),
-        ("[constraints]\npartial_fourier = 0.4", "constraints.partial_fourier"),
-        ("[constraints]\nmax_jump = 0", "constraints.max_jump"),
-        ("[constraints]\nwhole_half = 'left'", "constraints.whole_half"),
-        ("[design]\norder = 'spiral'", "design.order"),
-        ("[design]\nblock = 0", "design.block"),
-        ("[design]\nuntil_error = 0.0", "design.until_error"),
-        ("[design]\nuntil_gain = inf", "design.until_gain"),
-    ],
-)
-def test_recipes_name_what_is_wrong(tmp_path: Path, text: str, place: str) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        load_recipe(path)
-    assert caught.value.field == f"recipe mine.toml: {place}"
 
 
 def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:

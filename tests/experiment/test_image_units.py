@@ -22,19 +22,7 @@ from mri_design.scan.calibration.coil_mixing import image_units
 from tests.shared_scans import shared_scan
 
 RECIPE = Recipe()
-MULTI_COIL = (
-    "mc_brain_8a.npy",
-    "mc_brain_cimax16.npy",
-    "mc_brain_cimax2.npy",
-    "mc_brain_prescan16.npy",
-    "mc_phantom_cimax16.npy",
-    "mc_phantom_ffe12.npy",
-    "mc_phantom_skyra32.npy",
-    "mc_phantom_skyra_gre2.npy",
-    "ge_pfile8.npy",
-    "ph_gre_rep2_256.npy",
-    "ph_gre_rep2_320.npy",
-)
+MULTI_COIL = ("mc_brain_prescan16.npy", "mc_phantom_ffe12.npy", "ge_pfile8.npy", "ph_gre_rep2_256.npy")
 
 
 def head(scale: float = 1.0) -> KSpaceData:

@@ -17,7 +17,6 @@ from mri_design import (
     prepare,
     reconstruct,
 )
-from tests.slow_cases import slow_cases
 
 ScanMaker = Callable[..., KSpaceData]
 
@@ -226,9 +225,7 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
             load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / f"{name}.npy")
 
 
-@pytest.mark.parametrize("size", [1e-30, *slow_cases(1e-19, 1e20, 1e30)])
-@pytest.mark.parametrize("coils", [1, 2])
-@pytest.mark.parametrize("known", [True, False], ids=["noise given", "noise estimated"])
+@pytest.mark.parametrize(("size", "coils", "known"), [(1e-30, 1, True), (1e30, 1, False), (1e-19, 2, False)])
 def test_amplitudes_far_from_one_are_calculated_with_as_ordinary_numbers(
     small: Recipe, size: float, coils: int, known: bool
 ) -> None:
@@ -262,7 +259,7 @@ def test_amplitudes_in_the_ordinary_range_are_left_alone(small: Recipe, make_sca
     np.testing.assert_array_equal(scan.data.kspace, data.kspace)
 
 
-@pytest.mark.parametrize("size", [*slow_cases(1e-30, 1e-19, 1e20), 1e30])
+@pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_images_made_in_python_have_the_units_of_the_data(small: Recipe, size: float) -> None:
     data = replace(load_input("phantom:brain", simulating(small, matrix=32)), reference=None, noise_variance=None)
     images = []
@@ -296,19 +293,20 @@ def test_noise_that_cannot_be_reckoned_with_is_raised_and_this_is_said(small: Re
     assert tiny.data.noise_variance is not None and np.sqrt(tiny.data.noise_variance) > least
 
 
-@pytest.mark.parametrize("method", ["mean", "map"])
-@pytest.mark.parametrize(("model", "coils"), [("modulus", 1), ("aware", 1), ("modulus", 2)])
+@pytest.mark.parametrize(
+    ("method", "model", "coils"), [("mean", "modulus", 1), ("mean", "aware", 1), ("map", "modulus", 2)]
+)
 @pytest.mark.slow
 def test_less_noise_is_no_worse(small: Recipe, method: str, model: str, coils: int) -> None:
     """Of the same scan but for its noise; single precision, or a preconditioner for much noise, gave another image."""
     errors = []
     for noise in (1e-3, 1e-6):
-        recipe = simulating(small, matrix=32, noise=noise, coils=coils)
+        recipe = simulating(small, matrix=24, noise=noise, coils=coils)
         settled = recipe.inference.model_copy(update={"inner_tolerance": 1e-6})
         phase = recipe.phase.model_copy(update={"model": model})
         recipe = recipe.model_copy(update={"phase": phase, "inference": settled})
         scan = prepare(load_input("phantom:t2w", recipe), recipe)
-        lines = [0, 4, 8, *range(11, 22), 24, 28]
+        lines = [0, 4, *range(7, 17), 19, 22]
         found = reconstruct(
             scan.slice_model(0, recipe), lines, method, recipe, np.random.default_rng(0), with_std=False
         )

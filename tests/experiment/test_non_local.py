@@ -56,13 +56,13 @@ def plain(one: MRSlice) -> MRSlice:
 
 @pytest.fixture(scope="module")
 def small_model() -> Callable[..., GeneralizedLinearModel]:
-    """(phase=None) -> the model of a slice of 17 x 17 that knows what is alike in its image from all lines."""
-    recipe = recipe_of(17)
+    """(phase=None) -> the model of a slice of 16 x 16 that knows what is alike in its image from all lines."""
+    recipe = recipe_of(16)
     one = scan_of(recipe).slice_model(0, recipe)
 
     def build(phase: PhasePrior | None = None) -> GeneralizedLinearModel:
-        seen = non_locally_refined(replace(one, phase=phase), one.central_image(range(17)))
-        return seen.model([*range(6, 11), 2, 14])
+        seen = non_locally_refined(replace(one, phase=phase), one.central_image(range(16)))
+        return seen.model([*range(6, 11), 2, 13])
 
     return build
 
@@ -127,8 +127,9 @@ def test_an_image_without_structure_falls_back_and_says_so() -> None:
         assert relative_l2(result.image, other.image) < 0.01
 
 
-@pytest.mark.parametrize("simulation", [{"coils": 4, "noise": 0.03}, {"noise": 0.08}], ids=["coils", "noise"])
-@pytest.mark.parametrize("method", ["mean", "map"])
+@pytest.mark.parametrize(
+    ("method", "simulation"), [("mean", {"coils": 2, "noise": 0.03}), ("map", {"noise": 0.08})], ids=["coils", "noise"]
+)
 def test_the_image_gets_better_with_coils_and_with_noise_too(method: str, simulation: dict[str, float]) -> None:
     recipe = recipe_of(64, **simulation)
     scan = scan_of(recipe)
@@ -161,9 +162,9 @@ def _largest_tau(model: GeneralizedLinearModel, block: int) -> float:
 
 
 def test_the_library_takes_it_with_coils_all_the_same() -> None:
-    recipe = recipe_of(17, coils=3)
+    recipe = recipe_of(16, coils=2)
     one = scan_of(recipe).slice_model(0, recipe)
-    seen = non_locally_refined(one, one.central_image(range(17)))
+    seen = non_locally_refined(one, one.central_image(range(16)))
     exact, drawn = (
         DoubleLoop(variances, outer_iterations=4).infer(seen.model(range(4, 13)), np.random.default_rng(0))
         for variances in (Exact(), ControlVariate(32, 0.01))
@@ -182,7 +183,7 @@ def test_a_design_hands_its_inference_on() -> None:
     assert relative_l2(warm.image, cold.image) < 0.05
 
 
-@pytest.mark.parametrize("sites", ["none", "shared", "apart"])
+@pytest.mark.parametrize("sites", ["none", "apart"])
 def test_every_variance_estimator_gives_nearly_the_exact_posterior(
     small_model: Callable[..., GeneralizedLinearModel], sites: str
 ) -> None:
@@ -192,18 +193,15 @@ def test_every_variance_estimator_gives_nearly_the_exact_posterior(
         return DoubleLoop(variances, LBFGS(1e-7), outer_iterations=4, tolerance=1e-3)
 
     exact = infer(Exact()).infer(model, np.random.default_rng(0))
-    for estimator, most in ((ControlVariate(64, 0.01), 0.02), (MonteCarlo(64, 1e-3), 0.02)):
+    for estimator, most in ((ControlVariate(48, 0.01), 0.02), (MonteCarlo(48, 1e-3), 0.02)):
         found = infer(estimator).infer(model, np.random.default_rng(0))
         assert relative_l2(found.mean, exact.mean) < most
         ratio = found.image_variances.sum() / exact.image_variances.sum()
         assert 0.9 < ratio < 1.1
 
 
-@pytest.mark.parametrize("phase", [None, PhasePrior(None, 2.0, "shared")], ids=["moduli", "phase"])
-def test_all_solvers_find_the_same_map_image(
-    small_model: Callable[..., GeneralizedLinearModel], phase: PhasePrior | None
-) -> None:
-    model = small_model(phase)
+def test_all_solvers_find_the_same_map_image(small_model: Callable[..., GeneralizedLinearModel]) -> None:
+    model = small_model(PhasePrior(None, 2.0, "shared"))
     model = replace(model, data=model.data.astype(np.complex128))
     images = [MapEstimate(1e-2, 2, solver(1e-8, 3000))(model)[0] for solver in (LBFGS, IRLS, ADMM)]
     for image in images[1:]:
@@ -218,7 +216,7 @@ def test_the_control_beside_a_graph_is_unbiased_and_scatters_less(
 
     def spread(estimator: VarianceEstimator) -> tuple[float, float]:
         ratios = []
-        for seed in range(20):
+        for seed in range(12):
             found = estimator(posterior.precision, analyses, np.random.default_rng(seed), posterior.mean)
             pairs = zip(found.values, posterior.marginals.values, strict=True)
             ratios.append(np.concatenate([(one / exact).ravel() for one, exact in pairs]))
