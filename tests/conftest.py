@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -104,6 +105,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if SLOW_ROOMS.intersection(item.path.relative_to(TESTS).parts):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Nobody waits for the disk, from which no test reads after a loss of power."""
+    with mock.patch("os.fsync", lambda descriptor: None):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -5,17 +5,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from mri_design import load_phantom
-from mri_design.cli.main import app
+from tests.command_line import called
 from tests.quick_recipes import quickened
-from tests.undrawn import undrawn
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """
@@ -74,9 +72,8 @@ def run(work: Path) -> Callable[..., Result]:
 
     def call(*words: object, drawn: bool = False) -> Result:
         known = {path.name for path in work.iterdir()}
-        placed = [f"{work}/{word}" if str(word).partition("#")[0] in known else str(word) for word in words]
-        with nullcontext() if drawn else undrawn():
-            return CliRunner().invoke(app, placed)
+        placed = [f"{work}/{word}" if str(word).partition("#")[0] in known else word for word in words]
+        return called(placed, drawn=drawn)
 
     return call
 

@@ -10,11 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import typer.main
-from typer.testing import CliRunner
 
 import mri_design as md
-from mri_design.cli.main import app
+from tests.command_line import COMMAND, called
 from tests.docs.pages import PAGES, REPOSITORY, blocks, commands
 
 OTHER_PROGRAMS = ("pip install ", "pip wheel ", "conda ", "docker ", "bart ")
@@ -31,7 +29,7 @@ NEEDED_BY_PAGE = {"beyond-lines": "finufft"}
 """Page to a package that not every machine has."""
 OPTIONS = {
     name: {option for parameter in verb.params for option in parameter.opts if option.startswith("--")} | {"--help"}
-    for name, verb in typer.main.get_command(app).commands.items()
+    for name, verb in COMMAND.commands.items()
 }
 """Of every verb."""
 TARGETS = set(re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.M))
@@ -42,7 +40,10 @@ def _runs_verbs(page: Path) -> bool:
 
 
 def _smaller(command: str) -> list[str]:
-    """The command for scans of an eighth of the lines, with a quick recipe where it names none, in one process."""
+    """The command for scans of an eighth of the lines, with a quick recipe where it names none, in one process.
+
+    Reports take half of the time, and have tests of their own.
+    """
     words = command.split()[1:]
     counts = {*COUNTS, "--slice", "--positions"} if "phantom:head-3d" in words else COUNTS  # planes of a volume
     for place, word in enumerate(words[:-1]):
@@ -55,6 +56,8 @@ def _smaller(command: str) -> list[str]:
     for option in ("--jobs", "--seeds"):
         if option in OPTIONS.get(words[0], ()) and option not in words:
             words += [option, "1"]
+    if "--no-report" in OPTIONS.get(words[0], ()) and not {"--png", "--no-report"} & {*words}:
+        words.append("--no-report")
     return words
 
 
@@ -106,7 +109,7 @@ def _run_command(command: str) -> None:
         form = re.search(r"^mri-design export .*--to (\w+)", command)
         if form and form[1] in NEEDED and find_spec(NEEDED[form[1]]) is None:
             return
-        ended = CliRunner().invoke(app, _smaller(command))
+        ended = called(_smaller(command))
         assert ended.exit_code in (0, 4), f"{command}\n{ended.output}"
         assert ended.exit_code == 0 or "out of reach" in ended.output, f"{command}\n{ended.output}"
 

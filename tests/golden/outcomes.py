@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from typer.testing import CliRunner
 
 from mri_design import load_phantom
-from mri_design.cli.main import app
+from tests.command_line import called
 from tests.golden.runs import RUNS
-from tests.undrawn import undrawn
 
 EXPECTED = Path(__file__).with_name("expected.json")
 """The outcomes of all runs, by name."""
@@ -50,8 +48,8 @@ def carried_out(name: str, folder: Path, *more: str) -> dict[str, Any]:
     if verb == "adapt":
         _measured(folder / run.words.split()[1], coils=3 if "coils" in name else 1)
     words = [*run.words.split(), "--recipe", f"{name}.toml", "--out", out, *more]
-    with chdir(folder), undrawn():
-        result = CliRunner().invoke(app, words)
+    with chdir(folder):
+        result = called(words)
     if result.exit_code not in (0, 4):
         raise RuntimeError(f"{name} ended with {result.exit_code}: {result.output}") from result.exception
     said = {
