@@ -27,7 +27,7 @@ from mri_design.evaluation.pictures import (
     pointed_curves,
     svg_text,
 )
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
 from mri_design.evaluation.tables import Row, column_names, format_cell, is_numeric, shown_texts
 from mri_design.scan.io.atomic import write_text
 
@@ -360,37 +360,9 @@ def _template() -> Template:
     return surroundings.from_string(source)
 
 
-_HELD = {
-    "recon.npy": "the image, complex64 (ky, kx)",
-    "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
-    "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx)",
-    "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",
-    "lines.csv": "lines in the order of choice",
-    "samples.csv": "samples of the plane in the order of choice",
-    "shots.csv": "shots in the order of choice, with their angles",
-    "trajectory.npz": "the chosen shots as a scan: data, trajectory, noise, coil maps",
-    "acquisition.csv": "what is measured, in the order of measurement, with its echo trains where there are any",
-    "masks.json": "every mask as what it measures, in the order of choice",
-    "metrics.csv": "error of every image",
-    "winners.csv": "least mean error at each number of lines, samples or shots",
-    "summary.csv": "mean errors and their spread",
-    "paired.csv": "designed masks against the best of the others",
-    "tuned.csv": "powers of the tuned densities",
-    "steps.csv": "every decision of the design",
-    "blocks.csv": "every block of samples of the design",
-    "scores.csv": "score of every line at every decision",
-    "prediction.csv": "predicted and actual error along the run",
-    "prediction-lines.csv": "the same line by line",
-    "models.csv": "models of the phase, decision by decision",
-    "exchanges.csv": "exchanges of lines that were tried",
-    "manifest.json": "command, versions, seed, settings",
-}
-"""Every file that runs leave for people, in the order in which they are listed."""
-
-
 def files_section(folder: Path) -> Section:
     """Links to the files that lie beside the report."""
-    there = {name: what for name, what in _HELD.items() if (folder / name).is_file()}
+    there = {name: what for name, what in OUTPUTS.items() if what and (folder / name).is_file()}
     return Section("Files", [Links(there), Paragraph("The figures are in the folder figures.")])
 
 

@@ -22,7 +22,10 @@ from mri_design.evaluation.plots.style import (
     LABEL,
     SMALL,
     WIDTH,
-    empty_figure,
+    colour_bar,
+    extent,
+    grid_of_axes,
+    legend_below,
     plain_text,
 )
 from mri_design.operators.encodings import count_text
@@ -85,7 +88,7 @@ def trajectory_curves(
     cells[0].set_ylabel(f"\N{LEFTWARDS ARROW} {KY_LABEL}", fontsize=SMALL, color=GREY)
     others, marked = cells[0].collections
     curves = [marked] if all(len(each) == 1 for each in shots.values()) else [marked, others]
-    figure.legend(curves, [plain_text(first, width=45), "the others"][: len(curves)], **_below(cells))
+    legend_below(figure, curves, [first, "the others"][: len(curves)], min(len(cells), 2))
     return figure
 
 
@@ -122,17 +125,14 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) 
             raise InputError(field=title, got="no peak in the middle", wanted="a point-spread function")
         with np.errstate(divide="ignore"):
             decibels = 20 * np.log10(np.abs(spread) / peak)
-        left, top = -middle[1] - 0.5, -middle[0] - 0.5
-        place = (left, left + shape[1], top + shape[0], top)  # pixels from the middle, rows downwards
-        drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none", extent=place)
+        drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none", extent=extent(shape))
         axes.tick_params(labelsize=SMALL)
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
         lobe = f"largest side lobe {decibels[aside].max():.1f} dB"
         axes.set_xlabel(f"pixels from the point\n{lobe}", fontsize=SMALL, color=GREY)
     cells[0].set_ylabel("\N{LEFTWARDS ARROW} pixels from the point", fontsize=SMALL, color=GREY)
-    bar = figure.colorbar(drawn, ax=cells, location="bottom", shrink=0.6, aspect=30)
-    bar.set_label("modulus below the peak (dB)", fontsize=SMALL)
-    bar.ax.tick_params(labelsize=SMALL)
+    place = {"location": "bottom", "shrink": 0.6, "aspect": 30}
+    colour_bar(figure, drawn, cells, "modulus below the peak (dB)", SMALL, **place)
     return figure
 
 
@@ -177,13 +177,8 @@ def angle_scores(
         axes.tick_params(labelsize=SMALL)
     cells[0].set_ylabel(plain_text(f"score ({unit})"), fontsize=SMALL, color=GREY)
     drawn, ticks = cells[0].lines
-    figure.legend([drawn, ticks], ["score of an angle", "measured angle"], **_below(cells))
+    legend_below(figure, [drawn, ticks], ["score of an angle", "measured angle"], min(len(cells), 2))
     return figure
-
-
-def _below(cells: list[Axes]) -> dict[str, Any]:
-    """How a legend stands below the panels: its names beside each other where there is room."""
-    return {"loc": "outside lower center", "ncols": min(len(cells), 2), "fontsize": SMALL, "frameon": False}
 
 
 def _panels(count: int, columns: int, tallness: float, *, bar: float) -> tuple[Figure, list[Axes]]:
@@ -191,8 +186,4 @@ def _panels(count: int, columns: int, tallness: float, *, bar: float) -> tuple[F
     across = min(count, max(columns, 1))
     down = -(-count // across)
     each = min(WIDTH / across, 3.2)
-    figure = empty_figure(height=down * (each * tallness + _CAPTIONS) + bar, width=across * each + 0.3)
-    axes = figure.subplots(down, across, squeeze=False).ravel()
-    for unused in axes[count:]:
-        unused.set_axis_off()
-    return figure, list(axes[:count])
+    return grid_of_axes(count, across, down * (each * tallness + _CAPTIONS) + bar, across * each + 0.3)

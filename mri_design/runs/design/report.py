@@ -10,7 +10,7 @@ import numpy as np
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
-from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
+from mri_design.operators.encodings import ShotEncoding
 from mri_design.runs.design.earlier import contradicted, opinion_share, share_in_words
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.design_sections import (
@@ -19,8 +19,7 @@ from mri_design.runs.design_sections import (
     model_settings,
     save_acquisition,
     save_design,
-    save_plane_design,
-    save_shot_design,
+    save_trajectory,
     score_unit,
     step_explorer,
 )
@@ -54,21 +53,18 @@ def report_design(
     recipe, trace, known = result.request.recipe, result.trace, result.known
     candidates = known.slice_model.candidates
     name, start, n_lines = recipe.design.strategy, len(trace.start), candidates.size
-    if isinstance(candidates, PlaneEncoding):
-        designed = save_plane_design(run.folder, result.account, candidates)
-    elif isinstance(candidates, ShotEncoding):
-        designed = save_shot_design(run.folder, trace, known, candidates)
-    else:
-        first, *others = save_design(run.folder, result.account, known.slice_model.noise_variance)
-        if run.folder.reported:
-            steps = step_explorer(
-                result.account, score_unit(trace), known.reference, known.data.orientation, known.image_unit
-            )
-            first = replace(first, blocks=[steps, *first.blocks])
-        designed = [first, *others]
+    first, *others = save_design(run.folder, result.account, candidates, known.slice_model.noise_variance)
+    if isinstance(candidates, ShotEncoding):
+        save_trajectory(run.folder, trace, known, candidates)
+    elif candidates.name == "lines" and run.folder.reported:
+        steps = step_explorer(
+            result.account, score_unit(trace), known.reference, known.data.orientation, known.image_unit
+        )
+        first = replace(first, blocks=[steps, *first.blocks])
     about = ABOUT_SHOTS if isinstance(candidates, ShotEncoding) else None
     sections = [
-        *designed,
+        first,
+        *others,
         *model_sections(run.folder, result.account),
         *save_acquisition(run.folder, result.acquisition, recipe),
         *save_reconstruction(run.folder, known, result.images, trace.lines, about),

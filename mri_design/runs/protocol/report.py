@@ -33,7 +33,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     sections = [
-        *save_design(folder, result.account, noise),
+        *save_design(folder, result.account, training[0].slice_model.candidates, noise),
         *model_sections(folder, result.account),
         *save_acquisition(folder, result.acquisition, recipe),
     ]

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design.evaluation import plots
-from mri_design.evaluation.page import Section, saved_figure
+from mri_design.evaluation.page import Section
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
     image_sections,
-    mask_sentence,
+    mask_figure,
+    metric_rows,
     point_spread_figure,
     save_coil_maps,
     save_images,
@@ -41,19 +41,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
     scan, image = result.scan, result.images[0]
     data = scan.data
     count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
-    rows: list[dict[str, object]] = [
-        {
-            "method": named.name,
-            "readouts": data.readouts,
-            "samples": count,
-            "relative_l2": named.errors.relative_l2 if named.errors else None,
-            "psnr": named.errors.psnr if named.errors else None,
-            "ssim": named.errors.ssim if named.errors else None,
-            "converged": named.reconstruction.convergence.converged,
-            "matvecs": named.reconstruction.convergence.matvecs,
-        }
-        for named in result.images
-    ]
+    rows = metric_rows(result.images, {"readouts": data.readouts, "samples": count})
     save_images(run.folder, image.reconstruction, rows)
     run.folder.write_mask(result.mask)
     unit = scan.image_unit(0)
@@ -116,17 +104,10 @@ def _report_on_grid(run: Run, result: ReconResult) -> Ending:
     known, mask, lines = result.known, result.mask, result.ending.lines
     image = result.images[0]
     unit = known.slice_model.candidates.unit
-    if unit == "line":
-        barcode = saved_figure(
-            run.folder, "mask", lambda: plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask)
-        )
-    else:
-        caption = "Measured samples (ky, kz), DC in the middle."
-        barcode = saved_figure(run.folder, "mask", lambda: plots.plane_masks({"measured samples": mask}), caption)
     account = image.reconstruction.account()
     sections = [
         *save_reconstruction(run.folder, known, result.images, lines),
-        Section(f"{unit.capitalize()}s", [barcode]),
+        Section(f"{unit.capitalize()}s", [mask_figure(run.folder, f"measured {unit}s", mask)]),
     ]
     run.folder.write_mask(mask)
     summary: dict[str, object] = {

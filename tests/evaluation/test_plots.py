@@ -1,16 +1,28 @@
-"""Figures show the numbers they were given: positions, scales, orientation, units."""
+"""Figures show what they are given, and refuse what does not fit."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.colors import LogNorm
+from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from mri_design import InputError
+from mri_design import (
+    InputError,
+    equispaced_angles,
+    interleaf_angles,
+    nyquist_turns,
+    point_spread,
+    radial_spokes,
+    turned,
+)
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
-from mri_design.evaluation.pictures import png_bytes
+from mri_design.evaluation.pictures import PALETTE, png_bytes
+from mri_design.evaluation.plots.style import INK
 from mri_design.operators.encodings import KINDS
+from mri_design.scan.trajectories.spiral import spiral_curve
 from tests.evaluation.conftest import texts
 
 HOSTILE = r"$\frac{1$ <b>_^%"
@@ -358,3 +370,211 @@ def test_figures_fit_a_page_and_repeat_exactly(image):
     again = plots.image_grid([plots.ImagePanel(image, "x")] * 4)
     assert png_bytes(figure) == png_bytes(again)
     assert b"Software" not in png_bytes(figure)  # another release of the library may not change the file
+
+
+RNG = np.random.default_rng(0)
+
+
+def drawn(figure) -> list[np.ndarray]:
+    return [np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images]
+
+
+def test_masks_lie_side_by_side_with_their_acceleration() -> None:
+    masks = {"one": RNG.uniform(size=(8, 6)) < 0.5, "two": np.ones((8, 6), dtype=bool)}
+    figure = plots.plane_masks(masks)
+    np.testing.assert_array_equal(drawn(figure)[0], masks["one"].astype(int))
+    assert "48 samples, 1.00" in figure.axes[1].get_title()
+
+
+def test_growth_colours_what_is_new() -> None:
+    panels = drawn(plots.plane_growth([5, 6, 7, 0], (3, 4), [2, 4]))
+    assert panels[0].ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 0, 0]
+    assert panels[1].ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 2, 2]
+
+
+def test_a_legend_says_what_is_new_and_axes_tell_the_size_of_the_plane() -> None:
+    figure = plots.plane_growth([5, 6, 7, 0], (9, 4), [2, 4])
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["measured before", "added since the panel before"]
+    assert figure.axes[0].get_yticks().tolist() == [-4, 0, 4] and figure.axes[0].get_xticks().tolist() == [-2, 0, 1]
+    assert not plots.plane_growth([5, 6], (9, 4), [2]).legends  # nothing is coloured
+
+
+@pytest.mark.parametrize("values", [[6.5, 6.2, 5.9], [40.0, 9.0, 3.0], [1e4, 1.0, 1e-3]])
+def test_ticks_of_logarithmic_courses_are_plain_numbers(values: list[float]) -> None:
+    figure = plots.block_course([10, 20, 30], {"predicted": values}, "error")
+    figure.canvas.draw()
+    axis, (low, high) = figure.axes[0].yaxis, figure.axes[0].get_ylim()
+    shown = [text.get_text() for text in axis.get_ticklabels() if low <= text.get_position()[1] <= high]
+    assert len(shown) >= 2 and not any("$" in text or "times" in text for text in shown)
+    assert not [text for text in axis.get_ticklabels(minor=True) if text.get_text()]
+
+
+def test_maps_share_a_scale_and_leave_holes_blank() -> None:
+    values = RNG.exponential(size=(4, 4))
+    values[0, 0] = np.nan
+    figure = plots.plane_maps({"a": values, "b": 100 * values}, "energy")
+    assert len({axes.images[0].norm.vmax for axes in figure.axes if axes.images}) == 1
+    assert np.ma.getmaskarray(np.ma.masked_invalid(drawn(figure)[0]))[0, 0]
+
+
+def test_orders_leave_what_is_not_measured_blank() -> None:
+    figure = plots.plane_order({"train": {0: 1, 5: 2}, "echo": {0: 1, 5: 3}}, (2, 3))
+    train, echo = drawn(figure)[:2]
+    assert (train[0, 0], train[1, 2], echo[1, 2]) == (1, 2, 3) and np.isnan(np.ma.filled(train, np.nan)[0, 1])
+
+
+def test_a_course_has_a_curve_for_every_name() -> None:
+    figure = plots.block_course([10, 20], {"predicted": [2.0, 1.0], "found": [3.0, float("nan")]}, "energy")
+    assert [line.get_label() for line in figure.axes[0].lines] == ["predicted", "found"]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.plane_masks({}),
+        lambda: plots.plane_masks({"a": np.ones(4, dtype=bool)}),
+        lambda: plots.plane_growth([1, 2], (2, 2), [2, 1]),
+        lambda: plots.plane_growth([1, 9], (2, 2), [2]),
+        lambda: plots.plane_maps({"a": np.full((2, 2), np.nan)}, "energy"),
+        lambda: plots.plane_order({"a": {6: 1}}, (2, 3)),
+        lambda: plots.plane_order({"a": {}}, (2, 3)),
+        lambda: plots.block_course([1, 2], {"a": [1.0]}, "energy"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw) -> None:
+    with pytest.raises(InputError):
+        draw()
+
+
+def test_error_course_in_per_cent_with_a_band_around_the_actual_error():
+    figure = plots.error_course([4, 5, 6], [0.3, 0.2, 0.1], [4, 6], [0.25, 0.1], [0.5, 0.2], "some lines")
+    predicted, actual, there = figure.axes[0].lines
+    np.testing.assert_allclose(predicted.get_xydata(), [[4, 30], [5, 20], [6, 10]])
+    np.testing.assert_allclose(actual.get_xydata(), [[4, 50], [6, 20]])
+    np.testing.assert_allclose(there.get_xydata(), [[4, 25], [6, 10]])
+    band = figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == pytest.approx((10, 100))
+    assert "(%)" in figure.axes[0].get_ylabel()
+    assert "actual, some lines" in texts(figure) and "predicted, all lines" in texts(figure)
+    assert len(plots.error_course([4, 5], [0.3, 0.2]).axes[0].lines) == 1
+
+
+def test_innovations_and_their_ratio():
+    figure = plots.innovation_course([3, 4], [2.0, 8.0], [4.0, 4.0], [0.5, 1.0], noise=[1.0, 1.0], unit="mV")
+    above, below = figure.axes
+    np.testing.assert_allclose([line.get_ydata() for line in above.lines], [[2, 8], [4, 4], [1, 1]])
+    _, each, running = below.lines
+    np.testing.assert_allclose(each.get_xydata(), [[3, 0.5], [4, 2]])
+    np.testing.assert_allclose(running.get_xydata(), [[3, 0.5], [4, 1]])
+    assert "(mV)" in texts(figure)
+
+
+def test_line_panels_share_a_scale_and_leave_out_what_is_not_positive():
+    acquired = np.array([False, False, True, False])
+    panel = plots.LinePanel("two lines", np.array([1.0, 2, 0.1, 1]), np.array([2.0, -1, np.nan, 9]), acquired)
+    figure = plots.line_predictions([panel, panel], "mV")
+    first, second = figure.axes
+    actual, _, predicted, measured = (line.get_xydata() for line in first.lines)
+    np.testing.assert_allclose(actual, [[-2, 2], [-1, np.nan], [0, np.nan], [1, 9]])
+    np.testing.assert_allclose(predicted[:, 1], [1, 2, np.nan, 1])
+    np.testing.assert_allclose(measured[:, 1], [np.nan, np.nan, 0.1, np.nan])
+    assert [bar.get_x() + bar.get_width() / 2 for bar in first.patches] == [0]
+    assert first.get_ylim() == second.get_ylim()
+    assert "two lines" in texts(figure) and "(mV)" in texts(figure)
+
+
+def test_impossible_predictions_are_refused():
+    good = plots.LinePanel("x", np.ones(4), np.ones(4), np.ones(4, bool))
+    for wrong in (
+        lambda: plots.error_course([1, 2], [0.1]),
+        lambda: plots.error_course([1], [np.nan]),
+        lambda: plots.error_course([1], [0.1], [1], [0.1], []),
+        lambda: plots.innovation_course([], [], [], []),
+        lambda: plots.innovation_course([1], [1.0], [0.0], [1.0]),
+        lambda: plots.innovation_course([1], [1.0], [np.nan], [1.0]),
+        lambda: plots.line_predictions([]),
+        lambda: plots.line_predictions([good, plots.LinePanel("y", np.ones(3), np.ones(3), np.ones(3, bool))]),
+        lambda: plots.line_predictions([plots.LinePanel("y", -np.ones(3), np.full(3, np.nan), np.ones(3, bool))]),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+
+
+ARM = spiral_curve(32, nyquist_turns(32, 8), points=90)
+SETS = {spread: turned(ARM, interleaf_angles(6, spread)) for spread in ("full-turn", "half-turn")}
+
+
+def test_curves_lie_as_images_do_and_captions_say_what_is_measured_twice():
+    figure = plots.trajectory_curves(SETS, (32, 32))
+    for axes, (title, shots) in zip(figure.axes, SETS.items(), strict=True):
+        others, first = axes.collections
+        np.testing.assert_array_equal(first.get_segments()[0], shots[0, :, ::-1])  # kx across, ky along the page
+        assert len(others.get_segments()) == 5
+        low, high = axes.get_ylim()
+        assert low > 16 > -16 > high  # ky grows downwards
+        assert axes.get_title() == title
+        assert "6 shots of 90 samples" in axes.get_xlabel()
+    captions = texts(figure)
+    assert "100 % measured as k and −k" in captions
+    assert "cycles per field of view" in captions
+    named = plots.trajectory_curves(SETS, (32, 32), first="the first arm of the start")
+    assert [text.get_text() for text in named.legends[0].get_texts()] == ["the first arm of the start", "the others"]
+    colours = [handle.get_color() for handle in named.legends[0].legend_handles]
+    assert [colour[:3] for colour in np.reshape(colours, (2, -1)).tolist()] == [
+        list(to_rgb(PALETTE[1])),
+        list(to_rgb(INK)),
+    ]
+
+
+def test_one_spoke_alone_can_be_drawn():
+    figure = plots.trajectory_curves({"one": radial_spokes(16, equispaced_angles(1))}, (16, 16))
+    (axes,) = figure.axes
+    assert "1 shot of 16 samples" in axes.get_xlabel() and len(figure.legends[0].get_texts()) == 1
+    assert axes.collections[1].get_segments()[0].shape == (16, 2)
+
+
+def test_spreads_are_in_decibels_below_the_peak_on_one_scale():
+    spreads = {title: 3 * point_spread(shots, (32, 32)) for title, shots in SETS.items()}
+    figure = plots.point_spread_maps(spreads)
+    for axes, spread in zip(figure.axes, spreads.values(), strict=False):
+        shown = np.asarray(axes.images[0].get_array())
+        np.testing.assert_allclose(10 ** (shown / 20), np.abs(spread) / 3, atol=1e-12)
+        assert axes.images[0].get_clim() == (-60, 0)
+        assert axes.images[0].get_extent() == [-16.5, 15.5, 15.5, -16.5]  # pixels from the peak, rows downwards
+        assert axes.get_xlabel().startswith("pixels from the point")
+        aside = np.abs(spread).copy() / 3
+        aside[14:19, 14:19] = 0
+        assert f"{20 * np.log10(aside.max()):.1f} dB" in axes.get_xlabel()
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="sets"):
+        plots.trajectory_curves({}, (32, 32))
+    with pytest.raises(InputError, match="sets"):
+        plots.trajectory_curves({"flat": ARM}, (32, 32))
+    with pytest.raises(InputError, match="cycles per pixel"):
+        plots.trajectory_curves({"x": SETS["half-turn"] / 32}, (32, 32))
+    for wrong in ({}, {"a": np.ones((8, 8)), "b": np.ones((8, 9))}, {"a": np.ones(8)}):
+        with pytest.raises(InputError, match="spreads"):
+            plots.point_spread_maps(wrong)
+    with pytest.raises(InputError, match="no peak"):
+        plots.point_spread_maps({"dark": np.zeros((16, 16))})
+
+
+def test_scores_of_angles_stand_above_the_angles_that_are_measured():
+    angles = np.pi * np.arange(4) / 4
+    scores = {"2 spokes measured": np.array([np.nan, 3.0, np.nan, 2.0]), "3": np.array([np.nan, np.nan, np.nan, 1.0])}
+    flags = {"2 spokes measured": np.array([True, False, True, False]), "3": np.array([True, True, True, False])}
+    figure = plots.angle_scores(angles, scores, flags)
+    first, second = figure.axes
+    curve, ticks = first.lines
+    np.testing.assert_allclose(curve.get_xdata(), [0, 45, 90, 135])
+    np.testing.assert_array_equal(curve.get_ydata(), scores["2 spokes measured"])
+    np.testing.assert_allclose(ticks.get_xdata(), [0, 90])
+    np.testing.assert_allclose(second.lines[1].get_xdata(), [0, 45, 90])
+    assert first.get_ylabel() == "score (nats)"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["score of an angle", "measured angle"]
+    for wrong in (lambda: plots.angle_scores(angles, {}, {}), lambda: plots.angle_scores(angles[:3], scores, flags)):
+        with pytest.raises(InputError, match="scores"):
+            wrong()
