@@ -158,8 +158,9 @@ class StoredRun:
 
     def plane_order(self) -> PlaneOrder:
         """Samples of a plane in the order of measurement, for a sequence, which takes them one by one."""
+        numbers = [number for train in self.trains() for number in train]
         rows, columns = self.mask.shape
-        return PlaneOrder(tuple(divmod(n, columns) for train in self.trains() for n in train), (rows, columns))
+        return PlaneOrder(tuple(divmod(number, columns) for number in numbers), (rows, columns))
 
     def shot_order(self) -> tuple[SpokeOrder | SpiralOrder, int]:
         """Spokes or arms in the order of choice, and the samples of each.
@@ -198,8 +199,10 @@ def read_run(folder: Path) -> StoredRun:
         unfinished = (folder / "checkpoint.npz").exists()
         cure = "finish it with --resume first" if unfinished else "give a folder of design, recon or protocol"
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
-    manifest, field = _manifest(folder / "manifest.json"), f"{folder.name}/manifest.json"
-    settings = manifest["settings"]
+    manifest, field = read_manifest(folder, {"lines": list, "settings": dict}), f"{folder.name}/manifest.json"
+    settings, lines = manifest["settings"], manifest["lines"]
+    if not all(type(line) is int for line in lines) or not (lines or "readouts" in settings):
+        raise InputError(field=field, got="no list of lines", wanted="the manifest of a run about one mask")
     mask = _array(folder / "mask.npy", "b", 1, 2)
     what = counted(folder, settings, mask.ndim)
     found = {"recon.npy": ("c", 2), "std.npy": ("f", 2), _MAPS: ("c", 3)}
@@ -216,7 +219,7 @@ def read_run(folder: Path) -> StoredRun:
     return StoredRun(
         folder=folder,
         mask=mask,
-        chosen=tuple(manifest["lines"]),
+        chosen=tuple(lines),
         counted=what,
         image=image,
         std=std,
@@ -233,21 +236,24 @@ def _require_shape(path: Path, found: tuple[int, ...], wanted: tuple[int, ...], 
         raise InputError(field=f"{path.parent.name}/{path.name}", got=f"shape {found}", wanted=f"{wanted}, as {other}")
 
 
-def _manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a run about one mask."""
-    field = f"{path.parent.name}/{path.name}"
+def read_manifest(folder: Path, kinds: Mapping[str, type]) -> dict[str, Any]:
+    """The manifest of a run, whose entries of these names are of these kinds.
+
+    Raises
+    ------
+    InputError
+        Where it is damaged, or that of another kind of run.
+    """
+    path, field, wanted = folder / "manifest.json", f"{folder.name}/manifest.json", "the manifest of a run"
     try:
         if check_file(path) > _MOST_TEXT:
-            raise InputError(field=field, got="a very long file", wanted=f"at most {_MOST_TEXT} bytes")
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        lines = manifest["lines"]
-        known = isinstance(manifest["settings"], dict) and all(type(line) is int for line in lines)
-        if not known or not (lines or "readouts" in manifest["settings"]):
-            raise TypeError("no list of lines, or no settings")
-    except InputError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(field=field, got=f"{error}", wanted="the manifest of a run about one mask") from error
+            raise ValueError(f"more than {_MOST_TEXT} bytes")
+        manifest = dict(json.loads(path.read_text(encoding="utf-8")))
+        wrong = [name for name, kind in kinds.items() if not isinstance(manifest[name], kind)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(field=field, got=f"{error}"[:120], wanted=wanted) from error
+    if wrong:
+        raise InputError(field=f"{field}: {wrong[0]}", got="another type", wanted=wanted)
     return manifest
 
 

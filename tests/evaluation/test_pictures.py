@@ -33,7 +33,7 @@ HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1
 
 
 def drawn() -> Figure:
-    return plots.calibration([1.0, 10.0], [2.0, 5.0], [3, 4])
+    return plots.calibration([1.0, 10.0], [2.0, 5.0], [3, 4], "mV")
 
 
 def svg(content: str) -> str:

@@ -90,13 +90,13 @@ class TestImages:
 
     def test_error_maps_share_one_scale_and_a_bar_with_its_unit(self, image):
         panels = [plots.ImagePanel(scale * image, str(scale)) for scale in (1.1, 1.5, 2.0)]
-        figure = plots.error_maps(panels, image, unit="mV")
+        figure = plots.error_maps(panels, image)
         for scale, error in zip((1.1, 1.5, 2.0), shown(figure), strict=False):
             np.testing.assert_allclose(error, (scale - 1) * np.abs(image))
         limits = {axes.images[0].get_clim() for axes in figure.axes[:3]}
         assert len(limits) == 1
         assert limits.pop()[1] == pytest.approx(np.percentile(np.abs(image), 99.8))
-        assert "(mV)" in texts(figure)
+        assert "(image units)" in texts(figure)
 
     def test_std_stands_beside_the_complex_error_on_one_scale(self, image):
         std = np.full(image.shape, 0.5)
@@ -208,12 +208,11 @@ class TestCourse:
         np.testing.assert_array_equal(profile.get_ydata(), scores[1])
         np.testing.assert_array_equal(chosen.get_xydata(), [[1, 5.0]])
         assert "line 3: ky = +1 chosen" in texts(figure)
-        assert len(plots.score_profiles(scores, [3, 5, 6]).axes) == 3
 
     @pytest.mark.slow
     def test_a_step_without_any_score_can_be_drawn(self, scores):
         scores[1] = np.nan
-        png_bytes(plots.score_profiles(scores, [3, 5, 6]))
+        png_bytes(plots.score_profiles(scores, [3, 5, 6], [0, 1]))
         png_bytes(plots.score_map(scores, [3, 5, 6]))
 
     def test_gains_and_their_sum(self):
@@ -272,8 +271,8 @@ class TestCurves:
 
     def test_one_run_has_no_band(self):
         curve = plots.ErrorCurve("design", np.array([16, 32]), np.array([[0.2, 0.1]]))
-        figure = plots.error_against_lines([curve], y_label="error", percent=False)
-        np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.1])
+        figure = plots.error_against_lines([curve])
+        np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [20, 10])
         assert not figure.axes[0].collections
 
     @pytest.mark.parametrize("kind", ["lines", "plane", "radial", "spiral"])
@@ -289,7 +288,7 @@ class TestCurves:
         assert len({line.get_marker() for line in lines}) == len({line.get_color() for line in lines}) == 7
 
     def test_calibration_draws_pairs_identity_and_the_median_ratio(self):
-        figure = plots.calibration([1.0, 10.0, 100.0, 0.0], [2.0, 20.0, 100.0, 1.0], ky=[-3, 2, 1, 0])
+        figure = plots.calibration([1.0, 10.0, 100.0, 0.0], [2.0, 20.0, 100.0, 1.0], [-3, 2, 1, 0], "mV")
         axes = figure.axes[0]
         points = axes.collections[0]
         np.testing.assert_allclose(points.get_offsets(), [[1, 2], [10, 20], [100, 100]])
@@ -299,14 +298,13 @@ class TestCurves:
         assert axes.get_xlim() == axes.get_ylim()
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
         assert "predicted / actual = 0.50; 1 not drawable" in axes.get_title()
-        assert len(plots.calibration([1.0], [2.0]).axes) == 1
 
     def test_impossible_curves_are_refused(self):
         for wrong in (
             lambda: plots.error_against_lines([]),
             lambda: plots.ErrorCurve("x", np.array([1, 2]), np.ones((1, 3))),
-            lambda: plots.calibration([1.0], [1.0, 2.0]),
-            lambda: plots.calibration([0.0], [1.0]),
+            lambda: plots.calibration([1.0], [1.0, 2.0], [0], "mV"),
+            lambda: plots.calibration([0.0], [1.0], [0], "mV"),
         ):
             with pytest.raises(InputError):
                 wrong()
@@ -317,11 +315,11 @@ def test_a_scans_name_is_never_read_as_a_formula(image, scores):
     mask = np.ones(8, bool)
     figures = [
         plots.image_grid([plots.ImagePanel(image, HOSTILE, HOSTILE)]),
-        plots.error_maps([plots.ImagePanel(image, HOSTILE, HOSTILE)], image, unit=HOSTILE),
+        plots.error_maps([plots.ImagePanel(image, HOSTILE, HOSTILE)], image),
         plots.mask_barcodes({HOSTILE: mask}),
-        plots.error_against_lines([plots.ErrorCurve(HOSTILE, np.array([1]), np.ones((1, 1)))], y_label=HOSTILE),
+        plots.error_against_lines([plots.ErrorCurve(HOSTILE, np.array([1]), np.ones((1, 1)))]),
         plots.score_map(scores, [3, 5, 6], unit=HOSTILE),
-        plots.calibration([1.0], [1.0], unit=HOSTILE),
+        plots.calibration([1.0], [1.0], [0], HOSTILE),
         plots.innovation_course([1], [1.0], [1.0], [1.0], unit=HOSTILE),
         plots.line_predictions([plots.LinePanel(HOSTILE, np.ones(8), np.ones(8), mask)], HOSTILE),
     ]
@@ -341,12 +339,12 @@ def test_no_letter_is_too_small_for_a_phone(image, scores):
         plots.acquisition_order([4, 5], 9, 1),
         plots.information_gained([3.0, 2.0]),
         plots.error_against_lines([plots.ErrorCurve(str(n), np.array([1, 2]), np.ones((1, 2))) for n in range(9)]),
-        plots.calibration([1.0, 10], [2.0, 20], [3, 4]),
+        plots.calibration([1.0, 10], [2.0, 20], [3, 4], "mV"),
         plots.error_course([1, 2], [0.5, 0.4], [1], [0.5], [0.4]),
         plots.innovation_course([1, 2], [1.0, 2], [1.0, 3], [1.0, 1]),
         plots.line_predictions([panel]),
         plots.score_map(scores, [3, 5, 6]),
-        plots.score_profiles(scores, [3, 5, 6]),
+        plots.score_profiles(scores, [3, 5, 6], [0, 1]),
     ]
     for figure in drawn:
         figure.draw_without_rendering()

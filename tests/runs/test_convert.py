@@ -23,13 +23,13 @@ from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.maps import with_maps
 from mri_design.scan.writing.nifti import nifti_bytes
 
-INTEROPERABLE = (12, 10)
+SHAPE = (12, 10)
 Convert = Callable[..., MadeFiles]
 
 
 def _scan(coils: int = 3) -> KSpaceData:
-    scan = load_phantom("brain", shape=INTEROPERABLE, n_coils=coils, rng=np.random.default_rng(0))
-    measured = np.ones(INTEROPERABLE[0], dtype=bool)
+    scan = load_phantom("brain", shape=SHAPE, n_coils=coils, rng=np.random.default_rng(0))
+    measured = np.ones(SHAPE[0], dtype=bool)
     measured[[1, 4, 11]] = False
     return replace(scan, kspace=np.where(measured[:, np.newaxis], scan.kspace, 0), measured=measured)
 
@@ -113,7 +113,7 @@ def test_every_format_leads_to_every_other(convert: Convert, scan_file: Path, tm
 
 def test_several_slices_keep_their_order(convert: Convert, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    parts = rng.standard_normal((2, 3, 2, *INTEROPERABLE))
+    parts = rng.standard_normal((2, 3, 2, *SHAPE))
     kspace = (parts[0] + 1j * parts[1]).astype(np.complex64)
     write_npy(tmp_path / "slices.npy", kspace)
     for name in ("a.cfl", "a.h5"):

@@ -50,8 +50,6 @@ _LINE_STYLES = ("-", "--", "-.", ":")
 
 def error_against_lines(
     curves: Sequence[ErrorCurve],
-    y_label: str = "relative error of the magnitude (%)",
-    percent: bool = True,
     of: str = "run",
     bands: bool = True,
     unit: str = "line",
@@ -62,10 +60,6 @@ def error_against_lines(
     ----------
     curves : sequence of ErrorCurve
         Drawn in this order; colours follow it.
-    y_label : str
-        Name and unit of the error as drawn.
-    percent : bool
-        Multiply the errors by 100.
     of : str
         What a row of errors is: a run, an image.
     bands : bool
@@ -85,7 +79,7 @@ def error_against_lines(
     axes = figure.subplots()
     for number, curve in enumerate(curves):
         index = number if curve.place is None else curve.place
-        mean, spread = mean_and_spread((100.0 if percent else 1.0) * curve.errors)
+        mean, spread = mean_and_spread(100.0 * curve.errors)
         colour = PALETTE[index % len(PALETTE)]
         runs = len(curve.errors)
         if bands and runs > 1:
@@ -101,7 +95,7 @@ def error_against_lines(
             label=f"{plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})",
         )
     axes.set_ylim(bottom=0.0)
-    label_axes(axes, measured_label(unit), y_label)
+    label_axes(axes, measured_label(unit), "relative error of the magnitude (%)")
     counts = sorted({int(count) for curve in curves for count in curve.lines})
     if len(counts) <= MOST_COUNTS:
         axes.set_xticks(counts)
@@ -115,9 +109,7 @@ def error_against_lines(
     return figure
 
 
-def calibration(
-    predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike | None = None, unit: str = "k-space units squared"
-) -> Figure:
+def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: str) -> Figure:
     """Residual energy the posterior predicts for each line against what measuring it showed.
 
     Parameters
@@ -125,7 +117,7 @@ def calibration(
     predicted, actual : array_like, shape (n,)
         Energies of the same lines. Pairs where either is not positive cannot be drawn on a log scale; the
         title counts them.
-    ky : array_like, shape (n,), optional
+    ky : array_like, shape (n,)
         Cycles per field of view of each line, for the colour.
     unit : str
         Unit of the energies.
@@ -136,7 +128,7 @@ def calibration(
         Where the lengths disagree or no pair is positive and finite.
     """
     x, y = np.asarray(predicted, dtype=np.float64), np.asarray(actual, dtype=np.float64)
-    distance = np.abs(np.zeros_like(x) if ky is None else np.asarray(ky, dtype=np.float64))
+    distance = np.abs(np.asarray(ky, dtype=np.float64))
     if x.ndim != 1 or x.shape != y.shape or x.shape != distance.shape:
         raise InputError(
             field="actual",
@@ -147,15 +139,12 @@ def calibration(
     if not drawable.any():
         raise InputError(field="predicted", got="no positive finite pair", wanted="at least one line with energy")
     x, y, distance = x[drawable], y[drawable], distance[drawable]
-    figure = empty_figure(height=4.0 if ky is None else 3.6, width=4.1 if ky is None else 4.6)
+    figure = empty_figure(height=3.6, width=4.6)
     axes = figure.subplots()
     ends = np.array([min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5])
     axes.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
-    if ky is None:
-        axes.scatter(x, y, color=PALETTE[0], s=14, linewidths=0, zorder=2)
-    else:
-        drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=GREY, zorder=2)
-        colour_bar(figure, drawn, axes, "distance from the centre, |ky|", pad=0.02, aspect=30)
+    drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=GREY, zorder=2)
+    colour_bar(figure, drawn, axes, "distance from the centre, |ky|", pad=0.02, aspect=30)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ends[1] < CLOSE * ends[0] else (1.0,)))
@@ -329,7 +318,7 @@ def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squ
     return figure
 
 
-def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], what: str, scale: str = "log") -> Figure:
+def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], what: str) -> Figure:
     """Numbers along a design, one per block of samples.
 
     Parameters
@@ -340,8 +329,6 @@ def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], w
         Name to values, as many as counts; NaN leaves a gap.
     what : str
         Name of the vertical axis.
-    scale : {"log", "linear"}
-        Of the vertical axis.
 
     Raises
     ------
@@ -356,9 +343,8 @@ def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], w
     for number, (name, values) in enumerate(curves.items()):
         style = "-" if number == 0 else "--"
         axes.plot(counts, values, style, marker="o", markersize=3, color=PALETTE[number], label=plain_text(name))
-    axes.set_yscale(scale)
-    if scale == "log":
-        plain_decades(axes)
+    axes.set_yscale("log")
+    plain_decades(axes)
     label_axes(axes, "measured samples", what)
     axes.legend(fontsize=SMALL, frameon=False)
     return figure

@@ -51,13 +51,7 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", co
     return _maps(magnitudes, panels, orientation, columns, colours="gray")
 
 
-def error_maps(
-    panels: Sequence[ImagePanel],
-    reference: Image,
-    orientation: Layout = "ky-rows",
-    columns: int = 3,
-    unit: str = "image units",
-) -> Figure:
+def error_maps(panels: Sequence[ImagePanel], reference: Image, orientation: Layout = "ky-rows") -> Figure:
     """Absolute difference of magnitudes to the reference, every map on the same scale.
 
     Parameters
@@ -67,10 +61,6 @@ def error_maps(
     reference : complex or real array, shape (ky, kx)
     orientation : Layout
         How the source file lays the image.
-    columns : int
-        At most this many maps in a row.
-    unit : str
-        Unit of the pixels, for the colour bar.
 
     Raises
     ------
@@ -79,10 +69,10 @@ def error_maps(
     """
     _refuse_other_shapes([reference, *(panel.image for panel in panels)])
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
-    return _maps(errors, panels, orientation, columns, f"|magnitude error| ({unit})")
+    return _maps(errors, panels, orientation, 3, "|magnitude error| (image units)")
 
 
-def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: str = "image units") -> Figure:
+def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows") -> Figure:
     """Posterior standard deviation of every pixel.
 
     Parameters
@@ -91,15 +81,13 @@ def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: st
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     orientation : Layout
         How the source file lays the image.
-    unit : str
-        Unit of the pixels, for the colour bar.
 
     Raises
     ------
     InputError
         Where ``std`` has not two axes.
     """
-    return _maps([std], [ImagePanel(std, "posterior std")], orientation, 1, f"std per pixel ({unit})")
+    return _maps([std], [ImagePanel(std, "posterior std")], orientation, 1, "std per pixel (image units)")
 
 
 def std_against_error(
@@ -107,7 +95,6 @@ def std_against_error(
     image: Image,
     reference: Image,
     orientation: Layout = "ky-rows",
-    unit: str = "image units",
 ) -> Figure:
     """Predicted error beside the error that was made, on one scale.
 
@@ -119,8 +106,6 @@ def std_against_error(
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
     orientation : Layout
         How the source file lays the image.
-    unit : str
-        Unit of the pixels, for the colour bar.
 
     Raises
     ------
@@ -133,7 +118,7 @@ def std_against_error(
         ImagePanel(pixels, title, f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}")
         for pixels, title in ((std, "posterior std"), (error, "actual error"))
     ]
-    return _maps([std, error], panels, orientation, 2, f"per pixel ({unit})")
+    return _maps([std, error], panels, orientation, 2, "per pixel (image units)")
 
 
 def _maps(

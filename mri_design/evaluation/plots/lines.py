@@ -243,7 +243,7 @@ def score_map(
 def score_profiles(
     scores: NDArray[np.floating],
     chosen: Sequence[int],
-    steps: Sequence[int] | None = None,
+    steps: Sequence[int],
     unit: str = "information gain (nats)",
     first_order: int = 1,
 ) -> Figure:
@@ -255,8 +255,8 @@ def score_profiles(
         NaN where a line was no candidate.
     chosen : sequence of int, length step
         The line taken at each step.
-    steps : sequence of int, optional
-        Indices into the first axis of ``scores``; by default four spread over the run.
+    steps : sequence of int
+        Indices into the first axis of ``scores``.
     unit : str
         Name and unit of the score.
     first_order : int
@@ -269,13 +269,12 @@ def score_profiles(
     """
     _refuse_scores(scores, chosen)
     n_steps, n_lines = scores.shape
-    shown = sorted(set(np.linspace(0, n_steps - 1, min(4, n_steps)).astype(int))) if steps is None else list(steps)
-    if not shown or not all(0 <= step < n_steps for step in shown):
-        raise InputError(field="steps", got=str(list(shown)), wanted=f"steps from 0 to {n_steps - 1}")
+    if not steps or not all(0 <= step < n_steps for step in steps):
+        raise InputError(field="steps", got=str(list(steps)), wanted=f"steps from 0 to {n_steps - 1}")
     ky = ky_coordinates(np.arange(n_lines), n_lines)
-    figure = empty_figure(height=1.15 * len(shown) + 0.5)
-    rows = figure.subplots(len(shown), 1, squeeze=False, sharex=True)[:, 0]
-    for axes, step in zip(rows, shown, strict=True):
+    figure = empty_figure(height=1.15 * len(steps) + 0.5)
+    rows = figure.subplots(len(steps), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, step in zip(rows, steps, strict=True):
         starts, widths = runs(np.isnan(scores[step]))
         whole = axes.get_xaxis_transform()
         axes.bar(starts, 1.0, widths, transform=whole, align="edge", color=BLANK, linewidth=0, zorder=0)

@@ -38,7 +38,7 @@ _CAPTIONS, _BAR, _LEGEND = 0.8, 0.55, 0.6  # inches: title, ticks and lines belo
 
 
 def trajectory_curves(
-    sets: Mapping[str, NDArray[np.floating]], shape: tuple[int, int], *, columns: int = 2, first: str = "the first shot"
+    sets: Mapping[str, NDArray[np.floating]], shape: tuple[int, int], first: str = "the first shot"
 ) -> Figure:
     """Sets of shots as curves in k-space, the first shot of each marked.
 
@@ -51,8 +51,6 @@ def trajectory_curves(
         Title to shots, (ky, kx) in cycles per field of view.
     shape : (int, int)
         Grid (ky, kx), drawn as a frame.
-    columns : int
-        At most this many panels in a row.
     first : str
         What the marked one is, for the legend.
 
@@ -67,7 +65,7 @@ def trajectory_curves(
     if not shots or wrong is not None:
         got = "no set" if wrong is None else f"shape {wrong}"
         raise InputError(field="sets", got=got, wanted="one or more of (shot, sample, 2)")
-    figure, cells = _panels(len(shots), columns, rows_of_grid / columns_of_grid, bar=_LEGEND)
+    figure, cells = _panels(len(shots), 2, rows_of_grid / columns_of_grid, bar=_LEGEND)
     for axes, (title, each) in zip(cells, shots.items(), strict=True):
         left, top = -columns_of_grid / 2, -rows_of_grid / 2
         axes.add_patch(Rectangle((left, top), columns_of_grid, rows_of_grid, fill=False, edgecolor=DOT, linewidth=0.5))
@@ -92,7 +90,7 @@ def trajectory_curves(
     return figure
 
 
-def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) -> Figure:
+def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
     """Moduli of point-spread functions in decibels below their peaks, all on one scale.
 
     Every caption has the largest value more than two pixels from the middle: how strong the strongest artefact of a
@@ -102,8 +100,6 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) 
     ----------
     spreads : mapping of str to array, shape (ky, kx)
         Title to point-spread function, as `scan.trajectories.point_spread` makes it; all of one shape.
-    columns : int
-        At most this many panels in a row.
 
     Raises
     ------
@@ -118,7 +114,7 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) 
     middle = shape[0] // 2, shape[1] // 2
     y, x = np.ogrid[: shape[0], : shape[1]]
     aside = np.maximum(abs(y - middle[0]), abs(x - middle[1])) > _MAIN_LOBE
-    figure, cells = _panels(len(spreads), columns, shape[0] / shape[1], bar=_BAR)
+    figure, cells = _panels(len(spreads), 2, shape[0] / shape[1], bar=_BAR)
     for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
         peak = float(np.abs(spread[middle]))
         if not peak > 0 or not np.isfinite(spread).all():
@@ -140,7 +136,6 @@ def angle_scores(
     angles: NDArray[np.floating],
     scores: Mapping[str, NDArray[np.floating]],
     measured: Mapping[str, NDArray[np.bool_]],
-    unit: str = "nats",
 ) -> Figure:
     """Scores of shots over their angles, one panel for each moment, with ticks at the angles measured so far.
 
@@ -152,8 +147,6 @@ def angle_scores(
         Title to scores, NaN where there are none.
     measured : mapping of str to bool array, shape (shot,)
         The same titles to what had been measured.
-    unit : str
-        Of the scores.
 
     Raises
     ------
@@ -175,7 +168,7 @@ def angle_scores(
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
         axes.set_xlabel("angle (degrees)", fontsize=SMALL, color=GREY)
         axes.tick_params(labelsize=SMALL)
-    cells[0].set_ylabel(plain_text(f"score ({unit})"), fontsize=SMALL, color=GREY)
+    cells[0].set_ylabel("score (nats)", fontsize=SMALL, color=GREY)
     drawn, ticks = cells[0].lines
     legend_below(figure, [drawn, ticks], ["score of an angle", "measured angle"], min(len(cells), 2))
     return figure

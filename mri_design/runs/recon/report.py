@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,14 +37,41 @@ from mri_design.runs.scan_facts import (
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
 
-def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
-    """Write image, error bars, the mask of readouts, errors, figures, manifest and page into the run's folder."""
-    scan, image = result.scan, result.images[0]
+def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> Ending:
+    """Write everything about a reconstruction into the run's folder."""
+    image = result.images[0]
+    told = _told_along(run, result) if isinstance(result, TrajectoryResult) else _told_on_grid(run, result)
+    run.folder.write_mask(result.mask)
+    account = image.reconstruction.account()
+    summary = {
+        "method": image.name,
+        **told.summary,
+        **account,
+        "multiplications with A": image.reconstruction.convergence.matvecs,
+    }
+    facts = {**told.facts, **account_settings(account)}
+    record = replace(result.record, settings={**result.record.settings, **facts})
+    ended = run.finish(result.ending, record, f"Reconstruction: {told.name}", summary, told.sections)
+    run.progress.show(REPORT, 1, 1)
+    return ended
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What is said of a reconstruction beside its method: on top of the page, in the manifest, in sections."""
+
+    name: str
+    summary: Mapping[str, object]
+    facts: Mapping[str, object]
+    sections: Sequence[Section]
+
+
+def _told_along(run: Run, result: TrajectoryResult) -> _Told:
+    scan = result.scan
     data = scan.data
     count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
     rows = metric_rows(result.images, {"readouts": data.readouts, "samples": count})
-    save_images(run.folder, image.reconstruction, rows)
-    run.folder.write_mask(result.mask)
+    save_images(run.folder, result.images[0].reconstruction, rows)
     unit = scan.image_unit(0)
     reference = None if data.reference is None else np.asarray(data.reference[0] * unit)
     about = (
@@ -66,9 +94,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
     ]
     assert data.noise_variance is not None
     levels = (data.noise_variance, result.signal, typical_unit(unit))
-    account = image.reconstruction.account()
     summary: dict[str, object] = {
-        "method": image.name,
         "readouts": f"{data.readouts} of {len(result.mask)}",
         "samples": count,
         "noise": scan.noise_source,
@@ -76,8 +102,6 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         **level_summary(*levels),
         **left_out_summary(data),
         **({"field of view": FOLDED} if result.folded else {}),
-        **account,
-        "multiplications with A": image.reconstruction.convergence.matvecs,
     }
     facts = {
         "noise_source": scan.noise_source,
@@ -87,41 +111,24 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         **level_settings(*levels),
         **left_out_settings(data),
         **({"field_of_view_doubt": FOLDED} if result.folded else {}),
-        **account_settings(account),
     }
-    record = replace(result.record, settings={**result.record.settings, **facts})
-    return run.finish(result.ending, record, f"Reconstruction: {data.name}", summary, sections)
+    return _Told(data.name, summary, facts, sections)
 
 
-def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> Ending:
-    """Write everything about a reconstruction into the run's folder."""
-    ended = report_trajectory(run, result) if isinstance(result, TrajectoryResult) else _report_on_grid(run, result)
-    run.progress.show(REPORT, 1, 1)
-    return ended
-
-
-def _report_on_grid(run: Run, result: ReconResult) -> Ending:
+def _told_on_grid(run: Run, result: ReconResult) -> _Told:
     known, mask, lines = result.known, result.mask, result.ending.lines
-    image = result.images[0]
     unit = known.slice_model.candidates.unit
-    account = image.reconstruction.account()
     sections = [
         *save_reconstruction(run.folder, known, result.images, lines),
         Section(f"{unit.capitalize()}s", [mask_figure(run.folder, f"measured {unit}s", mask)]),
     ]
-    run.folder.write_mask(mask)
     summary: dict[str, object] = {
-        "method": image.name,
         f"{unit}s": f"{len(lines)} of {mask.size}",
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
-        **_learnt_summary(image.reconstruction),
-        **account,
-        "multiplications with A": image.reconstruction.convergence.matvecs,
+        **_learnt_summary(result.images[0].reconstruction),
     }
-    facts = {**account_settings(account), **known.settings()}
-    record = replace(result.record, settings={**result.record.settings, **facts})
-    return run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
+    return _Told(known.data.name, summary, known.settings(), sections)
 
 
 def _learnt_summary(result: Reconstruction) -> dict[str, object]:
