@@ -20,8 +20,7 @@ from mri_design.design.posteriors import KeptPosteriors
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.runs.executors import LostPieceError
-from mri_design.runs.workers import Workers, lost_worker
+from mri_design.runs.workers import LostPieceError, Workers, lost_worker
 from mri_design.variances.base import VarianceEstimator
 
 Answer = TypeVar("Answer")

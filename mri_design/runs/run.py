@@ -119,6 +119,11 @@ class Work:
         """Checksum of a run of this kind with these inputs and options, and this seed."""
         return fingerprint({"run": kind, "seed": self.seed, **choices})
 
+    def record(self, kind: str, inputs: Sequence[InputFile], choices: Mapping[str, object]) -> Record:
+        """What the manifest of such a run says before anything is computed: its inputs, choices and seed."""
+        settings = {**choices, "seed": self.seed}
+        return Record(self.identity(kind, {"inputs": [file.sha256 for file in inputs], **settings}), inputs, settings)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Work):

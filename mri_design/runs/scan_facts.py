@@ -1,4 +1,4 @@
-"""What a run knew about its scan before it began: noise, signal, what was not read, and whether it was simulated."""
+"""Facts that a run has about its scan (noise, signal, what was not read), and images judged against its reference."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.design.trials import ReferenceSlice
+from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
 from mri_design.experiment.recipe import Recipe
@@ -17,11 +18,13 @@ from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
-from mri_design.runs.images import ZERO_FILLED, NamedImage, with_zero_filled
 from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.left_out import left_out, left_out_text, part_of_scan
 from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.status import Convergence, Status
+
+ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
 
 _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
@@ -136,6 +139,49 @@ def level_summary(noise_variance: float, signal: float, unit: float) -> dict[str
     """The same for a report's table."""
     levels = level_settings(noise_variance, signal, unit)
     return dict(zip(("noise sd per real component", "signal level"), levels.values(), strict=True))
+
+
+@dataclass(frozen=True)
+class NamedImage:
+    """An image on the way into a table or a figure.
+
+    Parameters
+    ----------
+    name : str
+        What made it.
+    reconstruction : Reconstruction
+        Image and error bars.
+    errors : ImageMetrics, optional
+        Against the reference; None where there is none.
+    """
+
+    name: str
+    reconstruction: Reconstruction
+    errors: ImageMetrics | None = None
+
+    @classmethod
+    def judged(cls, name: str, reconstruction: Reconstruction, reference: Array | None) -> NamedImage:
+        """The image with its errors against a reference (ky, kx), where there is one."""
+        return cls(name, reconstruction, None if reference is None else measure(reconstruction.image, reference))
+
+
+def with_zero_filled(
+    images: Sequence[NamedImage],
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    reference: Array | None = None,
+    unit: float | Array = 1.0,
+) -> list[NamedImage]:
+    """The images and, where it is not among them, the zero-filled one: what the lines show without a model.
+
+    Of shots this is the gridded image. Like the images it is in the input's units, to which ``unit`` takes it.
+    """
+    if any(named.name in (ZERO_FILLED, GRIDDED) for named in images):
+        return list(images)
+    image = np.asarray(slice_model.plain_image(lines) * unit)
+    plain = Reconstruction(image, None, Convergence(Status.CONVERGED, 0, 0.0))
+    name = GRIDDED if isinstance(slice_model.candidates, ShotEncoding) else ZERO_FILLED
+    return [*images, NamedImage.judged(name, plain, reference)]
 
 
 @dataclass(frozen=True)

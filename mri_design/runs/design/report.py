@@ -13,9 +13,9 @@ from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
 from mri_design.runs.design.earlier import contradicted, opinion_share, share_in_words
 from mri_design.runs.design.run import DesignResult
-from mri_design.runs.oracles import ORACLE_NOTE
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
+from mri_design.runs.scans import ORACLE_NOTE
 from mri_design.runs.sections.explorer import step_explorer
 from mri_design.runs.sections.images import account_settings, save_reconstruction
 from mri_design.runs.sections.models import model_sections, model_settings

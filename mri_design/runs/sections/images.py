@@ -15,8 +15,7 @@ from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, r
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
-from mri_design.runs.images import NamedImage
-from mri_design.runs.scan_facts import KnownScan
+from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.scan.data import Orientation
 
 COIL_MAPS = "coil_maps.npy"

@@ -14,7 +14,7 @@ from mri_design.evaluation.output.run_files import save_report
 from mri_design.evaluation.output.run_folder import RunFolder
 from mri_design.evaluation.predictions.account import account_of
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
-from mri_design.runs.images import NamedImage, with_zero_filled
+from mri_design.runs.scan_facts import NamedImage, with_zero_filled
 from mri_design.runs.sections.images import (
     image_sections,
     layout_of,
