@@ -1,4 +1,4 @@
-"""What the mask of a run's folder counts: lines, samples of a plane, shots or readouts along a trajectory."""
+"""The candidates of a run's mask in a word: lines, samples of a plane, shots, or readouts along a trajectory."""
 
 from __future__ import annotations
 

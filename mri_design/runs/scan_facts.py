@@ -34,7 +34,7 @@ _CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil
 
 
 def simulated_from(data: KSpaceData) -> str:
-    """What k-space was simulated from ("from images"); empty where it was not simulated."""
+    """The source of simulated k-space ("from images"); empty where it was not simulated."""
     return str(data.card.get("simulated", "")).split(",")[0]
 
 
@@ -88,19 +88,19 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
 
 
 def left_out_settings(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
-    """The same for a manifest, chosen series included; nothing where everything was read."""
+    """Part of the scan and what was left out of it, chosen series included, for a manifest; empty without either."""
     told = {"part_of_scan": part_of_scan(scan.card), "left_out_of_scan": left_out(scan.card)}
     return {name: entry for name, entry in told.items() if entry}
 
 
 def left_out_summary(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
-    """The same for a report's table."""
+    """`left_out_settings` for a report's table."""
     told = {"part of the scan": part_of_scan(scan.card), _LEFT_OUT: left_out_text(left_out(scan.card))}
     return {row: text for row, text in told.items() if text}
 
 
 def doubts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:
-    """What was left out of the files of several slices, and whose noise is doubtful: for a manifest, and a report."""
+    """Parts left out of the files of several slices, and doubtful noise: for a manifest, and for a report."""
     settings: dict[str, object] = {}
     summary: dict[str, object] = {}
     listed = list(images)
@@ -115,13 +115,13 @@ def doubts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], 
 
 
 def calibration_settings(scan: PreparedScan) -> dict[str, object]:
-    """Where noise and coil maps are from, and what the file says about either, for a manifest."""
+    """Sources of noise and coil maps, and what the file says about either, for a manifest."""
     details = {name: text for name, text in scan.data.card.items() if name in _CALIBRATION}
     return {"noise_source": scan.noise_source, "coil_maps_source": scan.maps_source, **details}
 
 
 def calibration_summary(scan: PreparedScan) -> dict[str, object]:
-    """The same for a report's table."""
+    """`calibration_settings` for a report's table."""
     return {"noise": scan.noise_source, "coil maps": scan.maps_source}
 
 
@@ -136,7 +136,7 @@ def level_settings(noise_variance: float, signal: float, unit: float) -> dict[st
 
 
 def level_summary(noise_variance: float, signal: float, unit: float) -> dict[str, object]:
-    """The same for a report's table."""
+    """`level_settings` for a report's table."""
     levels = level_settings(noise_variance, signal, unit)
     return dict(zip(("noise sd per real component", "signal level"), levels.values(), strict=True))
 
@@ -213,7 +213,7 @@ class KnownScan:
 
     @classmethod
     def of(cls, data: KSpaceData, scan: PreparedScan, slice_model: MRSlice, signal: float) -> KnownScan:
-        """The same with the reference that the scan brings, if it brings one."""
+        """The slice with the reference that the scan brings, if it brings one."""
         reference = scan.reference(0)
         unit = scan.image_unit(0)
         noise = None if reference is None else reference_noise(scan.data, reference * unit, unit)
@@ -221,7 +221,7 @@ class KnownScan:
 
     @property
     def image_unit(self) -> float | Array:
-        """What images of the calibrated data are multiplied by to be in the input's units, see `PreparedScan`."""
+        """Factor from images of the calibrated data to the input's units, see `PreparedScan`."""
         return self.scan.image_unit(0)
 
     @property
@@ -231,7 +231,7 @@ class KnownScan:
 
     @property
     def reference_source(self) -> str:
-        """What errors are measured against, in words."""
+        """The reference of errors, in words."""
         if self.data.reference is not None:
             return "the true image"
         own = "the scan's own image from all its lines"
@@ -268,7 +268,7 @@ class KnownScan:
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())
 
     def settings(self) -> dict[str, object]:
-        """For a manifest: noise, coil maps, signal, what is missing or left out, the slice's place, whose it is."""
+        """Noise, coil maps, signal, what is missing or left out, place and source of the slice, for a manifest."""
         noise: dict[str, object] = {}
         if self.reference_noise is not None:
             noise["reference_noise"] = self.reference_noise
@@ -284,7 +284,7 @@ class KnownScan:
         return {**found, **geometry, **source}
 
     def summary(self) -> dict[str, object]:
-        """The same for a report's table."""
+        """The main of `settings` for a report's table."""
         levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
         reference = {"reference": self.reference_source} if self.reference is not None else {}
         return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}

@@ -28,7 +28,7 @@ PATIENCE = 30.0
 PUT_UP_WITH = 3
 """Processes of this machine that may die of one piece."""
 PRELOADED = "mri_design.runs.warm_process"
-"""What processes are copied with."""
+"""The module that the process loads which others are copied from."""
 
 Piece = Callable[[Any, Any], Any]
 """A function of the material, which every piece shares, and of an item."""
@@ -47,7 +47,7 @@ class LostPieceError(MriDesignError):
 
 
 class Executor(Protocol):
-    """Computes elsewhere: ``function(material, item)`` wherever there is room, or something at a place of its own."""
+    """Other processes: they compute ``function(material, item)`` in any free one, or something at a place of its own."""
 
     @property
     def places(self) -> int:
@@ -137,7 +137,7 @@ def _call(function: Piece, item: Any) -> Any:
 
 
 def _interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What an interruption of the command ends; between two calls the process does not notice it."""
+    """The function, which an interruption of the command ends; between two calls the process ignores it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return function(*arguments)
@@ -152,7 +152,7 @@ def _begin_process() -> None:
 
 
 def _end_with_parent() -> None:
-    """A process whose parent was killed would wait for work for ever."""
+    """Exit when the parent is killed: the process would wait for work for ever."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -313,7 +313,7 @@ class Processes:
 
 @dataclass(frozen=True)
 class _Material:
-    """What a dask worker knows the material by."""
+    """The name by which a dask worker knows the material."""
 
     name: str
 
@@ -461,7 +461,7 @@ class DaskCluster:
 
 
 class Workers(Generic[Material]):
-    """Those who call ``function(material, item)``; the material travels to each process once.
+    """Processes that call ``function(material, item)``; the material travels to each once.
 
     Parameters
     ----------
@@ -628,7 +628,7 @@ def _is_done(future: Future[Any]) -> bool:
 
 
 def lost_worker(error: BaseException) -> MriDesignError:
-    """What is told of a process that was killed again and again."""
+    """The error for a piece whose process was killed again and again."""
     lost = MriDesignError(
         "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
         "kept: go on with the same command (a protocol with --resume), perhaps with fewer --jobs"
