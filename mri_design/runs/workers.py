@@ -47,7 +47,7 @@ class LostPieceError(MriDesignError):
 
 
 class Executor(Protocol):
-    """Other processes: they compute ``function(material, item)`` in any free one, or something at a place of its own."""
+    """Other processes: any free one computes ``function(material, item)``, a chosen one something of its own."""
 
     @property
     def places(self) -> int:
