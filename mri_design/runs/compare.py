@@ -12,12 +12,12 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import UsageError
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, measure
-from mri_design.evaluation.output.identity import PROGRESS
-from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.page import Block, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_status import PROGRESS
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import require_lines, require_room, with_calibration
 from mri_design.experiment.ending import check_other_than_lines, require_number_only
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
@@ -25,11 +25,10 @@ from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.strategy_names import TRAINING_RULES, learns_from_scans, make_strategy, strategy_label
 from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, ShotEncoding, count_text
 from mri_design.runs.error_tables import FORMATS, paired_caption
+from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
 from mri_design.runs.scans import load_images, require_apart
-from mri_design.runs.sections.images import error_bars_figure, layout_of
-from mri_design.runs.sections.trajectories import curves_figure
 from mri_design.runs.study import Cell, Study, StudyErrors, StudyProgress, StudyRequest, base_name, candidates_for
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json

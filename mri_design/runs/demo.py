@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.evaluation.mask_sentence import mask_sentence
-from mri_design.evaluation.output.page import (
+from mri_design.evaluation.page import (
     Block,
     Links,
     Paragraph,
@@ -21,14 +20,15 @@ from mri_design.evaluation.output.page import (
     SideBySide,
     write_report,
 )
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import Row, read_csv
 from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row, read_csv
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.slice_choice import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.error_tables import FORMATS, paired_caption, where_behind
+from mri_design.runs.image_sections import mask_sentence
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.study import StudyErrors
 from mri_design.status import Status

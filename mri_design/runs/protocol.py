@@ -21,26 +21,24 @@ from mri_design.design.training.exchanges import (
 )
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.output.identity import CHECKPOINT
-from mri_design.evaluation.output.page import Paragraph, ReportTable, Section
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.predictions.account import DesignAccount, account_of
+from mri_design.evaluation.account import DesignAccount, account_of
+from mri_design.evaluation.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.ending import in_acquisition_order, require_lines_only, require_number_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
+from mri_design.runs.design_sections import model_sections, model_settings, save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
 from mri_design.runs.scans import knowing_rule, load_images, require_apart
-from mri_design.runs.sections.models import model_sections, model_settings
-from mri_design.runs.sections.sequence import save_acquisition
-from mri_design.runs.sections.trace import save_design
 from mri_design.runs.study import (
     Material,
     Show,

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
+from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.identity import require_same_run
-from mri_design.evaluation.output.manifest import InputFile
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import Row, markdown_text, write_csv
-from mri_design.evaluation.predictions.check import truth_or_none
+from mri_design.evaluation.predictions import truth_or_none
+from mri_design.evaluation.run_folder import RunFolder, require_same_run
+from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.experiment.designing import DesignOptions, run_design, start_count
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe

@@ -11,9 +11,9 @@ from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError, did_you_mean
-from mri_design.evaluation.output.folder_lock import LOCK_NAME, FolderLock
-from mri_design.evaluation.output.identity import require_same_run
-from mri_design.evaluation.output.progress_file import PROGRESS_NAME, ProgressFile
+from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
+from mri_design.evaluation.run_folder import require_same_run
+from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
 from mri_design.experiment.ending import require_lines_only
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending, Work
