@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -232,39 +232,27 @@ class StepExplorer:
     def json(self) -> str:
         """All of it for the page's script, safe inside a script element."""
         every = -(-len(self.steps) * self.n_lines // MOST_NUMBERS) or 1
-        content = {
-            "lines": self.n_lines,
-            "start": [int(line) for line in self.start],
-            "unit": self.unit,
-            "steps": [
-                {
-                    "line": int(step.line),
-                    "scores": None if number % every or step.scores is None else [_short(v) for v in step.scores],
-                    "predicted_error": None if step.predicted_error is None else _short(step.predicted_error),
-                }
-                for number, step in enumerate(self.steps)
-            ],
-            "images": [
-                {
-                    "count": image.count,
-                    "mean": _address(image.mean),
-                    "deviation": _address(image.deviation),
-                    "difference": _address(image.difference),
-                    "error": None if image.error is None else _short(image.error),
-                }
-                for image in self.images
-            ],
-        }
-        return json_for_script(content)
+        kept = [step if number % every == 0 else replace(step, scores=None) for number, step in enumerate(self.steps)]
+        content = {"lines": self.n_lines, "start": self.start, "unit": self.unit, "steps": kept, "images": self.images}
+        return json_for_script(_plain(content))
 
 
-def _short(value: float) -> float | None:
-    """Three significant digits; None for what is no number."""
-    return float(f"{value:.3g}") if np.isfinite(value) else None
-
-
-def _address(png: bytes) -> str:
-    return f"data:image/png;base64,{b64encode(png).decode()}" if png else ""
+def _plain(value: object) -> object:
+    """What JSON knows: numbers of three significant digits, None for those that are none, pictures as addresses."""
+    match value:
+        case float() | np.floating():
+            return float(f"{value:.3g}") if np.isfinite(value) else None
+        case np.integer():
+            return int(value)
+        case bytes():
+            return f"data:image/png;base64,{b64encode(value).decode()}" if value else ""
+        case ExploredStep() | ExploredImage():
+            return _plain(vars(value))
+        case dict():
+            return {name: _plain(entry) for name, entry in value.items()}
+        case list() | tuple() | np.ndarray():
+            return [_plain(entry) for entry in value]
+    return value
 
 
 Block = Paragraph | ReportTable | ReportFigure | SideBySide | Links | StepExplorer

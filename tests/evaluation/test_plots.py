@@ -57,8 +57,8 @@ class TestImages:
         np.testing.assert_allclose(second, 3 * np.abs(image))
         limits = {axes.images[0].get_clim() for axes in figure.axes}
         assert len(limits) == 1 and limits.pop()[0] == 0.0
-        for text in ("all lines", "design", "5.23 %", "31.2 dB", "0.941"):
-            assert text in texts(figure)
+        assert "all lines" in texts(figure)
+        assert caption.splitlines() == ["error 5.23 %", "PSNR 31.2 dB", "SSIM 0.941"] and caption in texts(figure)
 
     @pytest.mark.parametrize("orientation", ["ky-rows", "ky-columns"])
     def test_the_image_lies_as_in_the_source(self, image, orientation):
@@ -97,6 +97,7 @@ class TestImages:
         assert len(limits) == 1
         assert limits.pop()[1] == pytest.approx(np.percentile(np.abs(image), 99.8))
         assert "(image units)" in texts(figure)
+        assert figure.axes[-1].get_position().y1 < figure.axes[0].get_position().y0  # the bar lies below
 
     def test_std_stands_beside_the_complex_error_on_one_scale(self, image):
         std = np.full(image.shape, 0.5)
@@ -116,28 +117,6 @@ class TestImages:
         png_bytes(plots.image_grid([plots.ImagePanel(0 * image, "zero")]))
         png_bytes(plots.std_map(np.zeros((4, 4))))
 
-    def test_what_does_not_belong_together_is_refused(self, image):
-        panel = plots.ImagePanel(image, "x")
-        for wrong in (
-            lambda: plots.image_grid([]),
-            lambda: plots.image_grid([panel, plots.ImagePanel(image.T, "y")]),
-            lambda: plots.error_maps([panel], image.T),
-            lambda: plots.std_against_error(np.abs(image).T, image, image),
-            lambda: plots.std_map(np.ones(5)),
-            lambda: plots.image_grid([panel], "sideways"),
-        ):
-            with pytest.raises(InputError):
-                wrong()
-
-    def test_error_maps_hold_the_error_alone_and_their_bar_lies_below(self, image):
-        found = ImageMetrics(0.0523, 0.06, 31.25, 0.9412)
-        assert plots.error_caption(found) == "error 5.23 %"
-        assert plots.metric_caption(found).splitlines() == ["error 5.23 %", "PSNR 31.2 dB", "SSIM 0.941"]
-        figure = plots.error_maps([plots.ImagePanel(image, "x", plots.error_caption(found))], 0.5 * image)
-        figure.draw_without_rendering()
-        map_, bar = figure.axes
-        assert bar.get_position().y1 < map_.get_position().y0
-
 
 class TestMasks:
     def test_bars_cover_the_measured_lines(self):
@@ -148,7 +127,9 @@ class TestMasks:
         runs = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
         assert runs == [(-4.5, 1), (-1.5, 3), (3.5, 1)]  # the centre, line 4, is ky = 0
         assert axes.get_xlim() == (-4.5, 4.5)
+        assert list(axes.lines[0].get_xdata()) == [0, 0]  # the centre is marked
         assert "5 lines, 1.80×" in texts(figure)
+        assert "0 lines" in texts(plots.mask_barcodes({"nothing": np.zeros(6, bool)}))
 
     def test_masks_lie_one_above_the_other_on_one_axis(self):
         mask = np.arange(8) < 2
@@ -158,21 +139,6 @@ class TestMasks:
         assert first.get_xlim() == second.get_xlim() == (-4.5, 3.5)
         assert "cycles per field of view" in second.get_xlabel()
 
-    def test_the_centre_is_marked(self):
-        figure = plots.mask_barcodes({"a": np.ones(6, bool)})
-        assert list(figure.axes[0].lines[0].get_xdata()) == [0, 0]
-
-    def test_an_empty_mask_has_no_acceleration(self):
-        assert "0 lines" in texts(plots.mask_barcodes({"nothing": np.zeros(6, bool)}))
-
-    @pytest.mark.parametrize(
-        "masks",
-        [{}, {"a": np.ones(4)}, {"a": np.ones((2, 2), bool)}, {"a": np.ones(4, bool), "b": np.ones(5, bool)}],
-    )
-    def test_what_is_no_mask_is_refused(self, masks):
-        with pytest.raises(InputError):
-            plots.mask_barcodes(masks)
-
 
 class TestCourse:
     def test_order_shows_every_line_at_its_ky(self):
@@ -180,9 +146,7 @@ class TestCourse:
         _, start, chosen = figure.axes[0].lines
         np.testing.assert_array_equal(start.get_xydata(), [[1, 0], [2, 1]])
         np.testing.assert_array_equal(chosen.get_xydata(), [[3, -4], [4, 4]])
-
-    def test_the_centre_of_an_even_number_of_lines_is_half_of_it(self):
-        figure = plots.acquisition_order([4, 0, 7], n_lines=8)
+        figure = plots.acquisition_order([4, 0, 7], n_lines=8)  # the centre of an even number is half of it
         np.testing.assert_array_equal(figure.axes[0].lines[-1].get_ydata(), [0, -4, 3])
         assert figure.axes[0].get_ylim() == (3.5, -4.5)
 
@@ -242,22 +206,6 @@ class TestCourse:
         png_bytes(plots.mask_growth([4, 0], n_lines=9))
         png_bytes(plots.mask_growth([4, 0], n_lines=9, n_start=2))
 
-    def test_impossible_runs_are_refused(self, scores):
-        for wrong in (
-            lambda: plots.acquisition_order([], 9),
-            lambda: plots.acquisition_order([9], 9),
-            lambda: plots.acquisition_order([-1], 9),
-            lambda: plots.mask_growth([9], 9),
-            lambda: plots.score_map(scores, [3]),
-            lambda: plots.score_map(scores * np.nan, [3, 5, 6]),
-            lambda: plots.score_map(scores, [3, 5, 9]),
-            lambda: plots.score_profiles(scores, [3, 5, 6], steps=[3]),
-            lambda: plots.information_gained([]),
-            lambda: plots.information_gained([1.0, np.nan]),
-        ):
-            with pytest.raises(InputError):
-                wrong()
-
 
 class TestCurves:
     def test_mean_and_band(self):
@@ -275,7 +223,7 @@ class TestCurves:
         np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [20, 10])
         assert not figure.axes[0].collections
 
-    @pytest.mark.parametrize("kind", ["lines", "plane", "radial", "spiral"])
+    @pytest.mark.parametrize("kind", ["lines", "spiral"])
     def test_the_axis_names_what_is_counted(self, kind):
         unit = KINDS[kind].unit
         curve = plots.ErrorCurve("design", np.array([16, 32]), np.array([[0.2, 0.1]]))
@@ -298,16 +246,6 @@ class TestCurves:
         assert axes.get_xlim() == axes.get_ylim()
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
         assert "predicted / actual = 0.50; 1 not drawable" in axes.get_title()
-
-    def test_impossible_curves_are_refused(self):
-        for wrong in (
-            lambda: plots.error_against_lines([]),
-            lambda: plots.ErrorCurve("x", np.array([1, 2]), np.ones((1, 3))),
-            lambda: plots.calibration([1.0], [1.0, 2.0], [0], "mV"),
-            lambda: plots.calibration([0.0], [1.0], [0], "mV"),
-        ):
-            with pytest.raises(InputError):
-                wrong()
 
 
 @pytest.mark.slow
@@ -427,24 +365,6 @@ def test_a_course_has_a_curve_for_every_name() -> None:
     assert [line.get_label() for line in figure.axes[0].lines] == ["predicted", "found"]
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: plots.plane_masks({}),
-        lambda: plots.plane_masks({"a": np.ones(4, dtype=bool)}),
-        lambda: plots.plane_growth([1, 2], (2, 2), [2, 1]),
-        lambda: plots.plane_growth([1, 9], (2, 2), [2]),
-        lambda: plots.plane_maps({"a": np.full((2, 2), np.nan)}, "energy"),
-        lambda: plots.plane_order({"a": {6: 1}}, (2, 3)),
-        lambda: plots.plane_order({"a": {}}, (2, 3)),
-        lambda: plots.block_course([1, 2], {"a": [1.0]}, "energy"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(draw) -> None:
-    with pytest.raises(InputError):
-        draw()
-
-
 def test_error_course_in_per_cent_with_a_band_around_the_actual_error():
     figure = plots.error_course([4, 5, 6], [0.3, 0.2, 0.1], [4, 6], [0.25, 0.1], [0.5, 0.2], "some lines")
     predicted, actual, there = figure.axes[0].lines
@@ -480,23 +400,6 @@ def test_line_panels_share_a_scale_and_leave_out_what_is_not_positive():
     assert [bar.get_x() + bar.get_width() / 2 for bar in first.patches] == [0]
     assert first.get_ylim() == second.get_ylim()
     assert "two lines" in texts(figure) and "(mV)" in texts(figure)
-
-
-def test_impossible_predictions_are_refused():
-    good = plots.LinePanel("x", np.ones(4), np.ones(4), np.ones(4, bool))
-    for wrong in (
-        lambda: plots.error_course([1, 2], [0.1]),
-        lambda: plots.error_course([1], [np.nan]),
-        lambda: plots.error_course([1], [0.1], [1], [0.1], []),
-        lambda: plots.innovation_course([], [], [], []),
-        lambda: plots.innovation_course([1], [1.0], [0.0], [1.0]),
-        lambda: plots.innovation_course([1], [1.0], [np.nan], [1.0]),
-        lambda: plots.line_predictions([]),
-        lambda: plots.line_predictions([good, plots.LinePanel("y", np.ones(3), np.ones(3), np.ones(3, bool))]),
-        lambda: plots.line_predictions([plots.LinePanel("y", -np.ones(3), np.full(3, np.nan), np.ones(3, bool))]),
-    ):
-        with pytest.raises(InputError):
-            wrong()
 
 
 ARM = spiral_curve(32, nyquist_turns(32, 8), points=90)
@@ -546,20 +449,6 @@ def test_spreads_are_in_decibels_below_the_peak_on_one_scale():
         assert f"{20 * np.log10(aside.max()):.1f} dB" in axes.get_xlabel()
 
 
-def test_bad_input():
-    with pytest.raises(InputError, match="sets"):
-        plots.trajectory_curves({}, (32, 32))
-    with pytest.raises(InputError, match="sets"):
-        plots.trajectory_curves({"flat": ARM}, (32, 32))
-    with pytest.raises(InputError, match="cycles per pixel"):
-        plots.trajectory_curves({"x": SETS["half-turn"] / 32}, (32, 32))
-    for wrong in ({}, {"a": np.ones((8, 8)), "b": np.ones((8, 9))}, {"a": np.ones(8)}):
-        with pytest.raises(InputError, match="spreads"):
-            plots.point_spread_maps(wrong)
-    with pytest.raises(InputError, match="no peak"):
-        plots.point_spread_maps({"dark": np.zeros((16, 16))})
-
-
 def test_scores_of_angles_stand_above_the_angles_that_are_measured():
     angles = np.pi * np.arange(4) / 4
     scores = {"2 spokes measured": np.array([np.nan, 3.0, np.nan, 2.0]), "3": np.array([np.nan, np.nan, np.nan, 1.0])}
@@ -573,6 +462,67 @@ def test_scores_of_angles_stand_above_the_angles_that_are_measured():
     np.testing.assert_allclose(second.lines[1].get_xdata(), [0, 45, 90])
     assert first.get_ylabel() == "score (nats)"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["score of an angle", "measured angle"]
-    for wrong in (lambda: plots.angle_scores(angles, {}, {}), lambda: plots.angle_scores(angles[:3], scores, flags)):
-        with pytest.raises(InputError, match="scores"):
-            wrong()
+
+
+IMAGE, SCORES, MASK = np.ones((12, 8)), np.ones((3, 9)), np.ones(4, bool)
+PANEL, LINES = plots.ImagePanel(IMAGE, "x"), plots.LinePanel("x", np.ones(4), np.ones(4), MASK)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.image_grid([]),
+        lambda: plots.image_grid([PANEL, plots.ImagePanel(IMAGE.T, "y")]),
+        lambda: plots.error_maps([PANEL], IMAGE.T),
+        lambda: plots.std_against_error(IMAGE.T, IMAGE, IMAGE),
+        lambda: plots.std_map(np.ones(5)),
+        lambda: plots.image_grid([PANEL], "sideways"),
+        lambda: plots.mask_barcodes({}),
+        lambda: plots.mask_barcodes({"a": np.ones(4)}),
+        lambda: plots.mask_barcodes({"a": np.ones((2, 2), bool)}),
+        lambda: plots.mask_barcodes({"a": MASK, "b": np.ones(5, bool)}),
+        lambda: plots.acquisition_order([], 9),
+        lambda: plots.acquisition_order([9], 9),
+        lambda: plots.acquisition_order([-1], 9),
+        lambda: plots.mask_growth([9], 9),
+        lambda: plots.score_map(SCORES, [3]),
+        lambda: plots.score_map(SCORES * np.nan, [3, 5, 6]),
+        lambda: plots.score_map(SCORES, [3, 5, 9]),
+        lambda: plots.score_profiles(SCORES, [3, 5, 6], steps=[3]),
+        lambda: plots.information_gained([]),
+        lambda: plots.information_gained([1.0, np.nan]),
+        lambda: plots.error_against_lines([]),
+        lambda: plots.ErrorCurve("x", np.array([1, 2]), np.ones((1, 3))),
+        lambda: plots.calibration([1.0], [1.0, 2.0], [0], "mV"),
+        lambda: plots.calibration([0.0], [1.0], [0], "mV"),
+        lambda: plots.plane_masks({}),
+        lambda: plots.plane_masks({"a": MASK}),
+        lambda: plots.plane_growth([1, 2], (2, 2), [2, 1]),
+        lambda: plots.plane_growth([1, 9], (2, 2), [2]),
+        lambda: plots.plane_maps({"a": np.full((2, 2), np.nan)}, "energy"),
+        lambda: plots.plane_order({"a": {6: 1}}, (2, 3)),
+        lambda: plots.plane_order({"a": {}}, (2, 3)),
+        lambda: plots.block_course([1, 2], {"a": [1.0]}, "energy"),
+        lambda: plots.error_course([1, 2], [0.1]),
+        lambda: plots.error_course([1], [np.nan]),
+        lambda: plots.error_course([1], [0.1], [1], [0.1], []),
+        lambda: plots.innovation_course([], [], [], []),
+        lambda: plots.innovation_course([1], [1.0], [0.0], [1.0]),
+        lambda: plots.innovation_course([1], [1.0], [np.nan], [1.0]),
+        lambda: plots.line_predictions([]),
+        lambda: plots.line_predictions([LINES, plots.LinePanel("y", np.ones(3), np.ones(3), np.ones(3, bool))]),
+        lambda: plots.line_predictions([plots.LinePanel("y", -np.ones(4), np.full(4, np.nan), MASK)]),
+        lambda: plots.trajectory_curves({}, (32, 32)),
+        lambda: plots.trajectory_curves({"flat": ARM}, (32, 32)),
+        lambda: plots.trajectory_curves({"x": SETS["half-turn"] / 32}, (32, 32)),
+        lambda: plots.point_spread_maps({}),
+        lambda: plots.point_spread_maps({"a": np.ones((8, 8)), "b": np.ones((8, 9))}),
+        lambda: plots.point_spread_maps({"a": np.ones(8)}),
+        lambda: plots.point_spread_maps({"dark": np.zeros((16, 16))}),
+        lambda: plots.angle_scores(np.arange(4.0), {}, {}),
+        lambda: plots.angle_scores(np.arange(3.0), {"a": np.ones(4)}, {"a": MASK}),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw) -> None:
+    with pytest.raises(InputError):
+        draw()
