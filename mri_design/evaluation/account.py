@@ -43,7 +43,7 @@ class ExpectedInformation:
 
     @property
     def lines_for_half(self) -> int:
-        """How many of the predicted lines, from the first one, bring half of the total."""
+        """Number of predicted lines, from the first one, that bring half of the total."""
         return int(np.searchsorted(np.cumsum(self.predicted), self.total / 2)) + 1
 
 
@@ -125,7 +125,7 @@ def _believed(trace: DesignTrace, index: int, noise: float) -> float:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """How a design chose between candidate models.
+    """Summary of how a design chose between candidate models.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class ModelUse:
 
 
 def model_use(trace: DesignTrace, names: Sequence[str]) -> ModelUse | None:
-    """How a design chose between models of these names; None where there was nothing to choose."""
+    """Summary of how a design chose between models of these names; None where there was nothing to choose."""
     if all(step.outcome.model_energies is None for step in trace.steps):
         return None
     used = [step.forecast.models for step in trace.steps]
@@ -190,7 +190,7 @@ WITHIN = (2.0, 1.25)
 
 
 def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = False) -> list[dict[str, object]]:
-    """How often the predicted error was right, over runs (images, seeds) and line counts.
+    """Count how often the predicted error was right, over runs (images, seeds) and line counts.
 
     Parameters
     ----------

@@ -181,7 +181,7 @@ class ExploredStep:
 
 @dataclass(frozen=True)
 class ExploredImage:
-    """What the image looked like when so many lines had been measured.
+    """The image from the first so many lines.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class StepExplorer:
 
 
 def _plain(value: object) -> object:
-    """What JSON knows: numbers of three significant digits, None for those that are none, pictures as addresses."""
+    """Reduce to values that JSON has: three significant digits, None for NaN, pictures as addresses."""
     match value:
         case float() | np.floating():
             return float(f"{value:.3g}") if np.isfinite(value) else None

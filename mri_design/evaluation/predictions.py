@@ -1,4 +1,4 @@
-"""How right a design was: its means made again, and the energy of their error on every line, predicted and actual."""
+"""Checks of a design's predictions: its means made again, and their error on every line, predicted and actual."""
 
 from __future__ import annotations
 

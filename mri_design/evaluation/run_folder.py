@@ -282,7 +282,7 @@ class RunFolder:
 
     @property
     def taken_over(self) -> str:
-        """Whose lock was taken over, as a sentence, see `FolderLock`; empty where there was none."""
+        """Sentence about the holder of a lock that was taken over, see `FolderLock`; empty where there was none."""
         return self._lock.taken_over
 
     def close(self) -> None:
@@ -329,7 +329,7 @@ class RunFolder:
             figures.rmdir()
 
     def ended(self, identity: str, *, own: str = "") -> tuple[str, tuple[int, ...]] | None:
-        """How the same run ended here before, and its lines; None where it did not yet. Another one is refused.
+        """Status and lines of the same run, where it ended here before; None where it did not. Another run is refused.
 
         Nothing is written, and a folder that may be overwritten holds nothing.
 

@@ -1,4 +1,4 @@
-"""What a report shows of a design: how it grew, what was chosen when, and how right its predictions were."""
+"""Sections of a report about a design: how it grew, what was chosen when, and how right its predictions were."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ _OF_CHOICE: Mapping[str, Callable[[DesignStep | None, int], dict[str, object]]] 
     "samples": lambda _, block: {"block": block},
     "shots": _shot_columns,
 }
-"""What tables say of a choice, by what is counted; candidates of the start have no step."""
+"""Columns about a choice, by what is counted; candidates of the start have no step."""
 
 
 def _line_sections(folder: RunFolder, account: DesignAccount, noise: float) -> list[Section]:
@@ -141,7 +141,7 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
 
 
 def score_unit(trace: DesignTrace) -> str:
-    """What the scores of a design's rule are called."""
+    """Name of the scores of a design's strategy."""
     return SCORE_UNIT if score_is_information(trace) else f"score of {trace.strategy}"
 
 

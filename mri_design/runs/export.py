@@ -48,7 +48,7 @@ _WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScanParameters:
-    """What is known of a scan, by the names of `SequenceSettings`; None where its file does not say.
+    """Known parameters of a scan, by the names of `SequenceSettings`; None where its file does not say.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class ScanParameters:
 
     @classmethod
     def of(cls, run: StoredRun) -> ScanParameters:
-        """Those of a run's scan: of its geometry, and of the header that its source was made from."""
+        """Read the parameters from the geometry and the header that a run stored."""
         said: Mapping[str, str] = {} if run.source is None else run.source.identifiers
         found = {name: float(said[word]) for word, name in _KEYWORDS.items() if word in said}
         known = {name: value * (1 if name == "flip_angle" else _MILLI) for name, value in found.items() if value > 0}
@@ -76,7 +76,7 @@ class ScanParameters:
 
     @property
     def known(self) -> dict[str, float]:
-        """What is known, by name."""
+        """Values that are known, by name."""
         return {part.name: getattr(self, part.name) for part in fields(self) if getattr(self, part.name) is not None}
 
     def defaults(self, kind: SequenceKind) -> dict[str, float]:
@@ -131,7 +131,7 @@ _UNKNOWN_SIZE = "The run does not say how large pixels are"
 
 @dataclass(frozen=True)
 class SequenceRequest:
-    """How the lines are to be measured, as far as it is not known from the run.
+    """Settings of a sequence that are not known from the run.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class SequenceRequest:
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What is asked for.
+    """Request for one export.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def export_run(request: ExportRequest) -> MadeFiles:
 
 
 def _geometry(request: ExportRequest, run: StoredRun, shape: tuple[int, int]) -> SliceGeometry | None:
-    """Of the images; None where nobody says how large pixels are."""
+    """Geometry of the images; None where the size of pixels is not known."""
     if request.field_of_view is None:
         return run.geometry
     return (run.geometry or NO_SIZES).with_field_of_view(request.field_of_view, shape)

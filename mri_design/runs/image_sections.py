@@ -1,4 +1,4 @@
-"""What a report shows of images: arrays, errors against the reference, figures, masks, coil maps, where shots ran."""
+"""Sections of a report about images: errors against the reference, figures, masks, coil maps, trajectories."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def account_settings(account: Mapping[str, object]) -> dict[str, object]:
 
 
 def layout_of(candidates: Encoding, orientation: Orientation) -> Layout:
-    """How images of these candidates lie, and so what their directions are called.
+    """Layout of images of these candidates, from which their directions are named.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def compensated_spread(
 
 
 def mask_figure(folder: RunFolder, title: str, mask: NDArray[np.bool_]) -> ReportFigure:
-    """Which lines (ky,) or samples of a plane (ky, kz) are measured, with what there is to say of them."""
+    """Figure of the lines (ky,) or samples of a plane (ky, kz) that are measured, under a sentence about them."""
     if mask.ndim == 1:
         return saved_figure(folder, "mask", lambda: plots.mask_barcodes({title: mask}), mask_sentence(mask))
     caption = "Measured samples (ky, kz), DC in the middle."
@@ -343,7 +343,7 @@ def mask_figure(folder: RunFolder, title: str, mask: NDArray[np.bool_]) -> Repor
 
 
 def mask_sentence(mask: NDArray[np.bool_]) -> str:
-    """How far the centre is filled, where the other lines lie, and the largest gap between measured lines.
+    """Describe a mask: how far its centre is filled, where the other lines lie, and the largest gap.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an input is: a scan, images, a sequence or the folder of a run, each told in words."""
+"""Description in words of an input: a scan, images, a sequence or the folder of a run."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def _sections(text: str) -> dict[str, list[str]]:
 
 
 def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dict[str, str]:
-    """What an input holds; nothing is simulated, but for phantoms that are simulations.
+    """Describe an input; nothing is simulated, but for phantoms that are simulations.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a run left in its folder, read back and held against itself: images, and what was measured in which order."""
+"""Results of a run, read back from its folder and held against each other: images, and the order of measurement."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WITHOUT_LINES = {
     "readouts": "is a reconstruction of samples along a trajectory, which are no lines: {image}, mri-design convert "
     "takes the trajectory to other formats, and --to seq makes a sequence of the design that chose it",
 }
-"""What can be had of runs that measured something else, by `StoredRun.counted`."""
+"""Refusals that say what can be had of runs without lines, by `StoredRun.counted`."""
 
 
 def counted(folder: Path, settings: Mapping[str, object], mask_axes: int | None) -> str:
@@ -101,12 +101,12 @@ class StoredRun:
 
     @property
     def name(self) -> str:
-        """Of the folder."""
+        """Name of the folder."""
         return self.folder.resolve().name
 
     @property
     def measured(self) -> str:
-        """How much of what there was to choose from is measured, in words."""
+        """Share of the candidates that is measured, in words."""
         return f"{np.count_nonzero(self.mask)} of {self.mask.size} {self.counted}"
 
     @property
@@ -151,7 +151,7 @@ class StoredRun:
         return trains
 
     def line_order(self) -> LineOrder:
-        """Whole lines in the order of measurement, for a sequence; raises as `trains`."""
+        """Lines in the order of measurement, for a sequence; raises as `trains`."""
         if self.counted != "lines":
             raise self.without_lines()
         return LineOrder(self.trains(), len(self.mask))

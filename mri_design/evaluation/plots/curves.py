@@ -222,7 +222,7 @@ def innovation_course(
     noise: ArrayLike | None = None,
     unit: str = "k-space units squared",
 ) -> Figure:
-    """What each measured line held that its prediction did not, against what was expected, in acquisition order.
+    """Energy of every innovation, predicted and found, in acquisition order.
 
     Parameters
     ----------

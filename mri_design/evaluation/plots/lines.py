@@ -104,7 +104,7 @@ def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis
 
 
 def information_gained(gains: Sequence[float], first_order: int = 1, unit: str = "nats") -> Figure:
-    """What each line brought when it was chosen, and the sum so far.
+    """Information gained with each line, and the sum so far.
 
     Parameters
     ----------

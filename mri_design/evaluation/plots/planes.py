@@ -35,7 +35,7 @@ PANEL = 1.75
 LEGEND = 0.25
 """Inches of a legend below the panels."""
 DECADES = 5
-"""Of a map of energies, below its largest value."""
+"""Decades that a map of energies shows below its largest value."""
 
 
 def plane_masks(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:

@@ -1,4 +1,4 @@
-"""What all figures share: size, palette, and how an image lies."""
+"""Parts that figures share: size, palette, grids of axes, legends, labels."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def ky_ends(n_lines: int) -> tuple[float, float]:
 
 
 def size_of(mask: NDArray[np.bool_], counted: str) -> str:
-    """How much a mask measures, and its true acceleration."""
+    """Number measured by a mask, and its true acceleration, in words."""
     count = int(mask.sum())
     acceleration = f", {mask.size / count:.2f}\N{MULTIPLICATION SIGN}" if count else ""
     return f"{count} {counted}{acceleration}"

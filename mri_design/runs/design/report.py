@@ -1,4 +1,4 @@
-"""What a design leaves in its folder: lines, mask, image, error bars, tables, figures, manifest and page."""
+"""Report of a design: lines, mask, image, error bars, tables, figures, manifest and page."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def report_design(
 
 
 def _opinion(result: DesignResult) -> dict[str, str]:
-    """Whose opinion counted beside the scan's own posterior, and how much."""
+    """Side information that counted beside the scan's own posterior, and its weight in words."""
     seen, weight = result.request.seen, opinion_share(result.trace)
     unit = result.known.slice_model.candidates.unit
     share = share_in_words(weight, unit)

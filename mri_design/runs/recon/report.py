@@ -1,4 +1,4 @@
-"""What a reconstruction leaves in its folder: image, error bars, mask, errors, figures, manifest and page."""
+"""Report of a reconstruction: image, error bars, mask, errors, figures, manifest and page."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> E
 
 @dataclass(frozen=True)
 class _Told:
-    """What is said of a reconstruction beside its method: on top of the page, in the manifest, in sections."""
+    """Rows for the page's table and for the manifest, and sections, of one kind of reconstruction."""
 
     name: str
     summary: Mapping[str, object]
@@ -132,7 +132,7 @@ def _told_on_grid(run: Run, result: ReconResult) -> _Told:
 
 
 def _learnt_summary(result: Reconstruction) -> dict[str, object]:
-    """What was learnt, as factors on the recipe's rates."""
+    """Learnt rates, as factors on the recipe's."""
     if result.learnt is None:
         return {}
     rates = ", ".join(f"{name} x {rate:.2g}" for name, rate in result.learnt.rates.items())
