@@ -31,12 +31,30 @@ from mri_design.scan.trajectories.angles import equispaced_angles, turned
 from mri_design.scan.trajectories.radial import radial_spokes
 from tests import short_trace
 from tests.design_steps import changed, design_step
-from tests.evaluation.conftest import TRACE
 
 ALWAYS = {"mask", "mask-growth", "order"}
 SCORED = {"scores", "score-profiles", "information"}
 JUDGED = {"innovations", "calibration"}
 LINES = LineEncoding((8, 6))
+
+
+def scores(**values: float) -> np.ndarray:
+    """Of 8 lines: _6=9.5 for line 6."""
+    table = np.full(8, np.nan)
+    for line, value in values.items():
+        table[int(line[1:])] = value
+    return table
+
+
+TRACE = DesignTrace(
+    "information-gain",
+    8,
+    (4, 3),
+    (
+        design_step(6, scores=scores(_6=9.5, _0=1), predicted_energy=3.0, actual_energy=6.0, information=9.5 / 2),
+        design_step(0, scores=scores(_0=2.25, _7=1), predicted_energy=4.0, actual_energy=2.0, information=2.25 / 2),
+    ),
+)
 BLIND = DesignTrace("random", 8, (4,), (design_step(6), design_step(0)))
 KNOWING = replace(TRACE, steps=tuple(changed(s, expected=np.full(8, 2.0), image_energy=1584.0) for s in TRACE.steps))
 IMAGE = np.outer(np.arange(8.0), np.ones(6)) * (1 + 1j)
