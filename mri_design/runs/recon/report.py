@@ -7,7 +7,6 @@ from dataclasses import replace
 from mri_design.evaluation import plots
 from mri_design.evaluation.mask_sentence import mask_sentence
 from mri_design.evaluation.output.page import Section, saved_figure
-from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.recon.trajectory import TrajectoryResult
@@ -46,18 +45,9 @@ def _report_on_grid(run: Run, result: ReconResult) -> Ending:
         f"{unit}s": f"{len(lines)} of {mask.size}",
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
-        **_learnt_summary(image.reconstruction),
         **account,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
     facts = {**account_settings(account), **known.settings()}
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
-
-
-def _learnt_summary(result: Reconstruction) -> dict[str, object]:
-    """What was learnt, as factors on the recipe's rates."""
-    if result.learnt is None:
-        return {}
-    rates = ", ".join(f"{name} x {rate:.2g}" for name, rate in result.learnt.rates.items())
-    return {"learnt rates": rates, "learnt noise variance": f"{result.learnt.noise_variance:.3g}"}
