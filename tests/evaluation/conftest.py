@@ -11,7 +11,7 @@ from mri_design import MRSlice, Recipe, load_phantom, prepare
 from mri_design.design.trials import ReferenceSlice
 from mri_design.operators.fourier import CentredFFT
 
-TINY = Recipe.model_validate(
+TINY = Recipe.of(
     {
         "inference": {"samples": 4, "loops": 4, "tolerance": 0.2},
         "reconstruction": {"method": "zero-filled", "std_samples": 4},

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mri_design.evaluation.page import Section
-from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
@@ -126,14 +125,5 @@ def _told_on_grid(run: Run, result: ReconResult) -> _Told:
         f"{unit}s": f"{len(lines)} of {mask.size}",
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
-        **_learnt_summary(result.images[0].reconstruction),
     }
     return _Told(known.data.name, summary, known.settings(), sections)
-
-
-def _learnt_summary(result: Reconstruction) -> dict[str, object]:
-    """Learnt rates, as factors on the recipe's."""
-    if result.learnt is None:
-        return {}
-    rates = ", ".join(f"{name} x {rate:.2g}" for name, rate in result.learnt.rates.items())
-    return {"learnt rates": rates, "learnt noise variance": f"{result.learnt.noise_variance:.3g}"}
