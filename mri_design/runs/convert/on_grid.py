@@ -16,7 +16,7 @@ from mri_design.scan.io.atomic import npy_bytes, npz_bytes
 from mri_design.scan.io.samples import readouts_of_positions
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.cfl import pair_files, stacked_slices
-from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
+from mri_design.scan.writing.mrd import mrd_scan_bytes
 
 Extents = tuple[float, float] | None
 _COMPANIONS = ("coil_maps", "noise_variance", "reference")

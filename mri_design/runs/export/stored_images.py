@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, UsageError
 from mri_design.runs.counted import counted
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
 

@@ -12,7 +12,7 @@ from mri_design.evaluation.output.tables import read_csv
 from mri_design.runs.counted import SAMPLES, SHOTS
 from mri_design.runs.export.stored_trains import ACQUISITION, read_trains
 from mri_design.scan.io.formats import read
-from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.sequences.orders import PlaneOrder, SpiralOrder, SpokeOrder

@@ -7,7 +7,7 @@ import numpy as np
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io.image_files.nifti import WITHOUT_KSPACE
+from mri_design.scan.io.nifti import WITHOUT_KSPACE
 
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 """Where the axes of the patient's coordinates begin and end."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mri_design.errors import InputError
 from mri_design.runs.counted import SAMPLES, SHOTS, counted
-from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 
 if TYPE_CHECKING:
