@@ -69,9 +69,9 @@ class SliceMeans:
     index: int
     trace: DesignTrace
     replay: Replay
-    _warm: dict[int, WarmStart] = field(default_factory=dict)
-    _count: int = 0
-    _image: Array | None = None
+    _warm: dict[int, WarmStart] = field(init=False, default_factory=dict)
+    _count: int = field(init=False, default=0)
+    _image: Array | None = field(init=False, default=None)
 
     def posterior(self, count: int) -> GaussianPosterior:
         """The posterior behind the decision after ``count`` lines."""
