@@ -43,7 +43,6 @@ OUTPUTS = {
     "scores.csv": "score of every line at every decision",
     "prediction.csv": "predicted and actual error along the run",
     "prediction-lines.csv": "the same line by line",
-    "models.csv": "models of the phase, decision by decision",
     "exchanges.csv": "exchanges of lines that were tried",
     "manifest.json": "command, versions, seed, settings",
 } | dict.fromkeys(

@@ -7,27 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mri_design.scan.trajectories.angles import equispaced_angles, turned
 
 from mri_design import Recipe
-from mri_design.design.decision import DesignStep
 from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.account import account_of, model_totals, model_use
+from mri_design.evaluation.account import account_of
 from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section
 from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.ending import in_acquisition_order
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
 from mri_design.runs.design_sections import (
-    model_rows,
-    model_sections,
-    model_settings,
     save_acquisition,
     save_design,
     score_rows,
     step_explorer,
     step_rows,
 )
-from mri_design.scan.trajectories.angles import equispaced_angles, turned
 from mri_design.scan.trajectories.radial import radial_spokes
 from tests import short_trace
 from tests.design_steps import changed, design_step
@@ -213,61 +209,6 @@ def test_steps_scores_and_images_follow_the_trace() -> None:
     unknown = json.loads(step_explorer(account, "nats", None, "ky-columns").json)["images"]
     assert len(unknown) == 2 and all(i["error"] is None and not i["difference"] and i["mean"] for i in unknown)
     assert json.loads(step_explorer(account_of(TRACE, checks()), "nats", None, "ky-rows").json)["images"] == []
-
-
-NAMES = ("modulus", "phase-aware 2")
-NAN = float("nan")
-
-
-def under(line: int, models: tuple[int, ...], energies: list[list[float]] | None) -> DesignStep:
-    return design_step(line, models=models, model_energies=None if energies is None else np.array(energies))
-
-
-MODELS = DesignTrace(
-    "rule",
-    8,
-    (4,),
-    (
-        under(5, (0, 0), None),
-        under(3, (0, 0), [[np.e, 1.0], [1.0, np.e**2]]),
-        under(6, (1, 0), [[np.e**3, 1.0], [1.0, np.e**2]]),
-        under(2, (1, 0), [[NAN, 7.0], [1.0, np.e**2]]),
-    ),
-)
-ALONE = DesignTrace("rule", 8, (4,), (under(5, (0,), None), under(3, (0,), None)))
-
-
-def test_rows_name_the_model_and_what_each_one_missed() -> None:
-    rows = model_rows(MODELS, NAMES)
-    assert [(r["lines"], r["ky"], r["slice"]) for r in rows[:3]] == [(1, 1, 0), (1, 1, 1), (2, -1, 0)]
-    assert [r["model"] for r in rows[::2]] == ["modulus", "modulus", "phase-aware 2", "phase-aware 2"]
-    assert (rows[0]["found, modulus"], rows[0]["found, phase-aware 2"]) == (None, None)
-    assert (rows[6]["found, modulus"], rows[6]["found, phase-aware 2"]) == (None, 7.0)
-
-
-def test_gains_are_means_over_paired_lines() -> None:
-    totals = model_totals(MODELS, NAMES)
-    assert [t["lines_chosen"] for t in totals] == [2, 2, 4, 0]
-    assert [t["paired_lines"] for t in totals] == [2, 2, 3, 3]
-    assert [t["gain"] for t in totals] == pytest.approx([0, 2, 0, -2])
-    assert totals[1]["gain_error"] == pytest.approx(1.0)
-
-
-def test_the_report_says_how_often_it_changed(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    (section,) = model_sections(folder, account_of(MODELS, models=NAMES))
-    assert isinstance(section.blocks[0], Paragraph)
-    assert "changed 1 times" in section.blocks[0].text
-    with (folder.path / "models.csv").open(newline="") as stream:
-        assert len(list(csv.DictReader(stream))) == 8
-    assert model_settings(model_use(MODELS, NAMES)) == {"lines_chosen_under": {"modulus": 6, "phase-aware 2": 2}}
-
-
-@pytest.mark.parametrize("trace", [ALONE, DesignTrace("random", 8, (4,), (design_step(5),)), DesignTrace("r", 8, (4,))])
-def test_designs_with_one_model_say_nothing(tmp_path: Path, trace: DesignTrace) -> None:
-    assert model_sections(RunFolder(tmp_path / "run"), account_of(trace, models=NAMES)) == []
-    assert model_settings(model_use(trace, NAMES)) == {}
-    assert not (tmp_path / "run" / "models.csv").exists()
 
 
 def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:

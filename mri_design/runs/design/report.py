@@ -15,8 +15,6 @@ from mri_design.runs.design.earlier import contradicted, opinion_share, share_in
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.design_sections import (
     ABOUT_SHOTS,
-    model_sections,
-    model_settings,
     save_acquisition,
     save_design,
     save_trajectory,
@@ -65,7 +63,6 @@ def report_design(
     sections = [
         first,
         *others,
-        *model_sections(run.folder, result.account),
         *save_acquisition(run.folder, result.acquisition, recipe),
         *save_reconstruction(run.folder, known, result.images, trace.lines, about),
         *more,
@@ -79,7 +76,6 @@ def report_design(
         **{f"weight_of_{whose.replace(' ', '_')}": opinion_share(trace) for whose in opinion},
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
-        **model_settings(result.account.models),
         **known.settings(),
         **account_settings(account | known_beside),
     }
