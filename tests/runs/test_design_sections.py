@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mri_design.scan.trajectories.angles import equispaced_angles, turned
 
-from mri_design import Recipe
+from mri_design import Recipe, equispaced_angles, radial_spokes, turned
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.account import account_of
 from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section
@@ -24,7 +23,6 @@ from mri_design.runs.design_sections import (
     step_explorer,
     step_rows,
 )
-from mri_design.scan.trajectories.radial import radial_spokes
 from tests import short_trace
 from tests.design_steps import changed, design_step
 
