@@ -1,6 +1,6 @@
 """Settings that are written down once: what a recipe takes, what a flag says, and what the pages list.
 
-A section of a recipe is a frozen dataclass whose fields say in their annotations what they are (`Setting`). Recipes are
+A section of a recipe is a frozen dataclass whose fields say what they are (`setting`). Recipes are
 checked against that, flags are made from it (`mri_design.cli.flags`), and the tables of the pages as well. Reading it
 imports nothing that takes time, because ``--help`` waits for it.
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from mri_design.errors import InputError, described, did_you_mean
 
@@ -80,6 +80,11 @@ class Setting:
         )
 
 
+def setting(help: str, default: Any = MISSING, **described: Any) -> Any:
+    """A field of a section: its help, its default, and the rest of its `Setting`."""
+    return field(default=default, metadata={"setting": Setting(help, **described)})
+
+
 @dataclass(frozen=True)
 class Kind:
     """A type as it is annotated, and the setting beside it.
@@ -105,16 +110,12 @@ class Kind:
     inner: Kind | None = None
 
     @classmethod
-    def of(cls, hint: Any, setting: Setting | None = None) -> Kind:
+    def of(cls, hint: Any, setting: Setting) -> Kind:
         """The kind that an annotation means."""
         optional = False
-        if get_origin(hint) is Annotated:
-            hint, *described_by = get_args(hint)
-            setting = next((one for one in described_by if isinstance(one, Setting)), setting)
         if get_origin(hint) in (Union, UnionType):
             optional = NoneType in get_args(hint)
             (hint,) = (one for one in get_args(hint) if one is not NoneType)
-        setting = setting or Setting("")
         if get_origin(hint) is Literal:
             return cls(str, setting, get_args(hint), optional)
         if get_origin(hint) is tuple:
@@ -215,12 +216,10 @@ class Settings:
             if name not in known:
                 raise cls._unknown(str(name), value, prefix)
         checked = {name: known[name].checked(value, f"{prefix}{name}") for name, value in values.items()}
-        for field in fields(cls):  # type: ignore[arg-type]
-            if field.name not in values and field.default is MISSING:
-                cure = f"Give {prefix}{field.name} a value."
-                raise InputError(
-                    field=f"{prefix}{field.name}", got="nothing", wanted=known[field.name].wanted, cure=cure
-                )
+        for one in fields(cls):  # type: ignore[arg-type]
+            if one.name not in values and one.default is MISSING:
+                cure = f"Give {prefix}{one.name} a value."
+                raise InputError(field=f"{prefix}{one.name}", got="nothing", wanted=known[one.name].wanted, cure=cure)
         return cls(**checked)
 
     @classmethod
@@ -264,12 +263,12 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _kinds(cls: type[Settings]) -> dict[str, Kind]:
-    hints = get_type_hints(cls, include_extras=True)
-    return {field.name: Kind.of(hints[field.name]) for field in fields(cls)}  # type: ignore[arg-type]
+    hints, plain = get_type_hints(cls), Setting("")
+    return {one.name: Kind.of(hints[one.name], one.metadata.get("setting", plain)) for one in fields(cls)}  # type: ignore[arg-type]
 
 
 def _differing(section: Settings) -> Iterator[tuple[str, Kind]]:
     """Settings that are not the default itself: those alone are looked at, so that defaults cost no time."""
-    for field in fields(section):  # type: ignore[arg-type]
-        if getattr(section, field.name) is not field.default:
-            yield field.name, section.kinds()[field.name]
+    for one in fields(section):  # type: ignore[arg-type]
+        if getattr(section, one.name) is not one.default:
+            yield one.name, section.kinds()[one.name]

@@ -46,8 +46,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning": {"labels": 1, "queries": 1},
     "active_learning/labels": {"label_pool": 1, "scores": 1, "marginals": 2, "pool_design": 3},
     "active_learning/queries": {"feasible": 1, "*": 2},
-    "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "looking": 3, "main": 4, "start": 5},
-    "cli/looking": {"*": 1},
+    "cli": {"flags": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
     "design": {"": 1, "other_scans": 2, "plane": 3, "shots": 3, "strategies": 3, "training": 3},
     "design/plane": dict.fromkeys(
         ("constraints", "gamma_regression", "memory", "sample_features", "start", "thinning"), 1
