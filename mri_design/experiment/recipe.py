@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from mri_design.errors import InputError, UsageError, described, require_instance
+from mri_design.errors import InputError, UsageError, described, did_you_mean, require_instance
 from mri_design.experiment.line_lists import line_numbers
 from mri_design.experiment.settings import RETIRED, Settings, setting
 
@@ -15,8 +16,9 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.estimation.base import InnerSolver
     from mri_design.estimation.map_estimate import MapEstimate
     from mri_design.inference.double_loop.loop import DoubleLoop
-    from mri_design.model.mr_image import MRSlice, SparsityBlock
+    from mri_design.model.mr_image import MRSlice
     from mri_design.model.phase.prior import PhasePrior
+    from mri_design.model.sparsity import SparsityBlock
     from mri_design.operators.base import Array
     from mri_design.operators.encodings import Encoding
     from mri_design.variances.base import VarianceEstimator
@@ -43,6 +45,25 @@ def _check_strategy(name: str) -> None:
         check_strategy_name(name, next(known, "lines"))
     except UsageError as error:
         raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
+
+
+def _check_block(kind: str) -> None:
+    from mri_design.model.sparsity import BLOCKS
+
+    _require_one_of(BLOCKS, "kind", kind)
+
+
+def _check_site(name: str) -> None:
+    from mri_design.model.sparsity import SITES
+
+    _require_one_of(SITES, "site", name)
+
+
+def _require_one_of(known: Iterable[str], name: str, value: str) -> None:
+    *others, last = map(repr, known)
+    if repr(value) not in (*others, last):
+        wanted = f"{', '.join(others)} or {last}"
+        raise InputError(name, f"unknown {name} {value!r}", wanted, did_you_mean(value, list(known)))
 
 
 def _require_no_truth(name: str, field: str) -> None:
@@ -74,14 +95,20 @@ def _counter(name: str) -> Any:
 class BlockRecipe(Settings):
     """One sparsity block; rates are per unit of the image's 99.5th percentile, so that one recipe fits all scans."""
 
-    kind: Literal["pixels", "differences", "wavelet", "non-local"] = setting(
-        "Coefficients that are sparse: pixels; differences of neighbouring pixels; orthonormal wavelets; or "
-        "differences to the pixels in the middle of the most similar patches (images only, not designs)."
+    kind: str = setting(
+        "Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal; or non-local, "
+        "differences to the pixels in the middle of the most similar patches (images only, not designs).",
+        check=_check_block,
     )
     scale: float = setting(
         "Rate of the sites: larger is sparser. Of a non-local block per unit of the difference that the "
         "similarity of the patches makes expect.",
         above=0,
+    )
+    site: str = setting(
+        "What is believed of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.",
+        "laplace",
+        check=_check_site,
     )
     isotropic: bool = setting(
         "One site for all differences of a pixel together, in both directions or to its neighbours.", False
@@ -592,7 +619,7 @@ class Recipe(Settings):
         InputError
             For a prior without blocks.
         """
-        from mri_design.model.mr_image import SparsityBlock
+        from mri_design.model.sparsity import SparsityBlock
 
         if not self.prior:
             raise InputError(field="recipe: prior", got="no block", wanted="at least one [[prior]] table")

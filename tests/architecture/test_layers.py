@@ -78,7 +78,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "inference/variational": {"conjugates": 1, "site_gaussians": 1, "prior_and_sites": 2}
     | {"decoupled": 3, "natural_gradient": 3},
     "krylov": {"chunks": 1, "orthogonal": 1, "*": 2},
-    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3},
+    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "sparsity": 3, "mr_image": 4},
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
     "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3, "encodings": 4},
     "operators/encodings": {"base": 1, "*": 2},
