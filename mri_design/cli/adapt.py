@@ -147,9 +147,9 @@ def _form(source: str) -> StreamForm:
     check_file(Path(source))
     if is_hdf5(Path(source)):
         raise InputError(
-            field=source,
-            got="a file of a finished scan (HDF5)",
-            wanted="readouts as they come: an MRD stream, or JSON lines",
+            source,
+            "a file of a finished scan (HDF5)",
+            "readouts as they come: an MRD stream, or JSON lines",
             cure=f"To replay a finished scan: mri-design design {source}.",
         )
     with open(source, "rb") as stream:

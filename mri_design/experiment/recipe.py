@@ -44,7 +44,7 @@ def _check_strategy(name: str) -> None:
         known = (encoding for encoding in get_args(EncodingChoice) if family in strategy_names(encoding))
         check_strategy_name(name, next(known, "lines"))
     except UsageError as error:
-        raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
+        raise InputError("strategy", f"{name!r}: {error}", "the name of a strategy") from error
 
 
 def _check_block(kind: str) -> None:
@@ -76,7 +76,7 @@ def _require_no_truth(name: str, field: str) -> None:
     if name in TRAINING_RULES:
         wanted = "a strategy for a scan that is measured now; mri-design protocol goes by this one anyway"
     if wanted:
-        raise InputError(field=field, got=repr(name), wanted=wanted)
+        raise InputError(field, repr(name), wanted)
 
 
 def _counter(name: str) -> Any:
@@ -485,9 +485,9 @@ class ConstraintRecipe(Settings):
             for name, value in self.plain().items():
                 if value != usual[name]:
                     raise InputError(
-                        field=f"recipe: constraints.{name}",
-                        got="a shutter" if name == "shutter" else str(value),
-                        wanted="none where shots are chosen",
+                        f"recipe: constraints.{name}",
+                        "a shutter" if name == "shutter" else str(value),
+                        "none where shots are chosen",
                         cure="Leave it out.",
                     )
             return AngleConstraints(
@@ -498,9 +498,9 @@ class ConstraintRecipe(Settings):
         for name in ("forbid", "require", "max_jump"):
             if getattr(self, name) is not None:
                 raise InputError(
-                    field=f"recipe: constraints.{name}",
-                    got=str(getattr(self, name)),
-                    wanted="nothing in a plane, whose samples are no lines",
+                    f"recipe: constraints.{name}",
+                    str(getattr(self, name)),
+                    "nothing in a plane, whose samples are no lines",
                     cure="A plane has shutter, partial_fourier, calibration and centre.",
                 )
         return PlaneConstraints(
@@ -526,9 +526,9 @@ class ConstraintRecipe(Settings):
         for name, got in (("shutter", "a shutter"), ("calibration", "a calibration region")):
             if getattr(self, name):
                 raise InputError(
-                    field=f"recipe: constraints.{name}",
-                    got=got,
-                    wanted="none where lines are chosen",
+                    f"recipe: constraints.{name}",
+                    got,
+                    "none where lines are chosen",
                     cure="Choose samples of a plane (encoding = 'plane' under [design]); lines have centre.",
                 )
         return LineConstraints(
@@ -622,7 +622,7 @@ class Recipe(Settings):
         from mri_design.model.sparsity import SparsityBlock
 
         if not self.prior:
-            raise InputError(field="recipe: prior", got="no block", wanted="at least one [[prior]] table")
+            raise InputError("recipe: prior", "no block", "at least one [[prior]] table")
         return tuple(SparsityBlock(**block.plain()) for block in self.prior)
 
     @property
@@ -647,9 +647,9 @@ class Recipe(Settings):
             raise _of_recipe("recipe", self._unknown(section, {}, ""))
         if section not in sections:
             raise InputError(
-                field=f"recipe: {section}",
-                got=f"{section!r}, which is no section",
-                wanted=f"one of: {', '.join(sections)}",
+                f"recipe: {section}",
+                f"{section!r}, which is no section",
+                f"one of: {', '.join(sections)}",
                 cure=f"Recipe.of takes a whole recipe, {section} included.",
             )
         given = {name: value for name, value in settings.items() if value is not None}
@@ -690,7 +690,7 @@ def load_recipe(source: str | Path | None) -> Recipe:
     if source is None:
         return Recipe()
     if not isinstance(source, str | Path):
-        raise InputError(field="recipe", got=described(source), wanted="a TOML file, or the name of a shipped recipe")
+        raise InputError("recipe", described(source), "a TOML file, or the name of a shipped recipe")
     import tomllib
 
     text = _text(SHIPPED / f"{source}.toml" if str(source) in shipped_recipes() else Path(source))
@@ -698,7 +698,7 @@ def load_recipe(source: str | Path | None) -> Recipe:
     try:
         settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(field=named, got=str(error), wanted="valid TOML") from error
+        raise InputError(named, str(error), "valid TOML") from error
     recipe = _read(Recipe, settings, named)
     if recipe.design.strategy != DesignRecipe.strategy:
         _require_no_truth(recipe.design.strategy, f"{named}: design.strategy")
@@ -726,7 +726,7 @@ def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:
 
 
 def _of_recipe(recipe: str, error: InputError) -> InputError:
-    return InputError(field=f"{recipe}: {error.field}", got=error.got, wanted=error.wanted, cure=error.cure)
+    return InputError(f"{recipe}: {error.field}", error.got, error.wanted, error.cure)
 
 
 def shipped_recipes() -> tuple[str, ...]:
@@ -737,12 +737,12 @@ def shipped_recipes() -> tuple[str, ...]:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_RECIPE_BYTES:
-            raise InputError(field=str(path), got=f"{path.stat().st_size} bytes", wanted=f"at most {MAX_RECIPE_BYTES}")
+            raise InputError(str(path), f"{path.stat().st_size} bytes", f"at most {MAX_RECIPE_BYTES}")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         known = ", ".join(shipped_recipes())
         raise InputError(
-            field=f"recipe {path.name}",
-            got=getattr(error, "strerror", None) or str(error),
-            wanted=f"a readable TOML file or one of: {known}",
+            f"recipe {path.name}",
+            getattr(error, "strerror", None) or str(error),
+            f"a readable TOML file or one of: {known}",
         ) from error

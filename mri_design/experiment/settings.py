@@ -151,13 +151,13 @@ class Kind:
             return self._members(value, place, self.inner)
         value = value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
         if (retired := RETIRED.get(f'{_section(place)} = "{value}"')) is not None:
-            raise InputError(field=place, got=f"{value!r}, which went", wanted=self.wanted, cure=retired)
+            raise InputError(place, f"{value!r}, which went", self.wanted, retired)
         if self.choices:
             if isinstance(value, str):
                 if value in self.choices:
                     return value
                 name, near = place.rpartition(".")[2], did_you_mean(value, self.choices)
-                raise InputError(field=place, got=f"unknown {name} {value!r}", wanted=self.wanted, cure=near)
+                raise InputError(place, f"unknown {name} {value!r}", self.wanted, near)
             raise self._refused(value, place)
         if type(value) is not self.base and not (self.base is float and type(value) is int):
             raise self._refused(value, place)
@@ -167,7 +167,7 @@ class Kind:
             try:
                 self.setting.check(value)
             except InputError as error:
-                raise InputError(field=place, got=error.got, wanted=error.wanted, cure=error.cure) from error
+                raise InputError(place, error.got, error.wanted, error.cure) from error
         return float(value) if self.base is float else value
 
     def _members(self, value: Any, place: str, inner: Kind) -> tuple[Any, ...]:
@@ -175,11 +175,11 @@ class Kind:
         least, most = self.setting.members or (0, math.inf)
         if not isinstance(value, list | tuple) or not least <= len(value) <= most:
             wanted = f"one [[{place}]] table or several" if tables else self.wanted
-            raise InputError(field=place, got=described(value), wanted=wanted, cure=self.setting.cure)
+            raise InputError(place, described(value), wanted, self.setting.cure)
         return tuple(inner.checked(one, f"{place}.{i}") for i, one in enumerate(value))
 
     def _refused(self, value: object, place: str) -> InputError:
-        return InputError(field=place, got=described(value), wanted=self.wanted, cure=self.setting.cure)
+        return InputError(place, described(value), self.wanted, self.setting.cure)
 
 
 class Settings:
@@ -209,7 +209,7 @@ class Settings:
         """
         if not isinstance(values, Mapping):
             wanted = f"a table [{place}]" if place else "a table of settings"
-            raise InputError(field=place or "recipe", got=described(values), wanted=wanted)
+            raise InputError(place or "recipe", described(values), wanted)
         known = cls.kinds()
         prefix = f"{place}." if place else ""
         for name, value in values.items():
@@ -219,7 +219,7 @@ class Settings:
         for one in fields(cls):  # type: ignore[arg-type]
             if one.name not in values and one.default is MISSING:
                 cure = f"Give {prefix}{one.name} a value."
-                raise InputError(field=f"{prefix}{one.name}", got="nothing", wanted=known[one.name].wanted, cure=cure)
+                raise InputError(f"{prefix}{one.name}", "nothing", known[one.name].wanted, cure)
         return cls(**checked)
 
     @classmethod
@@ -236,14 +236,14 @@ class Settings:
         known, place = cls.kinds(), f"{prefix}{name}"
         section = prefix.partition(".")[0]
         if (retired := RETIRED.get(_section(place))) is not None:
-            return InputError(field=place, got="a setting that went", wanted="a recipe without it", cure=retired)
+            return InputError(place, "a setting that went", "a recipe without it", retired)
         near = did_you_mean(name, list(known)).replace("mean ", f"mean {prefix}")
         elsewhere = [f"{other}.{name}" for other, kind in cls.sections.items() if name in kind.kinds()]
         if not near and elsewhere:
             near = f"Did you mean {elsewhere[-1]}?"
         what = "section" if not prefix and isinstance(value, Mapping) else "setting"
         wanted = f"a setting of [{section}]: {', '.join(known)}" if prefix else f"one of: {', '.join(known)}"
-        return InputError(field=place, got=f"an unknown {what}", wanted=wanted, cure=near)
+        return InputError(place, f"an unknown {what}", wanted, near)
 
 
 RETIRED: dict[str, str] = {}
