@@ -485,7 +485,7 @@ def test_a_planted_breach_is_caught(tmp_path: Path, path: str, code: str, compla
         ("model/precision.py", "from mri_design.model.phase.filter import PhaseFilter"),
         ("evaluation/metrics.py", "from mri_design.evaluation.colours import COLOURS"),
         ("runs/design/run.py", "from mri_design.runs.sections.images import save_images"),
-        ("design/strategies/a.py", "from mri_design.design.strategies.line_features import FEATURES"),
+        ("design/strategies/a.py", "from mri_design.design.strategies.error_model import FEATURES"),
         ("inference/references/a.py", "from mri_design.inference.variational.decoupled import DecoupledGaussian"),
     ],
 )

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mri_design.design.plane import memory
 from typer.testing import Result
 
 from mri_design import load_phantom, make_strategy, strategy_names
 from mri_design.cli import options
-from mri_design.design.plane import memory
 from mri_design.evaluation.output.tables import read_csv_texts
 from mri_design.experiment import checkpoint
 from mri_design.experiment.strategy_names import is_random, tuned_families
@@ -303,7 +303,7 @@ def test_names_of_strategies_in_the_plane() -> None:
     assert names == options.PLANE_STRATEGIES
     for name in names:
         rule = make_strategy(name, "plane")
-        assert rule.name == name and 1 <= rule.default_start(4096, 512) <= 512
+        assert rule.name == name and 1 <= rule.default_start(PlaneEncoding((64, 64)), 512) <= 512
     assert [name for name in names if is_random(name, "plane")] == ["random", "vd-polynomial", "poisson-disc"]
     for family, powers in tuned_families("plane").items():
         for power in powers:

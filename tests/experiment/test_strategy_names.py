@@ -2,13 +2,14 @@ import pytest
 
 from mri_design import UsageError, VariableDensity, make_strategy, strategy_names
 from mri_design.experiment.strategy_names import TUNED_FAMILIES, is_random
+from mri_design.operators.encodings import LineEncoding
 
 
 @pytest.mark.parametrize("name", strategy_names())
 def test_every_name_makes_the_strategy_that_carries_it(name: str) -> None:
     strategy = make_strategy(name)
     assert strategy.name == name
-    assert 1 <= strategy.default_start(64, 16) <= 16
+    assert 1 <= strategy.default_start(LineEncoding((64, 64)), 16) <= 16
 
 
 def test_posterior_strategies_and_an_oracle_look_at_data() -> None:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, InputError, UsageError, make_strategy
-from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategies.trained import Hybrid, TrainedOrder
-from mri_design.design.strategies.training_scans import TrainingScans
+from mri_design.design.strategies.trained import Hybrid, TrainedOrder, TrainingScans
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.experiment.strategy_names import is_random, strategy_files, strategy_label
 from mri_design.experiment.trained_file import load_trained, save_trained
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mri_design.design.line_variances import expected_energies
 
 from mri_design import (
     Checkpoint,
@@ -24,8 +25,8 @@ from mri_design import (
     run_design,
 )
 from mri_design.design.keeping import InferenceRequest, KeptSlice
-from mri_design.design.line_variances import expected_energies
 from mri_design.experiment.checkpoint import load_state
+from mri_design.operators.encodings import Encoding
 from mri_design.runs import resident
 from mri_design.runs.resident import ResidentSlices, keeper_of
 from mri_design.runs.workers import Workers
@@ -104,7 +105,7 @@ class DrawsAgain:
     name: str = "draws again"
     needs_posterior: bool = True
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -228,7 +229,7 @@ class ByHand:
     name: str = "by hand"
     needs_posterior: bool = True
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mri_design.design.other_scans.trained_design import TrainedDesign
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.output.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.output.identity import require_same_run

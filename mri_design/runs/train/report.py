@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mri_design.design.other_scans.trained_design import TrainedDesign
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.experiment.trained_file import save_trained
 from mri_design.runs.run import Ending
 from mri_design.runs.train.order_file import OrderFile, order_ending

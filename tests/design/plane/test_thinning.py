@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import DesignView, InputError
-from mri_design.design.plane.thinning import block_by_scores, thinned
+from mri_design.design.blocks import block_by_scores, thinned
 from mri_design.design.strategy import NoUsableScoreError
 from mri_design.operators.encodings import PlaneEncoding
 from tests.design.plane.conftest import measured_ids, plane_posterior

@@ -18,11 +18,11 @@ from mri_design import (
     radial_spokes,
     shot_gain,
 )
-from mri_design.design.shots.by_posterior import InformationGainShots, gain_of_shots
-from mri_design.design.shots.constraints import AngleConstraints
-from mri_design.design.shots.fixed import FixedAngles
+from mri_design.design.constraints import AngleConstraints
+from mri_design.design.strategies.information_gain import InformationGain, gain_of_shots
+from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.model.phase.prior import PhasePrior
-from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.encodings import LineEncoding, ShotEncoding
 
 N = 16
 SHOTS = ShotEncoding((N, N), radial_spokes(N, np.pi * np.arange(8) / 8))
@@ -65,7 +65,7 @@ def test_a_fixed_set_is_measured_in_its_order() -> None:
     rule = FixedAngles()
     candidates = LineCandidates(np.ones(5, dtype=bool), (0, 3), 5, 2)
     view = DesignView(candidates)
-    assert rule.default_start(5, 5) == 5
+    assert rule.default_start(LineEncoding((5, 5)), 5) == 5
     assert rule.choose(view, np.random.default_rng(0)).line == 1
     with pytest.raises(InputError):
         FixedAngles(kind="even")  # type: ignore[arg-type]
@@ -97,13 +97,13 @@ def test_the_most_informative_shot_is_chosen() -> None:
     candidates = LineCandidates(
         np.ones(8, dtype=bool), (0, 4), 8, 2, encoding=SHOTS, constraints=AngleConstraints(8, 8)
     )
-    choice = InformationGainShots().choose(DesignView(candidates, [posterior]), np.random.default_rng(1))
+    choice = InformationGain().choose(DesignView(candidates, [posterior]), np.random.default_rng(1))
     assert choice.scores is not None and choice.line == int(np.nanargmax(choice.scores))
     assert np.isnan(choice.scores[[0, 4]]).all()
     assert choice.forecast.information == pytest.approx(choice.score / 2)
     with pytest.raises(InputError, match="no shots"):
         lines = replace(candidates, encoding=None)
-        InformationGainShots().choose(DesignView(lines, [posterior]), np.random.default_rng(1))
+        InformationGain().choose(DesignView(lines, [posterior]), np.random.default_rng(1))
 
 
 def test_signal_and_image_of_shots_are_gridded() -> None:

@@ -2,9 +2,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from mri_design.design.line_variances import expected_energies
 
 from mri_design import DesignView, GaussianPosterior, InputError, LineCandidates, MRSlice, OracleResidual, zero_filled
-from mri_design.design.line_variances import expected_energies
 from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
 from mri_design.operators.base import Array
 

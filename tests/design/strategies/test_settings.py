@@ -11,12 +11,20 @@ import pytest
 
 import mri_design.design.strategies
 from mri_design import Calibrated, InformationGain, InputError, LanczosInformationGain, OracleResidual, VariableDensity
-from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategies.baselines import Equispaced, GoldenRatio, HalfDensity, RandomLines, RegularLines
-from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
-from mri_design.design.strategies.expected_error import AOptimal
+from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.strategies.line_masks import (
+    Equispaced,
+    GoldenDensity,
+    GoldenRatio,
+    HalfDensity,
+    JitteredDensity,
+    RandomLines,
+    RegularLines,
+    SystematicDensity,
+)
 from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
 from mri_design.design.strategies.trained import Hybrid, TrainedOrder
+from mri_design.design.trained_design import TrainedDesign
 
 LEARNT = TrainedDesign(grid=(4, 4), lines=(2, 1), n_start=1, profile=np.ones((2, 4)), errors=np.ones(2), rule="rule")
 BESIDE_STRATEGIES = {
@@ -66,7 +74,7 @@ def test_settings_are_keywords(kind: Callable[..., object]) -> None:
         (Calibrated, {"draws": 0.5}, "draws"),
         (Calibrated, {"online": 3}, "online"),
         (Calibrated, {"error_model": "one coil"}, "error_model"),
-        (AOptimal, {"draws": 0}, "draws"),
+        (ExpectedError, {"draws": 0}, "draws"),
         (InformationGain, {"draws": 0}, "draws"),
         (LanczosInformationGain, {"steps": 0}, "steps"),
         (Hybrid, {"design": LEARNT, "draws": 0}, "draws"),
