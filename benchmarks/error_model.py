@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from mri_design.design.constraints import centre_lines
 from mri_design.design.energies import energies
 from mri_design.design.strategies.error_model import FEATURES, ErrorModel, LineKnowledge, line_features
-from mri_design.evaluation.output.tables import markdown_text
+from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop

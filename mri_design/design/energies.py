@@ -137,8 +137,8 @@ def gains_and_energies(
     The gain is log det(I + X_* A^-1 X_*^H) over the real rows of a candidate: twice the information in nats (TR-175,
     equation 12). Where the values of a candidate are nearly independent of each other, as those of image columns are on
     a line, what is left of the determinant is a small one for each value: det(I + C) with C the covariance of the
-    coils. How far that is from `exact_gains` is measured in results/design-study/measurements.md. Where they are not, as
-    along a shot, the score is too small with fewer draws than values; the order of the candidates is what counts.
+    coils. How far that is from `exact_gains` is measured in results/design-study/measurements.md. Where they are not,
+    as along a shot, the score is too small with fewer draws than values; the order of the candidates is what counts.
 
     Parameters
     ----------

@@ -50,6 +50,9 @@ TRAINING_RULES: dict[str, Callable[[], Strategy]] = {}
 FROM_FILES = ("trained",)
 """Families that come as FAMILY:FILE, from what training wrote."""
 
+GONE = {"hybrid": "calibrated:FILE"}
+"""Names of earlier versions, and what to use in their place."""
+
 INFORMED = ("calibrated",)
 """Families that may come as FAMILY:FILE: training scans then have a say."""
 
@@ -79,7 +82,7 @@ class _Known:
     settings: Settings | None = None
 
 
-_KNOWN: dict[str, dict[str, _Known]] = {name: {} for name in get_args(EncodingName)}
+STRATEGIES: dict[str, dict[str, _Known]] = {name: {} for name in get_args(EncodingName)}
 """By encoding and name, in the order in which help lists them."""
 
 
@@ -121,15 +124,15 @@ def register_strategy(
     """
     if not name or not all(part.isalnum() for part in name.split("-")):
         raise InputError(field="strategy name", got=repr(name), wanted="letters, digits and hyphens")
-    unknown = sorted(set(encodings) - set(_KNOWN))
+    unknown = sorted(set(encodings) - set(STRATEGIES))
     if unknown or not encodings:
-        raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(_KNOWN))
+        raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
     if not callable(make):
         raise InputError(field=f"strategy {name}", got=repr(make), wanted="its class, or a function that makes it")
     read = settings or (partial(_powered, make=make) if tuned else None)
     for encoding in encodings:
         drawn = random if random is not None else not (looks_at or getattr(make(), "needs_posterior", True))
-        _KNOWN[encoding][name] = _Known(make, drawn, tuple(tuned), read)
+        STRATEGIES[encoding][name] = _Known(make, drawn, tuple(tuned), read)
     marked: dict[str, dict[str, Callable[[], Strategy]]] = {"truth": ORACLES, "training": TRAINING_RULES}
     if looks_at:
         marked[looks_at][name] = make
@@ -211,7 +214,7 @@ register_strategy("residual-greedy", TrainingResidual, GRIDS, looks_at="training
 
 
 def _families(encoding: EncodingName) -> tuple[str, ...]:
-    return (*_KNOWN[encoding], *(FROM_FILES if encoding == "lines" else ()))
+    return (*STRATEGIES[encoding], *(FROM_FILES if encoding == "lines" else ()))
 
 
 def _chosen(encoding: EncodingName) -> str:
@@ -220,12 +223,12 @@ def _chosen(encoding: EncodingName) -> str:
 
 def tuned_families(encoding: EncodingName = "lines") -> Mapping[str, tuple[float, ...]]:
     """Families with a power (regular: the distance of the lines), and the powers that tuning tries; none of shots."""
-    return {name: known.tuned for name, known in _KNOWN[encoding].items() if known.tuned}
+    return {name: known.tuned for name, known in STRATEGIES[encoding].items() if known.tuned}
 
 
 def strategy_names(encoding: EncodingName = "lines") -> tuple[str, ...]:
     """Every name `make_strategy` knows."""
-    return tuple(_KNOWN[encoding])
+    return tuple(STRATEGIES[encoding])
 
 
 def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
@@ -251,7 +254,7 @@ def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     if reads_file(name):
         scans = TrainingScans(design=load_trained(Path(setting)))
         return Calibrated(opinion=scans, name=strategy_label(name))
-    known = _KNOWN[encoding][family]
+    known = STRATEGIES[encoding][family]
     made = known.make()
     if not colon or known.settings is None:
         return made
@@ -292,7 +295,7 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
         For an unknown name, a power that is not a number of zero or more, or a file that is not named.
     """
     family, colon, setting = str(name).partition(":")
-    makers = _KNOWN[encoding]
+    makers = STRATEGIES[encoding]
     kinds: tuple[EncodingName, ...] = ("lines", "plane", "radial")
     others = [_chosen(kind) for kind in kinds if family in _families(kind)]
     if others and family not in _families(encoding):
@@ -304,6 +307,8 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
         if not setting:
             raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
         return
+    if family in GONE:
+        raise UsageError(f"strategy {family!r} has gone; use {GONE[family]} in its place")
     if family not in makers:
         near = did_you_mean(family, _families(encoding))
         meant = f" ({near[:1].lower()}{near[1:]})" if near else ""
@@ -319,7 +324,7 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
 
 def is_random(name: str, encoding: EncodingName = "lines") -> bool:
     """Whether another seed gives another mask, with no look at the data."""
-    known = _KNOWN[encoding].get(name.partition(":")[0])
+    known = STRATEGIES[encoding].get(name.partition(":")[0])
     return known is not None and known.random and not reads_file(name)
 
 

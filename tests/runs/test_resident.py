@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mri_design.design.line_variances import expected_energies
 
 from mri_design import (
     Checkpoint,
@@ -24,6 +23,7 @@ from mri_design import (
     make_strategy,
     run_design,
 )
+from mri_design.design.energies import expected_energies
 from mri_design.design.keeping import InferenceRequest, KeptSlice
 from mri_design.experiment.checkpoint import load_state
 from mri_design.operators.encodings import Encoding
@@ -109,7 +109,7 @@ class DrawsAgain:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        energies = [expected_energies(view.posteriors, rng, self.draws) for _ in range(2)]
+        energies = [expected_energies(view.posteriors, view.readouts, rng, self.draws) for _ in range(2)]
         left = np.flatnonzero(view.candidates.remaining)
         return Choice(int(left[int(1e6 * (energies[1].sum() + rng.uniform())) % len(left)]), forecast=Forecast())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
+from typing import ClassVar
 
 import numpy as np
 import scipy.fft
@@ -31,9 +32,9 @@ class LineEncoding:
     grid: tuple[int, int]
     name: EncodingName = "lines"
     unit: str = "line"
-    independent: bool = True
-    thinned: bool = False
-    draws: int = 12
+    independent: ClassVar[bool] = True
+    thinned: ClassVar[bool] = False
+    draws: ClassVar[int] = 12
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import scipy.fft
@@ -43,9 +44,9 @@ class PlaneEncoding:
     grid: tuple[int, int]
     name: EncodingName = "plane"
     unit: str = "sample"
-    independent: bool = True
-    thinned: bool = True
-    draws: int = 8
+    independent: ClassVar[bool] = True
+    thinned: ClassVar[bool] = True
+    draws: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
         require_grid("grid", self.grid, axes=2)

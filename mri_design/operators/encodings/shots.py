@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +52,9 @@ class ShotEncoding:
     name: str = "radial"
     angles: tuple[float, ...] | None = None
     weights: NDArray[np.float64] | None = None
-    independent: bool = False
-    thinned: bool = False
-    draws: int = 12
+    independent: ClassVar[bool] = False
+    thinned: ClassVar[bool] = False
+    draws: ClassVar[int] = 12
 
     def __post_init__(self) -> None:
         if self.name not in _NAMES:

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from mri_design.design.sample_variances import expected_sample_energies
 
 from mri_design import InputError, load_phantom
 from mri_design.design.constraints import PlaneConstraints
+from mri_design.design.energies import energies
+from mri_design.design.strategies.line_masks import LowPass
 from mri_design.design.strategies.oracles import OracleHole, OracleResidual
-from mri_design.design.strategies.plane_masks import CaipiSamples, LowPass, PoissonDisc, RandomSamples, poisson_disc
+from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples, poisson_disc
 from mri_design.operators.encodings import PlaneEncoding
 from tests.design.plane.conftest import measured_ids, plane_posterior
 
@@ -116,4 +117,4 @@ def test_the_hole_oracle_does_not_know_the_sample_itself(make_view, rng) -> None
     left = np.isfinite(scores)
     left[chosen] = False
     assert np.max(again[left] / scores[left]) > 2
-    assert np.all(expected_sample_energies([posterior], rng, 8) > 0)
+    assert np.all(energies(posterior, plane, rng, 8) > 0)
