@@ -117,8 +117,7 @@ def compare(
     from mri_design.evaluation.run_status import PROGRESS
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.runs.compare.report import report_comparison
-    from mri_design.runs.compare.run import ComparisonRequest, compare_strategies
+    from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
 
     counts = [] if lines is None else _counts(lines)
     factors = [] if accelerations is None else _factors(accelerations)
@@ -127,7 +126,7 @@ def compare(
     settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
     encoded = settings.design.encoding
     settings = settings.replacing("shots", angles=angles)
-    settings = settings.replacing("design", **{"plane_block" if encoded == "plane" else "block": block})
+    settings = settings.replacing("design", block=block)
     usual = {"lines": LINE_STRATEGIES, "plane": PLANE_STRATEGIES}.get(encoded, SHOT_SETS)
     names = names_of(strategies or usual)
     check_angles(angles, encoded, names)

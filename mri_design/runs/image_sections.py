@@ -17,8 +17,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
 from mri_design.operators.nonuniform import density_weights
 from mri_design.operators.nonuniform.transform import sums_at_pixels
-from mri_design.runs.images import NamedImage
-from mri_design.runs.scan_facts import KnownScan
+from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.scan.data import Orientation
 
 COIL_MAPS = "coil_maps.npy"
