@@ -280,7 +280,7 @@ SERIES = "input.contrast input.phase input.repetition input.set"
 CONSTRAINTS = "constraints.forbid constraints.require constraints.partial_fourier constraints.max_jump"
 PLANE = "constraints.shutter constraints.calibration"
 ENDS = "design.until_error design.until_gain"
-FILES = "trained:FILE, hybrid:FILE or calibrated:FILE with a file of mri-design train"
+FILES = "trained:FILE or calibrated:FILE with a file of mri-design train"
 SHOT_STRATEGIES = "for spokes and spirals: <strategies: radial>."
 
 Input = Annotated[
