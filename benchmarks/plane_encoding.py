@@ -44,7 +44,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import EncodingName
-from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text
 
 LINES = "lines, "
@@ -96,7 +96,7 @@ class Setting:
 
     def recipe(self, encoding: EncodingName) -> Recipe:
         """The recipe ``local`` for lines or for a plane."""
-        return load_recipe("local").replacing("design", encoding=encoding, plane_block=self.block)
+        return load_recipe("local").replacing("design", encoding=encoding, block=self.block)
 
     def tried(self, strategy: str) -> Sequence[float]:
         """Powers that tuning tries of a family."""

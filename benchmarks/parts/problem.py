@@ -9,7 +9,7 @@ import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import centre_lines
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.design.strategy import DesignView
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
@@ -25,8 +25,7 @@ RATE = 10.0  # of the penalty, per unit of the signal level: the shipped recipes
 def recipe_for(grid: int, coils: int, name: str | None = None) -> Recipe:
     """A shipped recipe, simulating on this grid with this many coils."""
     recipe = load_recipe(name)
-    simulation = recipe.simulation.model_copy(update={"matrix": grid, "coils": coils})
-    return recipe.model_copy(update={"simulation": simulation})
+    return recipe.replacing("simulation", matrix=grid, coils=coils)
 
 
 def scan_of(grid: int, coils: int, seed: int, recipe: Recipe | None = None) -> MRSlice:

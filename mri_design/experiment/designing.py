@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
 from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
 from mri_design.design.keeping import Keeper
-from mri_design.design.plane.memory import require_memory
+from mri_design.design.memory import require_memory
 from mri_design.design.strategy import Corrects, Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, kept_in, load_state
@@ -21,7 +22,7 @@ from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
 
 
 def start_count(
@@ -46,7 +47,8 @@ def start_count(
         Where the target is below that.
     """
     rules = _rules(recipe, encoding)
-    count = recipe.design.start or strategy.default_start(n_lines, target, n_coils)
+    readouts = LineEncoding((n_lines, n_lines)) if encoding is None else encoding
+    count = recipe.design.start or strategy.default_start(readouts, target, n_coils)
     if recipe.design.start is None and rules.max_jump is not None:
         count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
     required = len(rules.needed(np.ones(n_lines, dtype=bool))) if isinstance(encoding, PlaneEncoding) else 0
@@ -298,12 +300,12 @@ def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
     """
     inference, design = recipe.inference, recipe.design
     if isinstance(strategy, Corrects) and design.encoding == "lines":
-        rough = {
+        rough: dict[str, Any] = {
             "samples": min(design.samples, inference.samples),
             "solver_tolerance": max(design.solver_tolerance, inference.solver_tolerance),
             "inner_tolerance": max(design.inner_tolerance, inference.inner_tolerance),
         }
-        inference = inference.model_copy(update=rough)
+        inference = replace(inference, **rough)
     return inference.engine(extrapolated=False)
 
 
@@ -317,5 +319,4 @@ def _engine(strategy: Strategy, recipe: Recipe, seed: int, encoding: Encoding) -
         block=recipe.design.block_of(encoding),
         constraints=recipe.constraints.rules_of(encoding),
         models=candidate_models(recipe),
-        rivals_every=recipe.phase.rivals_every,
     )

@@ -9,14 +9,14 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_phantom
-from mri_design.design.plane import memory
+from mri_design.design import memory
 from mri_design.runs.design import run as design_run
 from tests.cli.folders import manifest, page, rows, settings
 from tests.interruptions import interrupted
 
 REPOSITORY = Path(__file__).parents[2]
 Run = Callable[..., Result]
-QUICK = "[design]\nplane_block = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
+QUICK = "[design]\nblock = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 PLANE = ("--encoding", "plane")
 
 

@@ -13,7 +13,7 @@ from tests.cli.folders import manifest
 
 QUICK = "[simulation]\nmatrix = 16\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 LINES = ("--lines", "11")
-PLANE = "[design]\nencoding = 'plane'\nplane_block = 20\n"
+PLANE = "[design]\nencoding = 'plane'\nblock = 20\n"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ PLANE = "[design]\nencoding = 'plane'\nplane_block = 20\n"
             "scan.npz",
             ("calibrated", "caipi:2x2"),
             ("--samples", "80"),
-            "[design]\nencoding = 'plane'\nplane_block = 20\n",
+            "[design]\nencoding = 'plane'\nblock = 20\n",
         ),
         ("phantom:brain", ("information-gain", "half-turn"), ("--shots", "6"), "[design]\nencoding = 'radial'\n"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_phantom
-from mri_design.runs.stored_run import read_images
+from mri_design.runs.stored_run import read_run
 from tests.cli.folders import rows
 from tests.scan.io.conftest import MrdFile
 
@@ -125,4 +125,4 @@ def test_info_recon_and_export_count_the_samples_of_a_plane_alike(
         out = tmp_path / path.stem
         assert run("recon", path, "--slice", 2, "--recipe", "fast.toml", "--out", out).exit_code == 0
         assert f"\nsamples         {count}: " in run("info", out).stdout
-        assert read_images(out).measured == f"{count} of {NY * NZ} samples"
+        assert read_run(out).measured == f"{count} of {NY * NZ} samples"

@@ -1,0 +1,316 @@
+"""DICOM images: magnitudes to simulate scans from."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, optional_package
+from mri_design.scan.data import ImageStack
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.image_sequence import ImageSequence
+from mri_design.scan.io.nifti import WITHOUT_KSPACE
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
+from mri_design.scan.io.samples import to_float32
+from mri_design.scan.source_image import SourceImage
+
+_PER_FRAME, _SHARED = "PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence"
+_MACROS = {
+    "RescaleSlope": "PixelValueTransformationSequence",
+    "RescaleIntercept": "PixelValueTransformationSequence",
+    "PixelSpacing": "PixelMeasuresSequence",
+    "SliceThickness": "PixelMeasuresSequence",
+    "ImagePositionPatient": "PlanePositionSequence",
+    "ImageOrientationPatient": "PlaneOrientationSequence",
+}
+_SAME = 1e-3
+"""Of a distance: places that differ by less are the same."""
+
+
+class FrameFacts:
+    """The elements of a file about its frames.
+
+    Parameters
+    ----------
+    file : pydicom dataset
+        As read.
+    frames : int
+        Frames of the file.
+
+    Raises
+    ------
+    InputError
+        Where there are functional groups of another number of frames.
+    """
+
+    def __init__(self, file: Any, frames: int) -> None:
+        self._file, self._frames = file, frames
+        self._groups = list(file.get(_PER_FRAME) or [])
+        self._shared = list(file.get(_SHARED) or [])
+        if self._groups and len(self._groups) != frames:
+            raise InputError(field=_PER_FRAME, got=f"{len(self._groups)} items", wanted=f"{frames}, one for each frame")
+
+    def scaling(self, frame: int) -> tuple[float, float]:
+        """Slope and intercept that make values of what is stored."""
+        slope, intercept = self.element("RescaleSlope", frame), self.element("RescaleIntercept", frame)
+        return (1.0 if slope is None else float(slope)), (0.0 if intercept is None else float(intercept))
+
+    def element(self, name: str, frame: int) -> Any:
+        """One of the elements above, of a frame; None where the file does not have it."""
+        groups = [self._groups[frame]] if self._groups else []
+        for group in (*groups, *self._shared[:1]):
+            macro = group.get(_MACROS[name])
+            value = macro[0].get(name) if macro else None
+            if value not in (None, ""):
+                return value
+        value = self._file.get(name)
+        return None if value in (None, "") else value
+
+    def geometry(self, shape: tuple[int, int]) -> tuple[SliceGeometry | None, dict[str, str]]:
+        """Sizes and place of the first frame, and for the card what is to be said about the others.
+
+        Frames that do not follow the first one at the distance of their thickness have no place of their own here: the
+        thickness is left out then, so that none is made up for them. Without a size of pixels that all frames share
+        there is no geometry.
+        """
+        first = self._of(0, shape)
+        if first is None or not self._groups or self._frames == 1:
+            return first, {}
+        others = [self._of(frame, shape) for frame in range(1, self._frames)]
+        if any(other is None or not np.allclose(other.pixel, first.pixel, rtol=_SAME) for other in others):
+            return None, {"frames": "their pixels are not of one size"}
+        if not first.placed:
+            return first, {}
+        first = _facing(first, others[0])
+        if all(_alike(other, first.slice_after(number)) for number, other in enumerate(others, 1)):
+            return first, {}
+        thick = "" if first.thickness is None else f" ({first.thickness:g} mm)"
+        about = f"the frames do not follow each other at the distance of their thickness{thick}"
+        return replace(first, thickness=None), {"frames": f"{about}; only the place of the first one is kept"}
+
+    def _of(self, frame: int, shape: tuple[int, int]) -> SliceGeometry | None:
+        spacing = self.element("PixelSpacing", frame)
+        if not spacing:
+            return None
+        along_y, along_x = map(float, spacing)
+        corner = self.element("ImagePositionPatient", frame)
+        directions = self.element("ImageOrientationPatient", frame)
+        place: list[Any] = []
+        if corner and directions:
+            rows, columns = shape
+            read, phase = np.array(directions, dtype=float).reshape(2, 3)
+            centre = np.array(corner, dtype=float) + rows // 2 * along_y * phase + columns // 2 * along_x * read
+            place = [centre, phase, read, np.cross(read, phase)]
+        thickness = self.element("SliceThickness", frame)
+        return SliceGeometry.of_header((along_y, along_x), float(thickness or np.nan), place)
+
+
+def _facing(first: SliceGeometry, second: SliceGeometry | None) -> SliceGeometry:
+    """The first frame with its normal towards the second one."""
+    if second is None or not second.placed:
+        return first
+    centre, _, _, normal = first.vectors
+    away = (second.vectors[0] - centre) @ normal < 0
+    x, y, z = (-normal).tolist()
+    return replace(first, normal=(x, y, z)) if away else first
+
+
+def _alike(place: SliceGeometry | None, wanted: SliceGeometry) -> bool:
+    """Whether two frames lie at one place, in one orientation, which both of them have."""
+    if place is None or not place.placed or not wanted.placed:
+        return False
+    near = _SAME * (wanted.thickness or 1.0)
+    (centre, *directions), (there, *others) = place.vectors, wanted.vectors
+    return bool(
+        np.abs(centre - there).max() <= near and np.allclose(directions[:2], others[:2], atol=_SAME)  # ky and kx
+    )
+
+
+Made = TypeVar("Made")
+_START, _MAGIC = 128, b"DICM"
+_ANSWERS = 2**16
+"""Longest element, in bytes, that is read with the header: pixels are not among them."""
+_PIXELS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
+_NEEDED = ("SamplesPerPixel", "PhotometricInterpretation", "Rows", "Columns", "BitsAllocated", "PixelRepresentation")
+_GREY = "MONOCHROME2"
+_BASE = "1.2.840.10008.1.2"
+_DECODERS = (
+    ((f"{_BASE}.5",), "dcmdrle"),
+    (tuple(f"{_BASE}.4.{number}" for number in (50, 51, 53, 55, 57, 70)), "dcmdjpeg"),
+    ((f"{_BASE}.4.80", f"{_BASE}.4.81"), "dcmdjpls"),
+    ((f"{_BASE}.4.90", f"{_BASE}.4.91"), "gdcmconv --raw"),
+)
+"""Transfer syntaxes (run lengths, JPEG, JPEG-LS, JPEG 2000) and the programs of DCMTK and GDCM that decode them."""
+_ABOUT_INVERTED = "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
+_ABOUT_COLOUR = "Pictures in colour, as of maps and screens, hold no values of a magnitude: give the images themselves."
+
+
+def is_dicom(path: Path) -> bool:
+    """Whether a file has the mark of DICOM behind its preamble."""
+    with path.open("rb") as stream:
+        stream.seek(_START)
+        return stream.read(len(_MAGIC)) == _MAGIC
+
+
+def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
+    """Read the frames of one DICOM file, each rescaled as the file says of it.
+
+    Scaling, sizes and places are those of the frame, of the functional groups that frames share, or of the file itself,
+    whichever there is first.
+
+    There is neither k-space, phase nor noise in such a file, so it serves simulations only. The card has the modality,
+    the kind of image and the size of pixels, and nothing about the patient. Identifiers of the patient, the study and
+    the image come along apart (`ImageStack.source`), for DICOM files that are made from it.
+
+    Parameters
+    ----------
+    path : path
+        A file with uncompressed grey pixels; one of a series is one slice.
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+
+    Raises
+    ------
+    MissingPackageError
+        Where pydicom is not installed.
+    InputError
+        On anything else than such a file, naming the file and the element.
+    """
+    stack = _read(Path(path), limits, ImageSequence.stack)
+    low = float(stack.images.min())
+    if low >= 0:
+        return stack
+    return replace(stack, card={**stack.card, "values": f"from {low:g}: negative ones are no magnitudes"})
+
+
+def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageOutline:
+    """What `read` would read, with one frame in memory beside the bytes of the file.
+
+    Parameters
+    ----------
+    path, limits
+        As for `read`.
+
+    Raises
+    ------
+    MissingPackageError, InputError
+        As `read`.
+    """
+    return _read(Path(path), limits, ImageSequence.outline)
+
+
+def _read(path: Path, limits: ReadLimits, made: Callable[[ImageSequence], Made]) -> Made:
+    """What is made of the frames of a file."""
+    size = check_file(path)
+    pydicom = optional_package("pydicom", "export")
+    with errors_named(path):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of values that are not as the standard has them
+                file = pydicom.dcmread(path, defer_size=_ANSWERS)
+                return made(_frames(file, path, size, limits))
+        except InputError:
+            raise
+        except MemoryError as error:  # pydicom makes room for as much as an element declares
+            wanted = f"elements within the {size} bytes of the file, and room for them"
+            raise InputError(field="elements", got="one that memory cannot hold", wanted=wanted) from error
+        except Exception as error:  # a damaged file may fail anywhere in the parser
+            got = f"{type(error).__name__}: {error}"[:120]
+            raise InputError(field="elements", got=got, wanted="a DICOM image") from error
+
+
+def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSequence:
+    _require_grey(file)
+    count, rows, columns = int(file.get("NumberOfFrames") or 1), int(file.Rows), int(file.Columns)
+    for name, side, bound in (
+        ("NumberOfFrames", count, limits.max_slices),
+        ("Rows", rows, limits.max_side),
+        ("Columns", columns, limits.max_side),
+    ):
+        if not 1 <= side <= bound:
+            raise InputError(field=name, got=str(side), wanted=f"1 to {bound}")
+    bits = int(file.BitsAllocated)
+    if bits not in (8, 16, 32):
+        raise InputError(field="BitsAllocated", got=str(bits), wanted="8, 16 or 32")
+    shape = (count, rows, columns)
+    check_declared_shape("PixelData", shape, bits // 8, limits, available=size)
+    facts = FrameFacts(file, count)
+    geometry, about = facts.geometry((rows, columns))
+    elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
+    source, wrong = SourceImage.of_elements(elements, count)
+    card = _card(file, path, facts) | about
+    if wrong:
+        left = f"without {', '.join(wrong)}, which DICOM has in another form"
+        card["identifiers_left_out"] = left if source is not None else f"none, {left}"
+    images = _rescaled(file, facts, (rows, columns))
+    return ImageSequence(images, shape, name=path.stem, card=card, geometry=geometry, source=source)
+
+
+def _require_grey(file: Any) -> None:
+    """Refuse what holds no uncompressed grey pixels."""
+    if not any(name in file for name in _PIXELS):
+        kind = getattr(file.get("SOPClassUID"), "name", "an object of unknown kind")
+        cure = "Give the images of the series; reports, spectra and presentation states have none."
+        raise InputError(field="PixelData", got=f"none: {kind}"[:120], wanted="a DICOM image", cure=cure)
+    if "PixelData" not in file:
+        raise InputError(field="PixelData", got="pixels in floating point", wanted="whole numbers, 8, 16 or 32 bits")
+    missing = next((name for name in _NEEDED if file.get(name) in (None, "")), None)
+    syntax = file.file_meta.get("TransferSyntaxUID")
+    if missing is not None or syntax is None:
+        name = missing or "TransferSyntaxUID"
+        raise InputError(field=name, got="none", wanted="a DICOM image that says it, as the standard asks")
+    if syntax.is_compressed:
+        cure = f"Decompress it first, {_decoder(str(syntax))}."
+        raise InputError(field="TransferSyntaxUID", got=str(syntax.name)[:60], wanted="uncompressed pixels", cure=cure)
+    colours = str(file.PhotometricInterpretation).strip()
+    if colours != _GREY:
+        wanted = f"{_GREY}: grey pixels, larger values brighter"
+        inverted = colours == "MONOCHROME1"
+        cure = (
+            "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
+            if inverted
+            else _ABOUT_COLOUR
+        )
+        raise InputError(field="PhotometricInterpretation", got=colours[:60], wanted=wanted, cure=cure)
+    if int(file.SamplesPerPixel) != 1:
+        raise InputError(field="SamplesPerPixel", got=str(file.SamplesPerPixel), wanted="1: grey pixels")
+    if file.get("ModalityLUTSequence"):
+        wanted = "values by RescaleSlope and RescaleIntercept"
+        raise InputError(field="ModalityLUTSequence", got="a table of values", wanted=wanted)
+
+
+def _decoder(syntax: str) -> str:
+    """With what pixels of a transfer syntax are decompressed."""
+    for syntaxes, tool in _DECODERS:
+        if syntax in syntaxes:
+            return f"by `{tool} compressed.dcm plain.dcm`"
+    return "with a program that knows this transfer syntax"
+
+
+def _rescaled(file: Any, facts: FrameFacts, shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:
+    """Values of every frame."""
+    frames = optional_package("pydicom.pixels", "export").iter_pixels(file, raw=True)
+    for number, stored in enumerate(frames):
+        slope, intercept = facts.scaling(number)
+        values = np.asarray(stored).reshape(shape).astype(np.float64) * slope + intercept
+        yield to_float32(f"PixelData, frame {number}", values)
+
+
+def _card(file: Any, path: Path, facts: FrameFacts) -> dict[str, str]:
+    card = {"file": path.name, "format": "DICOM", "kind": WITHOUT_KSPACE}
+    kinds = "\\".join(str(word) for word in file.get("ImageType") or [])
+    thickness = facts.element("SliceThickness", 0)
+    said = {"modality": file.get("Modality"), "image_type": kinds, "slice_thickness_mm": thickness}
+    card |= {name: str(value)[:80] for name, value in said.items() if value}
+    spacing = facts.element("PixelSpacing", 0)
+    if spacing:
+        card["pixel_mm"] = " x ".join(f"{float(side):g}" for side in spacing)
+    return card

@@ -1,0 +1,419 @@
+"""ISMRMRD (MRD) raw data, read-only: Cartesian slices and volumes, and samples along trajectories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.operators.nonuniform.convention import look_of_trajectory
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.hdf5 import open_read_only, read_text
+from mri_design.scan.io.mrd_acquisitions import (
+    Acquisitions,
+    Purposes,
+    StoredAcquisitions,
+    checked_counters,
+    common_channels,
+    noise_of_data,
+    open_acquisitions,
+    sort_by_purpose,
+)
+from mri_design.scan.io.mrd_cartesian import outline_cartesian, read_cartesian, require_one_partition
+from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
+from mri_design.scan.io.samples import only_coils, working_coils
+from mri_design.scan.outline import ScanOutline
+from mri_design.scan.trajectory_data import TrajectoryData
+
+_WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
+_SAME = 1e-4
+"""Relative to the largest coordinate: what slices may differ by, and what a third coordinate may be away from 0."""
+_SAME_PIXEL = 0.01
+
+
+def holds_trajectories(field: str, acquisitions: Acquisitions, purposes: Purposes) -> bool:
+    """Whether the image's acquisitions have coordinates of their own, by the header's trajectory.
+
+    Parameters
+    ----------
+    field : str
+        File and header, for messages.
+    acquisitions : Acquisitions
+        Of the open file.
+    purposes : Purposes
+        Which of them are the image's.
+
+    Raises
+    ------
+    InputError
+        For trajectories that are not read, by name.
+    """
+    kind = purposes.encoding.trajectory
+    if kind == "cartesian":
+        return False
+    if kind == "":
+        return bool(acquisitions.dimensions[purposes.imaging].any())
+    if kind in _WITH_COORDINATES:
+        return True
+    why = ", whose echoes need a phase correction that is not done here" if kind == "epi" else ""
+    raise InputError(
+        field=f"{field}: trajectory",
+        got=f"{kind[:40]}{why}",
+        wanted=f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}",
+        cure="Correct and grid the echoes first, and write them as cartesian lines." if kind == "epi" else "",
+    )
+
+
+def read_shots(
+    acquisitions: Acquisitions, header: MrdHeader, purposes: Purposes, limits: ReadLimits, duplicates: str
+) -> TrajectoryData:
+    """Samples along a trajectory from the acquisitions of one series.
+
+    Shots are in the order of their counter, ``kspace_encode_step_1``, and those of equal counters in the file's order.
+    The image has the header's reconstructed matrix. Coordinates are (kx, ky) or (kx, ky, 0), in cycles per field of
+    view of the image or in cycles per pixel, which their range tells apart.
+
+    Parameters
+    ----------
+    acquisitions : Acquisitions
+        Of the open file.
+    header : MrdHeader
+        The file's header.
+    purposes : Purposes
+        Which acquisitions are read, and as what.
+    limits : ReadLimits
+        Bounds on the number of samples.
+    duplicates : {"error", "average", "last"}
+        What to do with a shot whose coordinates come again in the same slice.
+
+    Raises
+    ------
+    InputError
+        Naming the acquisition where there are no coordinates, they are of another dimension or unit, shots differ in
+        their length or between slices, or a shot comes again.
+    """
+    plan = _planned(acquisitions, purposes, limits)
+    length = plan.kept.stop - plan.kept.start
+    for declared in ((len(plan.places), plan.channels, length), (len(plan.places), length, 3)):
+        check_declared_shape("number_of_samples", declared, 8, limits)
+    shots = _shots(acquisitions, plan, duplicates)
+    trajectory, notes = _in_cycles(acquisitions.field, _coordinates(acquisitions.field, plan, shots), purposes.encoding)
+    shape = (len(shots), plan.channels, len(shots[0]), length)
+    kspace, times = _filled(acquisitions, plan, shots, shape, duplicates)
+    coils, coil_notes = working_coils(kspace)
+    repeats = int(times.min()) if duplicates == "average" else 1
+    covariance, noise_notes = noise_of_data(
+        acquisitions, purposes.noise, plan.places.tolist(), coils, bandwidth=header.noise_bandwidth, repeats=repeats
+    )
+    notes = {**purposes.notes, **notes, **coil_notes, **noise_notes}
+    if len(purposes.calibration):
+        notes["calibration_skipped"] = f"{len(purposes.calibration)} readouts; maps are estimated from the samples"
+    if times.max() > 1:
+        notes["duplicates"] = f"{duplicates} of up to {times.max()} readouts a shot, at least {times.min()}"
+    width, height, _ = purposes.encoding.reconstructed.matrix
+    return TrajectoryData(
+        only_coils(kspace, coils).reshape(len(kspace), len(coils), -1),
+        trajectory.reshape(-1, 2),
+        (height, width),
+        readouts=shape[2],
+        name=acquisitions.path.stem,
+        noise_covariance=covariance,
+        card={**acquisitions.provenance, **notes},
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The image's acquisitions.
+
+    Parameters
+    ----------
+    places : int array, shape (acquisition,)
+        By slice, then by counter, then as in the file.
+    slices : int array, shape (acquisition,)
+        Their slices, counted over the slices that occur.
+    channels : int
+        Of each.
+    kept : slice
+        Samples between those to be discarded.
+    """
+
+    places: NDArray[np.intp]
+    slices: NDArray[np.intp]
+    channels: int
+    kept: slice
+
+
+Shots = list[dict[bytes, list[int]]]
+"""For every slice, which acquisitions each shot is from, by its coordinates as stored, in order."""
+
+
+def _planned(acquisitions: Acquisitions, purposes: Purposes, limits: ReadLimits) -> _Plan:
+    field, heads, chosen = acquisitions.field, acquisitions.heads, purposes.imaging
+    channels = common_channels(field, heads, chosen, limits)
+    require_one_partition(field, heads, chosen)
+    if purposes.encoding.encoded.matrix[2] != 1:
+        raise InputError(
+            field="encodedSpace.matrixSize.z",
+            got=f"{purposes.encoding.encoded.matrix[2]} with a {purposes.encoding.trajectory} trajectory",
+            wanted="1: trajectories are read in two dimensions",
+            cure="Transform along the partitions first, and write each as a slice.",
+        )
+    _require_coordinates(acquisitions, purposes)
+    before, after = (heads[name][chosen].astype(np.intp) for name in ("discard_pre", "discard_post"))
+    ends = heads["number_of_samples"][chosen].astype(np.intp) - after
+    bad = (ends <= before) | (before != before[0]) | (ends != ends[0])
+    if bad.any():
+        at = int(chosen[int(np.argmax(bad))])
+        raise InputError(
+            field=f"{field}[{at}]: number_of_samples",
+            got=f"{heads['number_of_samples'][at]}, of which {heads['discard_pre'][at]} and "
+            f"{heads['discard_post'][at]} are discarded",
+            wanted="at least one sample, and the same ones in every readout",
+        )
+    numbers, ranks = np.unique(heads["idx"]["slice"][chosen], return_inverse=True)
+    if numbers.size > limits.max_slices:
+        raise InputError(field=f"{field}: slices", got=str(numbers.size), wanted=f"at most {limits.max_slices}")
+    order = np.lexsort((chosen, heads["idx"]["kspace_encode_step_1"][chosen], ranks))
+    return _Plan(chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0])))
+
+
+def _require_coordinates(acquisitions: Acquisitions, purposes: Purposes) -> None:
+    axes = acquisitions.dimensions[purposes.imaging]
+    bad = (axes != axes[0]) | (axes < 2) | (axes > 3)
+    if not bad.any():
+        return
+    at, kind = int(purposes.imaging[int(np.argmax(bad))]), purposes.encoding.trajectory or "another"
+    found = int(acquisitions.dimensions[at])
+    raise InputError(
+        field=f"{acquisitions.field}[{at}]: trajectory_dimensions",
+        got=f"no coordinates, in a file with {kind} trajectory" if found == 0 else f"{found}",
+        wanted="2 or 3, the same in all: kx and ky of every sample, and kz = 0",
+        cure="Write the coordinates of the samples into the acquisitions (traj)." if found == 0 else "",
+    )
+
+
+def _shots(acquisitions: Acquisitions, plan: _Plan, duplicates: str) -> Shots:
+    coordinates = {
+        at: np.ascontiguousarray(stored[plan.kept]).tobytes()
+        for at, stored in acquisitions.coordinates(plan.places.tolist())
+    }
+    shots: Shots = [{} for _ in range(int(plan.slices[-1]) + 1)]
+    for at, rank in zip(plan.places.tolist(), plan.slices.tolist(), strict=True):
+        same = shots[rank].setdefault(coordinates[at], [])
+        same.append(at)
+        if len(same) > 1 and duplicates == "error":
+            raise InputError(
+                field=f"{acquisitions.field}[{at}]: traj",
+                got=f"the same coordinates as acquisition {same[0]} of the slice",
+                wanted="each shot once",
+                cure="Say what to do with repeated shots: duplicates='average' or 'last', in a recipe under [input].",
+            )
+    return shots
+
+
+def _coordinates(field: str, plan: _Plan, shots: Shots) -> NDArray[np.float64]:
+    """Coordinates (shot, sample, dimension) of the first slice, which are those of all."""
+    length = plan.kept.stop - plan.kept.start
+    stored = [np.frombuffer(b"".join(ones), np.float32).reshape(len(ones), length, -1) for ones in shots]
+    largest = float(np.abs(stored[0]).max())
+    for rank, (ones, theirs) in enumerate(zip(shots, stored, strict=True)):
+        alike = theirs.shape == stored[0].shape and np.abs(theirs - stored[0]).max() <= _SAME * largest
+        if not alike:
+            raise InputError(
+                field=f"{field}[{next(iter(ones.values()))[0]}]: traj",
+                got=f"{len(ones)} shots of slice {rank} with other coordinates than the {len(shots[0])} of slice 0",
+                wanted="the same trajectory in every slice",
+                cure="Export the slices whose trajectories agree to a file of their own.",
+            )
+    first = stored[0].astype(np.float64)
+    if first.shape[-1] == 3 and np.abs(first[..., 2]).max() > _SAME * largest:
+        raise InputError(
+            field=f"{field}: traj",
+            got=f"third coordinates up to {np.abs(first[..., 2]).max():.4g}",
+            wanted="kz = 0: trajectories are read in two dimensions",
+            cure="Where the third ones are weights of the samples and not kz, write the first two alone.",
+        )
+    return first
+
+
+def _in_cycles(
+    field: str, stored: NDArray[np.float64], encoding: MrdEncoding
+) -> tuple[NDArray[np.float64], dict[str, str]]:
+    """Columns (ky, kx) in cycles per field of view of the image, and a note of the unit that was read."""
+    width, height, _ = encoding.reconstructed.matrix
+    k = stored[..., 1::-1]
+    look = look_of_trajectory(k, (height, width))
+    if look.convention == "cycles per field of view":
+        return k, {"trajectory_unit": f"cycles per field of view, up to {look.largest:.4g}"}
+    if look.convention == "cycles per pixel":
+        _require_one_pixel_size(field, encoding)
+        note = f"cycles per pixel, up to {look.largest:.4g}; multiplied by the {height} x {width} pixels (ky, kx)"
+        return k * (height, width), {"trajectory_unit": note}
+    raise InputError(
+        field=f"{field}: traj",
+        got=f"coordinates (kx, ky) up to {look.largest:.4g}, which look like {look.convention}",
+        wanted=f"cycles per field of view, up to {width / 2:g} and {height / 2:g}, or cycles per pixel, up to 0.5",
+        cure=look.cure,
+    )
+
+
+def _require_one_pixel_size(field: str, encoding: MrdEncoding) -> None:
+    """Refuse cycles per pixel where the pixels of the encoded and the reconstructed space are not the same."""
+    for axis in range(2):
+        sides, lengths = (
+            [getattr(space, name)[axis] for space in (encoding.encoded, encoding.reconstructed)]
+            for name in ("matrix", "field_of_view")
+        )
+        known = np.isfinite(lengths).all()
+        ratio = (lengths[0] / sides[0]) / (lengths[1] / sides[1]) if known else sides[1] / sides[0]
+        if abs(ratio - 1) > _SAME_PIXEL:
+            raise InputError(
+                field=f"{field}: traj",
+                got=f"cycles per pixel, beside an encoded matrix {encoding.encoded.matrix[:2]} and a reconstructed one "
+                f"{encoding.reconstructed.matrix[:2]} whose pixels are not of one size",
+                wanted="one size of pixels, so that it is known which ones are meant",
+                cure="Write the coordinates in cycles per field of view.",
+            )
+
+
+def _filled(
+    acquisitions: Acquisitions, plan: _Plan, shots: Shots, shape: tuple[int, int, int, int], duplicates: str
+) -> tuple[NDArray[np.complex64], NDArray[Any]]:
+    """Samples (slice, coil, shot, sample), and how many readouts each shot (slice, shot) is from."""
+    kspace, times = np.zeros(shape, np.complex64), np.zeros((shape[0], shape[2]), dtype=np.intp)
+    places = {
+        at: (rank, shot) for rank, ones in enumerate(shots) for shot, same in enumerate(ones.values()) for at in same
+    }
+    for at, samples in acquisitions.samples(plan.places.tolist()):
+        rank, shot = places[at]
+        new = samples[:, plan.kept]
+        kspace[rank, :, shot] = new if duplicates == "last" else kspace[rank, :, shot] + new
+        times[rank, shot] += 1
+    if duplicates == "average":
+        kspace /= times[:, np.newaxis, :, np.newaxis]
+    return kspace, times
+
+
+DuplicatePolicy = Literal["error", "average", "last"]
+"""What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
+
+
+def checked_policy(duplicates: str) -> DuplicatePolicy:
+    """What to do with lines that come twice, by name.
+
+    Raises
+    ------
+    InputError
+        For another name.
+    """
+    if duplicates not in get_args(DuplicatePolicy):
+        raise InputError(field="duplicates", got=repr(duplicates), wanted="'error', 'average' or 'last'")
+    return cast(DuplicatePolicy, duplicates)
+
+
+_FIRST: Mapping[str, int] = MappingProxyType({})
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    duplicates: DuplicatePolicy = "error",
+    counters: Mapping[str, int] = _FIRST,
+    group: str = "dataset",
+) -> KSpaceData | TrajectoryData:
+    """Read one image series of an MRD file.
+
+    All slices of one contrast, repetition, set and phase are read. Lines are placed by their counter
+    relative to the centre of k-space, reversed readouts are turned, what a partial echo leaves out stays empty, and
+    readout oversampling is removed where the header's fields of view say so (an exact crop in the image
+    domain, which leaves the noise variance per sample as it was). A volume, with a second phase encode, becomes one
+    plane (ky, kz) for every readout position. Scans whose header names another trajectory bring the coordinates of
+    their samples along; they become a `TrajectoryData`.
+
+    Calibration lines acquired within the scan are data; those of a calibration scan of their own go to ``calibration``.
+    Noise readouts give the noise covariance, scaled to the dwell time and the averages of the data. Coils that hold
+    only zeros, or the samples of another coil, are left out.
+
+    Parameters
+    ----------
+    path : path
+        The HDF5 file. It is opened read-only and its bytes do not change.
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+    duplicates : {"error", "average", "last"}
+        Refuse a line or shot that comes twice, average its readouts, or keep the last one. Averaging makes the noise
+        variance of that line smaller; the covariance given is that of the line with the fewest readouts.
+    counters : mapping of str to int
+        Which "contrast", "phase", "repetition" and "set" to read, by the file's own numbers; the first of those that
+        are not named.
+    group : str
+        Group that holds ``xml`` and ``data``.
+
+    Raises
+    ------
+    InputError
+        On anything that does not fit, with the index of the acquisition.
+
+    Notes
+    -----
+    NOT done: EPI phase correction, trajectories in three dimensions, and a shift of full-length readouts whose echo is
+    off the centre.
+    """
+    path, duplicates = Path(path), checked_policy(duplicates)
+    with _opened(path, limits, counters, group) as (acquisitions, header, purposes):
+        if holds_trajectories(f"{path}: {group}/xml", acquisitions, purposes):
+            return read_shots(acquisitions, header, purposes, limits, duplicates)
+        return read_cartesian(acquisitions, header, purposes, limits, duplicates)
+
+
+def outline(
+    path: str | os.PathLike[str],
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    duplicates: DuplicatePolicy = "error",
+    counters: Mapping[str, int] = _FIRST,
+    group: str = "dataset",
+) -> ScanOutline | TrajectoryData:
+    """What `read` would read, told by the headers of all readouts and the samples of one slice.
+
+    Samples along trajectories are read as a whole. A file of labels without data has an outline without samples.
+
+    Parameters
+    ----------
+    path, limits, duplicates, counters, group
+        As for `read`.
+
+    Raises
+    ------
+    InputError
+        As `read`, but for samples that were not looked at.
+    """
+    path, duplicates = Path(path), checked_policy(duplicates)
+    with _opened(path, limits, counters, group) as (acquisitions, header, purposes):
+        if holds_trajectories(f"{path}: {group}/xml", acquisitions, purposes):
+            return read_shots(acquisitions, header, purposes, limits, duplicates)
+        return outline_cartesian(acquisitions, header, purposes, limits, duplicates)
+
+
+@contextmanager
+def _opened(
+    path: Path, limits: ReadLimits, counters: Mapping[str, int], group: str
+) -> Iterator[tuple[StoredAcquisitions, MrdHeader, Purposes]]:
+    """An open file: its readouts, its header, and which readouts are read as what."""
+    check_file(path)
+    counters = checked_counters(counters)
+    with errors_named(path), open_read_only(path) as file:
+        header = parse_mrd_header(f"{path}: {group}/xml", read_text(file, f"{group}/xml", limits), limits)
+        acquisitions = open_acquisitions(file, f"{group}/data", limits)
+        yield acquisitions, header, sort_by_purpose(acquisitions.field, acquisitions.heads, header, counters)

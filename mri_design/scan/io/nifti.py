@@ -1,0 +1,329 @@
+"""NIfTI images, compressed or not: magnitudes to simulate scans from."""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mri_design.errors import InputError, MissingPackageError, optional_package
+from mri_design.scan.data import ImageStack
+from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
+from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.image_sequence import ImageSequence
+from mri_design.scan.io.safe import (
+    DEFAULT_LIMITS,
+    ReadLimits,
+    check_declared_shape,
+    check_expansion,
+    check_file,
+    errors_named,
+)
+from mri_design.scan.io.samples import to_complex64, to_float32
+from mri_design.scan.left_out import OTHERS_UNREAD
+
+_PIECE = 2**18
+_ZLIB_GZIP = 31
+"""For zlib: with the header and the checksum of gzip."""
+
+
+class InflatedStream(io.RawIOBase):
+    """What a compressed file holds, read once from its beginning to its end.
+
+    Parameters
+    ----------
+    stream : binary stream
+        The compressed bytes: members of gzip one after the other, perhaps with zeros behind them. It is closed with
+        this one.
+
+    Notes
+    -----
+    Reading raises zlib.error where bytes or a checksum are wrong, and EOFError where the file ends too early.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._inflating = zlib.decompressobj(_ZLIB_GZIP)
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """So many bytes, or fewer where the file ends; all by default."""
+        pieces, missing = [], size
+        while missing and (piece := self._piece(missing if size >= 0 else _PIECE)):
+            pieces.append(piece)
+            missing -= len(piece) if size >= 0 else 0
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Close the compressed file, too."""
+        self._stream.close()
+        super().close()
+
+    def _piece(self, most: int) -> bytes:
+        """Some bytes, at most so many; none at the end."""
+        while True:
+            if self._inflating.eof and not self._next_member():
+                return b""
+            if not self._waiting:
+                self._waiting = self._stream.read(_PIECE)
+                if not self._waiting:
+                    raise EOFError("the compressed file ends before the end of what it holds")
+            piece = self._inflating.decompress(self._waiting, most)
+            self._waiting = self._inflating.unused_data if self._inflating.eof else self._inflating.unconsumed_tail
+            if piece:
+                return piece
+
+    def _next_member(self) -> bool:
+        """Whether there is another one, behind zeros that some programs add."""
+        self._waiting = self._waiting.lstrip(b"\0")
+        while not self._waiting and (more := self._stream.read(_PIECE)):
+            self._waiting = more.lstrip(b"\0")
+        if self._waiting:
+            self._inflating = zlib.decompressobj(_ZLIB_GZIP)
+        return bool(self._waiting)
+
+
+_GZIP = b"\x1f\x8b"
+_MAGIC = (b"n+1\x00", b"n+2\x00")
+_SAME_SIZE = 1e-3
+_HEADER_SIZES = (348, 540)
+"""Bytes of a header, which stand at its beginning."""
+_HEADER, _LARGEST_HEADER, _CHUNK = 352, 2**20, 2**20
+_MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
+"""By what lengths of a unit, as nibabel names it, are multiplied."""
+_UNHEARD = logging.Logger("mended headers")
+_UNHEARD.disabled = True
+WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
+"""What a card says of such images."""
+
+
+def is_nifti(path: Path) -> bool:
+    """Whether a file begins as a NIfTI-1 or NIfTI-2 image does, compressed or not."""
+    try:
+        with _opened(path) as stream:
+            head = stream.read(348)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return head[344:348] in _MAGIC or head[4:8] in _MAGIC
+
+
+def refuse_pair(path: Path) -> None:
+    """Refuse the older form of such images, in two files NAME.hdr and NAME.img, whose header a BART pair has, too.
+
+    Raises
+    ------
+    InputError
+        With the command that makes one file of the two.
+    """
+    image = path.with_suffix(".img")
+    if path.suffix not in (".hdr", ".img") or not (image.is_file() and path.with_suffix(".hdr").is_file()):
+        return
+    with path.with_suffix(".hdr").open("rb") as stream:
+        first = stream.read(4)
+    if any(int.from_bytes(first, order) in _HEADER_SIZES for order in ("little", "big")):
+        raise InputError(
+            field=str(path),
+            got="a NIfTI or Analyze image in two files, .hdr and .img",
+            wanted="one file, .nii or .nii.gz",
+            cure=f"Make one of the two, for example by nibabel's `nib-convert {image.name} {path.stem}.nii`.",
+        )
+
+
+def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
+    """Read images (x, y), (x, y, z) or the first volume of (x, y, z, time).
+
+    Slices lie along z. Rows, the phase encode, are y, and columns x, in the order of the file: nothing is turned.
+    There is neither k-space nor noise in such a file, so it serves simulations only. A thickness of 1 mm of which the
+    description says that it is not known, as this package writes it, is none.
+
+    Parameters
+    ----------
+    path : path
+        A ``.nii`` or ``.nii.gz`` file.
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+
+    Raises
+    ------
+    MissingPackageError
+        Where nibabel is not installed.
+    InputError
+        On anything else than such a file, naming the file and the field.
+    """
+    with _stored(Path(path), limits) as stored:
+        return stored.stack()
+
+
+def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageOutline:
+    """What `read` would read, with one slice in memory at a time.
+
+    Parameters
+    ----------
+    path, limits
+        As for `read`.
+
+    Raises
+    ------
+    MissingPackageError, InputError
+        As `read`.
+    """
+    with _stored(Path(path), limits) as stored:
+        return stored.outline()
+
+
+@contextmanager
+def _stored(path: Path, limits: ReadLimits) -> Iterator[ImageSequence]:
+    """The slices of a file, while it is open."""
+    size = check_file(path)
+    nibabel = optional_package("nibabel", "export")
+    with errors_named(path), _typed(), _opened(path) as stream:
+        content = stream.read(_HEADER)
+        kind = nibabel.Nifti2Image if content[4:8] in _MAGIC else nibabel.Nifti1Image
+        if kind is nibabel.Nifti2Image:
+            content += stream.read(544 - _HEADER)
+        header, sides = _header(kind, content)
+        shape = tuple(int(side) for side in header.get_data_shape())
+        if len(shape) not in (2, 3, 4):
+            raise InputError(field="dim", got=f"{shape}", wanted="images (x, y), (x, y, z) or (x, y, z, time)")
+        volume = (*shape, 1)[:3]
+        for name, side, bound in zip("xyz", volume, (limits.max_side, limits.max_side, limits.max_slices), strict=True):
+            if not 1 <= side <= bound:
+                raise InputError(field=f"dim: {name}", got=str(side), wanted=f"1 to {bound}")
+        dtype = header.get_data_dtype()
+        if dtype.kind not in "iufc":
+            raise InputError(field="datatype", got=str(dtype), wanted="numbers, one a pixel")
+        needed = check_declared_shape("dim", volume, dtype.itemsize, limits)
+        check_expansion("data", size, needed, limits)
+        offset = int(header.get_data_offset())
+        if not len(content) <= offset <= _LARGEST_HEADER:
+            raise InputError(field="vox_offset", got=str(offset), wanted=f"{len(content)} to {_LARGEST_HEADER}")
+        stream.read(offset - len(content))
+        geometry = _geometry(header, sides, volume)
+        card = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
+        if geometry is None:
+            card["pixel_size"] = "unknown: the file has no sizes"
+        else:
+            known = sides if geometry.thickness is not None else sides[:2]
+            card["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
+        if len(shape) == 4 and shape[3] > 1:
+            card["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
+        slices = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
+        columns, rows, count = volume
+        yield ImageSequence(slices, (count, rows, columns), name=_stem(path), card=card, geometry=geometry)
+
+
+def _slices(
+    stream: IO[bytes] | InflatedStream,
+    volume: tuple[int, ...],
+    dtype: np.dtype[Any],
+    scaling: tuple[float | None, float | None],
+    most: int,
+) -> Iterator[Any]:
+    """Slices (y, x) of a volume (x, y, z), from where the stream stands; the last one comes when all has been read."""
+    columns, rows, count = volume
+    bytes_each = columns * rows * dtype.itemsize
+    for number in range(count):
+        data = stream.read(bytes_each)
+        if len(data) != bytes_each:
+            got = f"{number * bytes_each + len(data)} bytes"
+            cure = "The file is truncated: copy or download it again."
+            raise InputError(field="data", got=got, wanted=f"{count * bytes_each} bytes", cure=cure)
+        if number == count - 1:
+            _read_on(stream, most)
+        yield _scaled(f"data, slice {number}", np.frombuffer(data, dtype).reshape(rows, columns), *scaling)
+
+
+def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
+    """The header, checked and where possible mended by nibabel, and the sides of a voxel in millimetres.
+
+    A side is NaN where the file has 0, for which nibabel puts 1. Sizes without a unit are taken as millimetres, as
+    other programs take them.
+    """
+    header = kind.header_class(content[: kind.header_class.template_dtype.itemsize], check=False)
+    stored = header["pixdim"][1:4].tolist()
+    header.check_fix(logger=_UNHEARD)
+    factor = _MILLIMETRES.get(header.get_xyzt_units()[0], math.nan)
+    sizes = zip(header.get_zooms()[:3], stored, strict=False)
+    return header, [float(side) * factor if one else math.nan for side, one in sizes]
+
+
+def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> SliceGeometry | None:
+    """Sizes, and place and directions where the header says that its affine leads to coordinates.
+
+    Ones everywhere without a unit are what a header has where nobody gave it sizes.
+    """
+    unit = header.get_xyzt_units()[0]
+    if unit == "unknown" and all(side == 1 or math.isnan(side) for side in sides):
+        return None
+    along_x, along_y, along_z = (*sides, math.nan)[:3]
+    place: list[Any] = []
+    if int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0:
+        factor = _MILLIMETRES[unit]
+        affine = np.diag([-factor, -factor, factor, 1.0]) @ header.get_best_affine()
+        lengths = np.linalg.norm(affine[:3, :3], axis=0)
+        if np.allclose(lengths[: len(sides)], sides, rtol=_SAME_SIZE) and lengths.all():
+            read, phase, normal = (affine[:3, :3] / lengths).T
+            middle = affine @ [volume[0] // 2, volume[1] // 2, 0, 1]
+            place = [middle[:3], phase, read, normal]
+    if along_z == 1 and THICKNESS_UNKNOWN in bytes(header["descrip"]).decode("ascii", "replace"):
+        along_z = math.nan
+    return SliceGeometry.of_header((along_y, along_x), along_z, place)
+
+
+def _opened(path: Path) -> IO[bytes] | InflatedStream:
+    with path.open("rb") as stream:
+        compressed = stream.read(2) == _GZIP
+    stream = path.open("rb")
+    return InflatedStream(stream) if compressed else stream
+
+
+def _read_on(stream: IO[bytes] | InflatedStream, most: int) -> None:
+    """To the end, where a compressed file has its checksum."""
+    while most > 0 and (passed := len(stream.read(_CHUNK))):
+        most -= passed
+
+
+def _scaled(field: str, stored: Any, slope: float | None, intercept: float | None) -> Any:
+    """Values from what is stored, as the header says; complex ones stay complex."""
+    factor = 1.0 if slope is None else float(slope)
+    added = 0.0 if intercept is None else float(intercept)
+    unscaled = (factor, added) == (1.0, 0.0)
+    if unscaled and stored.dtype.kind != "c":
+        return to_float32(field, stored)
+    if stored.dtype.kind == "c":
+        return to_complex64(field, stored if unscaled else stored * factor + added)
+    return to_float32(field, stored.astype(np.float64) * factor + added)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".nii")
+
+
+@contextmanager
+def _typed() -> Iterator[None]:
+    """Every error of a damaged file as an `InputError`."""
+    try:
+        yield
+    except (InputError, MissingPackageError):
+        raise
+    except (OSError, EOFError, zlib.error, struct.error, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise InputError(
+            field="header", got=str(error)[:120] or type(error).__name__, wanted="a NIfTI image"
+        ) from error
+    except Exception as error:  # nibabel's own errors have no other common ancestor
+        if type(error).__module__.partition(".")[0] != "nibabel":
+            raise
+        raise InputError(field="header", got=str(error)[:120], wanted="a NIfTI image") from error
