@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 
 from mri_design.design.posteriors import generators, of_each
 from mri_design.errors import InputError, described
-from mri_design.inference.unseen import with_unseen
+from mri_design.inference.base import with_unseen
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.base import Array
-from mri_design.operators.measurement import CartesianLines
-from mri_design.operators.moduli import squared_modulus
+from mri_design.operators.base import Array, squared_modulus
+from mri_design.operators.cartesian import CartesianLines
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.control_variate import LEAST
-from mri_design.variances.phased import PhasedControl
-from mri_design.variances.regressed import best_share
+from mri_design.variances.control_variate import LEAST, PhasedControl, best_share
 
 _DRAWS = 12
 """Posterior draws behind `least_energies`, where inference has nothing better."""

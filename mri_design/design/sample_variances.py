@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from mri_design.design.posteriors import generators, of_each
 from mri_design.errors import InputError, described
-from mri_design.inference.unseen import with_unseen
+from mri_design.inference.base import with_unseen
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.operators.cartesian import CartesianSamples
 from mri_design.operators.encodings import PlaneEncoding
-from mri_design.operators.measurement import CartesianSamples
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
 

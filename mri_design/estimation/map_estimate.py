@@ -10,12 +10,10 @@ import numpy as np
 from mri_design.errors import InputError, number_array, require_counts, require_numbers
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.base import InnerSolver, require_solver
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.model.determined import require_determined
-from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
+from mri_design.estimation.penalised import InnerSolver, PenalisedProblem, require_solver
+from mri_design.model.generalized_linear import GeneralizedLinearModel, require_determined, require_model
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 

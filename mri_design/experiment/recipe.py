@@ -16,11 +16,11 @@ from mri_design.experiment.line_lists import checked_line_list, line_numbers
 from mri_design.experiment.recipe_errors import recipe_error
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
-    from mri_design.estimation.base import InnerSolver
     from mri_design.estimation.map_estimate import MapEstimate
-    from mri_design.inference.double_loop.loop import DoubleLoop
+    from mri_design.estimation.penalised import InnerSolver
+    from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.mr_image import MRSlice, SparsityBlock
-    from mri_design.model.phase.prior import PhasePrior
+    from mri_design.model.phase import PhasePrior
     from mri_design.operators.base import Array
     from mri_design.operators.encodings import Encoding
     from mri_design.variances.base import VarianceEstimator
@@ -112,7 +112,7 @@ class PhaseRecipe(_Settings):
 
     def prior(self) -> PhasePrior | None:
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
-        from mri_design.model.phase.prior import PhasePrior
+        from mri_design.model.phase import PhasePrior
 
         return PhasePrior(None, self.imaginary_ratios[0], self.sites) if self.model == "aware" else None
 
@@ -208,7 +208,7 @@ class InferenceRecipe(_Settings):
 
     def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
         """The double loop with these settings; ``extrapolated`` as in `estimator`."""
-        from mri_design.inference.double_loop.loop import DoubleLoop
+        from mri_design.inference.double_loop import DoubleLoop
 
         return DoubleLoop(
             self.estimator(extrapolated=extrapolated),

@@ -26,7 +26,7 @@ from mri_design.experiment.non_local import (
 )
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.base import StepInfo, WarmStart
-from mri_design.inference.evidence.hyperparameters import Hyperparameters, learn_hyperparameters
+from mri_design.inference.hyperparameters import Hyperparameters, learn_hyperparameters
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior

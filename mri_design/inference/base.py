@@ -2,13 +2,15 @@
 
 `Engine` checks a model and hands it on, `LoopEngine` is the loop over `init`, `step`, `done` and `finish`; callbacks,
 status and `Convergence` are made there and nowhere else.
+
+Posteriors that know where further data will be measured, and not yet their values.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -16,12 +18,13 @@ import numpy as np
 from mri_design.errors import InputError, described, number_array, require_instance, require_random, require_working
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
-from mri_design.model.kept_memory import keep_freed_memory
-from mri_design.model.marginals import Variances
-from mri_design.model.posterior import GaussianPosterior, require_posterior
-from mri_design.operators.base import Array
+from mri_design.model.memory import keep_freed_memory
+from mri_design.model.posterior import GaussianPosterior, Variances, require_posterior
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, LinearOperator
 from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
+from mri_design.variances.base import VarianceEstimator
 
 
 def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tuple[Array, ...]:
@@ -358,3 +361,32 @@ class LoopEngine(Engine, Generic[State], named=False):
         callback: Callable[[StepInfo], None] | None,
     ) -> GaussianPosterior:
         return self.finish(*self.iterate(self.init(model, rng, warm_start), callback))
+
+
+def with_unseen(
+    posterior: GaussianPosterior, measurement: LinearOperator, estimator: VarianceEstimator, rng: np.random.Generator
+) -> GaussianPosterior:
+    """The posterior with the rows of further data in its precision: same mean, same widths, new draws.
+
+    Under a Gaussian the covariance after a measurement does not depend on the measured values. The widths are those
+    from before: they change with data.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Before.
+    measurement : LinearOperator
+        X of everything that is in its precision afterwards: what is measured, and what will be.
+    estimator : VarianceEstimator
+        Makes the draws, starting from the posterior's own.
+    rng : numpy Generator
+        Equal to the one behind the posterior's own draws, so that they change little.
+
+    Returns
+    -------
+    GaussianPosterior
+        With marginals that hold no z of sites, only draws.
+    """
+    precision = PosteriorPrecision(measurement, posterior.precision.blocks, posterior.precision.site_precisions)
+    marginals = estimator(precision, (), rng, posterior.mean, previous=posterior.marginals)
+    return replace(posterior, precision=precision, marginals=marginals)

@@ -12,17 +12,14 @@ import numpy as np
 from mri_design.errors import InputError, positive_number, require_choice, require_counts, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.phase.map import estimate_phase
-from mri_design.model.phase.prior import PhasePrior, PhaseSites
+from mri_design.model.phase import PhasePrior, PhaseSites, estimate_phase
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.cartesian import CartesianSamples, FourierLibrary
+from mri_design.operators.differences import FiniteDifferences, GraphDifferences
+from mri_design.operators.elementary import Identity
 from mri_design.operators.encodings import Encoding, EncodingName, LineEncoding, Rows, ShotEncoding, encoding_named
-from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import CartesianSamples
 from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.priors import Laplace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling
 

@@ -18,7 +18,7 @@ from mri_design.errors import (
     require_counts,
     require_instance,
 )
-from mri_design.operators.nonuniform.convention import checked_samples
+from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.left_out import with_part
 
 

@@ -29,7 +29,7 @@ from mri_design.design.strategies.information_gain import exact_gain, gain_from_
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.phased import PhasedParts
 from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.phased import PhasedControl
+from mri_design.variances.control_variate import PhasedControl
 from tests.design.conftest import SliceMaker
 from tests.slow_cases import slow_case
 

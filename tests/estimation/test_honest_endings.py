@@ -21,7 +21,7 @@ from mri_design import (
     Status,
     cartesian,
 )
-from mri_design.estimation.excess import RemainingExcess, rounding_of, stalled_status
+from mri_design.estimation.penalised import RemainingExcess, rounding_of, stalled_status
 from mri_design.potentials.base import Potential
 
 

@@ -23,7 +23,7 @@ from mri_design import (
     make_strategy,
 )
 from mri_design.experiment.recipe import DesignRecipe, PhaseRecipe, shipped_recipes
-from mri_design.model.phase.prior import PhaseSites
+from mri_design.model.phase import PhaseSites
 from mri_design.operators.encodings import EncodingName
 
 

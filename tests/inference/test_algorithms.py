@@ -18,7 +18,7 @@ from mri_design import (
     ShiftedMixture,
     SiteBlock,
 )
-from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
+from mri_design.inference.references import exact_criterion, minimise_exact_criterion
 from tests.slow_cases import slow_case, slow_cases
 
 CONVEX = ["Laplace", "Gaussian", "sech^2", "power 1.5", "own", "logistic", "tilted"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, InputError, Laplace, SiteBlock, cartesian
-from mri_design.inference.log_determinant import LogDeterminant
+from mri_design.inference.criterion import LogDeterminant
 from mri_design.model.precision import PosteriorPrecision
 
 

@@ -19,7 +19,7 @@ from mri_design import (
     SiteBlock,
     evidence_bound,
 )
-from mri_design.inference.references.exact import exact_criterion, minimise_exact_criterion
+from mri_design.inference.references import exact_criterion, minimise_exact_criterion
 from mri_design.operators.dense import SparseMatrix
 from tests.slow_cases import slow_case
 

@@ -23,9 +23,8 @@ from mri_design import (
     WarmStart,
 )
 from mri_design.model.mr_image import phase_refined
-from mri_design.model.phase.map import PhaseMap
-from mri_design.model.phase.prior import PhasePrior
-from mri_design.operators.fourier import CentredFFT
+from mri_design.model.phase import PhaseMap, PhasePrior
+from mri_design.operators.cartesian import CentredFFT
 from tests.slow_cases import slow_case
 
 N = (24, 20)

@@ -16,8 +16,8 @@ from mri_design import (
     SparsityBlock,
     Wavelet,
 )
+from mri_design.operators.cartesian import CentredFFT
 from mri_design.operators.encodings.lines import central_run
-from mri_design.operators.fourier import CentredFFT
 from tests.slow_cases import slow_case
 
 N = (16, 12)

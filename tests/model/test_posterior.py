@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Convergence, GaussianPosterior, GeneralizedLinearModel, Status
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 
 DONE = Convergence(Status.CONVERGED, 1, 0.0)

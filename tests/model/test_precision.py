@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import GeneralizedLinearModel, Identity, Laplace, SiteBlock, cartesian
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.fields import RealAndImaginary
+from mri_design.operators.elementary import RealAndImaginary
 
 Pi = tuple[np.ndarray, ...]
 

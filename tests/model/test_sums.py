@@ -6,7 +6,7 @@ import pytest
 from mri_design import FiniteDifferences, Identity, Wavelet
 from mri_design.model import sums as module
 from mri_design.model.sums import add_weighted_grams
-from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
 
 

@@ -17,13 +17,10 @@ from mri_design import (
     cartesian,
 )
 from mri_design.operators.base import ScalarOperator
+from mri_design.operators.cartesian import CartesianSamples, CentredFFT, LineSampling
 from mri_design.operators.coils import Coils
-from mri_design.operators.diagonal import Diagonal
-from mri_design.operators.fields import RealAndImaginary, RealImage
-from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import CartesianSamples
-from mri_design.operators.selection import LineSampling
+from mri_design.operators.differences import GraphDifferences
+from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage
 
 SHAPES = [(8, 8), (9, 7), (6, 11)]
 PRECISIONS = [np.float32, np.float64]
@@ -163,3 +160,26 @@ def draw() -> Callable[..., np.ndarray]:
 def coil_lines() -> Callable[..., CartesianLines]:
     """(shape, coils) -> lines seen by random coils, in double precision."""
     return lambda shape, coils: cartesian(lines_of(shape), shape, maps_of(shape, np.float64, coils))
+
+
+@pytest.fixture(scope="session")
+def random_maps():
+    """(shape) -> three random coil maps."""
+
+    def build(shape: tuple[int, int]) -> np.ndarray:
+        rng = np.random.default_rng(3)
+        return rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def spokes():
+    """(count, n) -> spokes over half a turn of an n x n grid, two samples a cycle."""
+
+    def build(count: int, n: int) -> np.ndarray:
+        radius = np.arange(-n, n) / 2
+        angles = np.pi * np.arange(count) / count
+        return np.stack([np.outer(np.sin(angles), radius), np.outer(np.cos(angles), radius)], axis=-1).reshape(-1, 2)
+
+    return build

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import cartesian
-from mri_design.operators.kernels.fft.lines import filter_lines, in_strips, suits
+from mri_design.operators.kernels.fft import filter_lines, in_strips, suits
 
 ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
 

@@ -25,8 +25,7 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import Potential
-from mri_design.potentials.expectation import line_expectation, radial_expectation
+from mri_design.potentials.base import Potential, line_expectation, radial_expectation
 from mri_design.potentials.requirements import represented
 from tests.slow_cases import slow_case, slow_cases
 

@@ -17,9 +17,9 @@ from mri_design import (
     SiteBlock,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.measurement import CartesianSamples
+from mri_design.operators.cartesian import CartesianSamples
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
 

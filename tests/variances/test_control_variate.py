@@ -16,7 +16,7 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl

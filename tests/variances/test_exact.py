@@ -18,9 +18,9 @@ from mri_design import (
     SiteBlock,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.fields import RealAndImaginary
+from mri_design.operators.elementary import RealAndImaginary
 
 
 def exact(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...]) -> Variances:

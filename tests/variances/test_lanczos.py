@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Exact, GeneralizedLinearModel, InputError, Lanczos
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.variances.base import VarianceEstimator
 

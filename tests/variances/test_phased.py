@@ -15,13 +15,13 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.memory import least_memory
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.model.working_memory import least_memory
-from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.phased import PhasedControl
+from mri_design.variances.control_variate import PhasedControl
 
 N = (12, 14)
 SIZE = N[0] * N[1]

@@ -22,10 +22,10 @@ from mri_design import (
     Wavelet,
     load_phantom,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.solved_draws import SolvedDraws
+from mri_design.variances.monte_carlo import SolvedDraws
 from tests.slow_cases import slow_case
 
 SHAPE = (20, 20)

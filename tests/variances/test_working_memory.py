@@ -17,9 +17,9 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.memory import DEFAULT_MEMORY, draws_at_once, least_memory
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once, least_memory
 from mri_design.notices import say_once
 
 DRAWS = 9

@@ -22,13 +22,12 @@ from mri_design.design.line_variances import all_lines, line_variances, mean_pow
 from mri_design.design.posteriors import generators, of_each
 from mri_design.design.strategy import DesignView, best_line, start_for_posterior
 from mri_design.errors import InputError, described, require_counts
-from mri_design.krylov.block_lanczos import BlockLanczosFactors
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.krylov.lanczos import LanczosFactors, lanczos
+from mri_design.krylov.lanczos import BlockLanczosFactors, LanczosFactors, lanczos
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.measurement import CartesianLines
+from mri_design.operators.cartesian import CartesianLines
 from mri_design.variances.information import gain_from_values
 
 

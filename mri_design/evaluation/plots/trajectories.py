@@ -26,7 +26,7 @@ from mri_design.evaluation.plots.style import (
     plain_text,
 )
 from mri_design.operators.encodings import count_text
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.trajectories.conjugates import conjugate_coverage
 
 _FLOOR = -60.0  # decibels

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described
 from mri_design.operators.base import Array
+from mri_design.operators.cartesian import CartesianLines, FourierLibrary
 from mri_design.operators.encodings.base import EncodingName
-from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.measurement import CartesianLines
 
 
 @dataclass(frozen=True)

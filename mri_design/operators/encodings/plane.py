@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array
+from mri_design.operators.cartesian import CartesianSamples, CentredFFT, FourierLibrary
 from mri_design.operators.coils import Coils
 from mri_design.operators.encodings.base import EncodingName
-from mri_design.operators.fourier import CentredFFT, FourierLibrary
-from mri_design.operators.measurement import CartesianSamples
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from mri_design.evaluation import plots
 from mri_design.evaluation.output.page import ReportFigure, saved_figure
 from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.operators.nonuniform import density_weights
-from mri_design.operators.nonuniform.transform import sums_at_pixels
+from mri_design.operators.nonuniform import density_weights, sums_at_pixels
 
 
 def curves_figure(

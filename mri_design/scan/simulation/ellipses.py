@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import j1
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.simulation.series import TrigonometricSeries, convolved
 from mri_design.scan.simulation.settings import checked_shape
 

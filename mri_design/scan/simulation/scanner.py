@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_instance, require_random
-from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.cartesian import CentredFFT
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.brightness import bright_level

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.simulation.ellipse_object import EllipsePhase, drawn_object
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.settings import checked_noise, checked_shape

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, positive_number, require_instance
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 
 PROTON = 42.577478461e6
 """gamma / (2 pi) of the proton in Hz/T (CODATA 2022)."""

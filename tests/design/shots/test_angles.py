@@ -21,7 +21,7 @@ from mri_design import (
 from mri_design.design.shots.by_posterior import InformationGainShots, gain_of_shots
 from mri_design.design.shots.constraints import AngleConstraints
 from mri_design.design.shots.fixed import FixedAngles
-from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.phase import PhasePrior
 from mri_design.operators.encodings import ShotEncoding
 
 N = 16

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.convention import look_of_trajectory
+from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.io.coils import only_coils, working_coils
 from mri_design.scan.io.mrd.acquisitions import Acquisitions
 from mri_design.scan.io.mrd.header import MrdEncoding, MrdHeader
